@@ -12,52 +12,45 @@
 //! thread runs them. The first two-way after one-ways of the same thread takes the same way, so that it does
 //! not overtake them.
 
+mod delivery;
 pub(crate) mod direct;
 #[cfg(all(test, shuttle))]
 mod models;
 mod reply;
 
-use std::{
-    cell::{Cell, RefCell},
-    sync::OnceLock,
-    time::Duration,
-};
+use std::{cell::RefCell, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
-use spandrel_giop::{
-    CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, ids, minor,
-};
-use spandrel_message::ReceiveBuffer;
+use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader, SystemException};
 use spandrel_orb::{
     Orb,
-    cancellation::CancellationSource,
+    cancellation::{self, CancellationSource},
     client::{CallFailure, Reply},
     deadlines::{InheritedDeadline, RequestDeadline},
 };
 use spandrel_sync::{
-    Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    Arc, Mutex, Weak,
+    atomic::{AtomicBool, AtomicU32, Ordering},
     thread_local,
     time::Instant,
 };
 use spandrel_transport::Deadline;
 
 use crate::{
-    current, frame,
+    frame,
+    resources::ServerResources,
+    running_calls::RunningCalls,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
     },
 };
+pub(crate) use delivery::deliver;
+use delivery::{cut_off, malformed, read, too_late, unanswered};
 use reply::CollocatedReply;
 
-/// The initial size of a thread's buffer, in octets.
-const BUFFER_OCTETS: usize = 16 * 1024;
-
 thread_local! {
-    /// The buffer of this thread's collocated requests and replies.
-    static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
     /// The ORBs to which this thread has sent one-ways, and no two-way call by the same way since.
     static UNSETTLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
@@ -95,29 +88,13 @@ pub(crate) fn settle(orb: &Orb) -> bool {
 pub(crate) struct CollocatedCalls {
     /// The id of the next request.
     ids: AtomicU32,
-    /// Calls that run or wait for a reply.
-    running: AtomicUsize,
-    /// Whether the ORB ends as soon as no call runs.
-    is_closing: AtomicBool,
     /// Calls that wait for another thread; `None` once the ORB does not wait for them any more.
     waiting: Mutex<Option<Vec<Weak<CollocatedReply>>>>,
-    /// Notified when the last call of a closing ORB has ended.
-    ended: Condition,
 }
-
-/// A running call, counted until this is dropped. The end of the ORB waits for it.
-#[derive(Debug)]
-pub(crate) struct CollocatedCallGuard<'o>(&'o CollocatedCalls);
 
 impl Default for CollocatedCalls {
     fn default() -> Self {
-        Self {
-            ids: AtomicU32::new(0),
-            running: AtomicUsize::new(0),
-            is_closing: AtomicBool::new(false),
-            waiting: Mutex::new(Some(Vec::new())),
-            ended: Condition::new(),
-        }
+        Self { ids: AtomicU32::new(0), waiting: Mutex::new(Some(Vec::new())) }
     }
 }
 
@@ -127,31 +104,18 @@ impl CollocatedCalls {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Begins a call.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER if the ORB has been shut down.
-    #[inline]
-    pub(crate) fn enter<'o>(&'o self, orb: &Orb) -> Result<CollocatedCallGuard<'o>, SystemException> {
-        self.running.fetch_add(1, Ordering::SeqCst);
-        let running = CollocatedCallGuard(self);
-        // Checked after counting: a thread that ends the ORB first marks the ORB and then reads the count.
-        orb.check_running()?;
-        Ok(running)
-    }
-
     /// Runs a request and returns its reply. `wire`: the encoding of both.
     pub(crate) fn call(
         &self,
         orb: &Orb,
-        services: &dyn UpcallServices,
+        resources: &Arc<ServerResources>,
         request: &Message,
         wire: Wire,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        let _running = self.enter(orb).map_err(CallFailure::new)?;
+        let _running = resources.running_calls.enter(orb).map_err(CallFailure::new)?;
         let caller =
-            CollocatedCaller { orb, services, calls: self, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
+            CollocatedCaller { orb, resources, calls: self, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
         let due = deadline.and_then(|deadline| due(orb, deadline));
         caller.run(request, due)?;
         let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
@@ -165,20 +129,11 @@ impl CollocatedCalls {
         Reply::parse(answer).map_err(|error| CallFailure::new(malformed(&error)))
     }
 
-    /// Waits for the end of all calls for at most this time. Gives up the calls that still wait for a reply.
-    pub(crate) fn shut_down(&self, timeout: Duration) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        let deadline = Deadline::after(timeout);
-        let mut waiting = self.waiting.lock();
-        while self.running.load(Ordering::SeqCst) != 0 {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() {
-                break;
-            }
-            self.ended.wait_for(&mut waiting, remaining);
-        }
-        let left = waiting.take();
-        drop(waiting);
+    /// Waits for the end of all running calls for at most this time. Gives up the calls that still wait for a
+    /// reply.
+    pub(crate) fn shut_down(&self, running_calls: &RunningCalls, timeout: Duration) {
+        running_calls.await_end(&Deadline::after(timeout));
+        let left = self.waiting.lock().take();
         for awaited in left.iter().flatten().filter_map(Weak::upgrade) {
             awaited.give_up(Some(cut_off()));
         }
@@ -194,43 +149,6 @@ impl CollocatedCalls {
         drop(waiting);
         awaited.give_up(Some(cut_off()));
     }
-}
-
-impl Drop for CollocatedCallGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_closing.load(Ordering::SeqCst) {
-            // Under the lock, so that the thread that ends the ORB either sees the count or is woken.
-            let _waiting = self.0.waiting.lock();
-            self.0.ended.notify_all();
-        }
-    }
-}
-
-/// Copies a message to an aligned buffer, as if it had been received.
-///
-/// # Errors
-/// COMM_FAILURE for a malformed message.
-pub(crate) fn deliver(message: &Encoder<'_>) -> Result<Message, CallFailure> {
-    let len = message.position();
-    let mut buffer = BUFFER.with(Cell::take).unwrap_or_else(|| ReceiveBuffer::new(BUFFER_OCTETS));
-    buffer.reserve_message(len);
-    let mut room = buffer.spare(len);
-    for part in &message.parts() {
-        let (here, rest) = room.split_at_mut(part.len());
-        here.copy_from_slice(part);
-        room = rest;
-    }
-    buffer.commit(len);
-    let block = buffer.take(len);
-    BUFFER.with(|kept| kept.set(Some(buffer)));
-    Message::whole(block).map_err(|error| CallFailure::new(malformed(&error)))
-}
-
-/// COMM_FAILURE for a collocated message that cannot be decoded.
-fn malformed(error: &GiopError) -> SystemException {
-    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
-        .with_detail(|| format!("a message to this ORB itself: {error}"))
 }
 
 /// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
@@ -251,7 +169,7 @@ pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<InheritedDeadline>
 #[derive(Debug)]
 struct CollocatedCaller<'o> {
     orb: &'o Orb,
-    services: &'o dyn UpcallServices,
+    resources: &'o Arc<ServerResources>,
     calls: &'o CollocatedCalls,
     wire: Wire,
     answer: Mutex<Option<Message>>,
@@ -265,7 +183,7 @@ impl CollocatedCaller<'_> {
         if question.header.message_type == MessageType::LocateRequest {
             let header =
                 LocateRequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
-            upcall::handle_locate_request(self, &header, question.header.version);
+            upcall::handle_locate_request(self, &self.resources.adapter, &header, question.header.version);
             return Ok(());
         }
         let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
@@ -275,7 +193,7 @@ impl CollocatedCaller<'_> {
             request_context: request_context.as_ref(),
             ..IncomingRequest::new(self, question, &header, &is_answered)
         };
-        upcall::run(&request, &mut arguments);
+        upcall::run(&request, &self.resources.adapter, &mut arguments);
         Ok(())
     }
 }
@@ -286,7 +204,7 @@ impl RequestOrigin for CollocatedCaller<'_> {
     }
 
     fn services(&self) -> &dyn UpcallServices {
-        self.services
+        &**self.resources
     }
 
     fn name(&self) -> &str {
@@ -308,7 +226,7 @@ impl RequestOrigin for CollocatedCaller<'_> {
 
     fn shared(&self) -> Arc<dyn RequestOrigin> {
         Arc::<CollocatedReply>::clone(self.awaited.get_or_init(|| {
-            let awaited = CollocatedReply::new(self.orb.clone(), self.wire);
+            let awaited = CollocatedReply::new(self.orb.clone(), Arc::clone(self.resources), self.wire);
             self.calls.note_waiting(&awaited);
             awaited
         }))
@@ -316,7 +234,7 @@ impl RequestOrigin for CollocatedCaller<'_> {
 
     /// Returns the cancellation of the request that the calling thread serves, if it serves one.
     fn cancellation_source(&self, _request_key: RequestKey, _deadline: Option<Instant>) -> Arc<CancellationSource> {
-        current::cancellation()
+        cancellation::source_of_thread()
     }
 
     fn enter_deferred(
@@ -331,24 +249,4 @@ impl RequestOrigin for CollocatedCaller<'_> {
     fn leave_deferred(&self, key: u64) {
         self.shared().leave_deferred(key);
     }
-}
-
-fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decoder<'m> {
-    message.decoder(wire.limits).with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set)
-}
-
-/// TIMEOUT for a reply that came too late or has not come.
-pub(crate) fn too_late() -> SystemException {
-    SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-        .with_detail("no reply within the time-out")
-}
-
-/// COMM_FAILURE for a call that the end of the ORB does not wait for.
-fn cut_off() -> SystemException {
-    SystemException::comm_failure(0, CompletionStatus::Maybe)
-        .with_detail("the ORB has ended, and the servant has not answered")
-}
-
-fn unanswered() -> SystemException {
-    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the answer could not be marshaled")
 }

@@ -1,136 +1,117 @@
 //! An accepted connection: it reads requests, runs them and sends the replies.
 //!
 //! This module decodes the messages and begins the upcalls. It knows neither adapters nor servants:
-//! [`upcall`] finds and calls them. [`reader_role`] decides which thread reads, [`registration`] serves the
-//! connection by a reactor, [`dispatch_queue`] passes its requests to a pool's workers, and [`closing`] ends
-//! it.
+//! [`upcall`] finds and calls them. Methods of [`ServerConnection`] stand in three further files:
+//! [`reading`] has the threads that read, [`replies`] sends the replies, and [`closing`] ends the connection.
+//!
+//! The state has types of its own. [`reader_role`] decides which thread reads, [`dispatch_queue`] passes
+//! requests to a pool's workers, [`pending_requests`] cancels requests, and [`link`] writes.
 
-pub(crate) mod announced_addresses;
-mod bidirectional;
-mod cancellation;
+mod close_state;
 mod closing;
-mod deferred;
-mod dispatch_queue;
+pub(crate) mod dispatch_queue;
+mod ensure_reading;
+mod late_octets;
 pub(crate) mod link;
-pub(crate) mod listen_points;
+mod monitored;
 mod origin;
+mod pending_requests;
+pub(crate) mod pooled;
 mod reader_role;
-mod registration;
-mod rejection;
-pub(crate) mod reply_queue;
-mod writing;
-
-use std::sync::OnceLock;
+pub(crate) mod reading;
+pub(crate) mod registration;
+mod replies;
+mod reply_queue;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
-use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, ServerHalf, ServerPhase, classify};
-use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
+use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, classify};
+use spandrel_giop::{
+    CONTEXT_BI_DIR_IIOP, CancelRequest, ListenPoint, LocateRequestHeader, Message, MessageType, RequestHeader,
+    ResponseFlags,
+};
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
-    CancelReason, Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics,
-    server_settings::ServerSettings, statistics::Event,
+    CancelReason, Orb,
+    client::{AdoptedReader, ClientConnection, send_fragmented},
+    diagnostics::ConnectionMetrics,
 };
 use spandrel_sync::{
-    Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
+    Arc, Mutex, Weak,
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
+use spandrel_transport::{Address, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
 use crate::{
-    ObjectAdapter, ServingOrb, UpcallMonitor,
     frame::{Frame, FrameScope},
+    resources::ServerResources,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
         prediction::Prediction,
     },
 };
-use closing::CloseOnDrop;
-pub(super) use closing::ClosePhase;
+pub(super) use close_state::ClosePhase;
+use close_state::CloseState;
 use dispatch_queue::DispatchQueue;
-pub(super) use dispatch_queue::RequestTable as RequestQueue;
+pub(super) use dispatch_queue::ServiceStrategy;
+use late_octets::LateOctets;
 use link::Link;
-use reader_role::NextRead;
-pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
-pub(super) use registration::{ReactorRegistration, VisitOutcome};
-pub(super) use writing::no_room_for_reply;
+use pending_requests::PendingRequests;
+pub(super) use pending_requests::too_many_deferred;
+use reader_role::{NextRead, ReaderRole};
+use registration::RegistrationSlot;
+pub(super) use reply_queue::no_room_for_reply;
+
+/// How many announcements of listen points are processed on one connection.
+const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;
 
 /// A connection that a client opened.
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
     orb: Orb,
-    /// The ORB's adapter and monitor, which each request uses.
-    adapter: Arc<dyn ObjectAdapter>,
-    upcall_monitor: Arc<UpcallMonitor>,
+    /// The resources that the ORB's connections share.
+    resources: Arc<ServerResources>,
+    /// Learns of the connection's end.
+    owner: Weak<dyn ConnectionOwner>,
     link: Link,
     /// The counts of this connection, for diagnostics.
     metrics: ConnectionMetrics,
     /// A reference to the connection itself, for objects that outlive an upcall.
     me: Weak<Self>,
-    settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader<Monitored>>,
     /// The connection's memory limit, and the progress of the message that it receives.
     intake: Arc<ReceiveBudget>,
-    /// The bits of the [`ReaderWord`]. Its number grows with each step of the reading thread: it is odd while
-    /// that thread runs an upcall, and even while it reads. The change from odd to even decides which thread
-    /// reads next.
-    turn: AtomicU64,
-    /// Running upcalls whose threads have lost the reader role. With a dispatch queue: all accepted requests
-    /// that have not ended.
-    handed_over: AtomicU32,
+    reader_role: ReaderRole,
     /// Deferred requests, and running ones whose servants have taken a cancellation token.
-    requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
-    /// The number of running upcalls whose servants have taken a cancellation token.
-    awaited_cancellations: AtomicU32,
-    /// Whether a thread was started to take over reading and has not tried yet.
-    is_relief_due: AtomicBool,
+    pending: PendingRequests,
     /// How often the client has announced listen points.
     listen_point_contexts: AtomicU32,
-    /// The bits of the [`ServerPhase`].
-    phase: AtomicU8,
-    /// Whether the shutdown of the ORB has cut the connection before its last request ended.
-    is_cut_off: AtomicBool,
-    /// Whether the upcall of the reading thread is a one-way's.
-    is_one_way: AtomicBool,
+    close_state: CloseState,
+    /// Octets that arrive after the last reply.
+    late_octets: LateOctets,
     /// The object and the operation of the last request.
     prediction: Prediction,
-    /// How far the closing has come.
-    close_phase: Mutex<ClosePhase>,
-    /// The event for the statistics, if this side has chosen one for the end.
-    ended_for: OnceLock<Event>,
-    /// Notified when `close_phase` advances.
-    close_phase_changed: Condition,
     /// The registration with a reactor, unless the connection has a thread of its own.
-    registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
-    /// Held while the registration is updated with the presence of waiting replies.
-    output: Mutex<()>,
-    /// Whether a reactor writes the waiting replies, although the connection has a thread of its own.
-    has_writer: AtomicBool,
-    /// Whether the pool counts one of its threads as blocked by an upcall of this connection.
-    is_held_up: AtomicBool,
+    registration: RegistrationSlot,
     has_own_thread: bool,
     /// The requests that wait for a worker, if other threads run requests than the one that reads them.
     dispatch_queue: Option<DispatchQueue>,
 }
 
-/// The threads that read and run a connection's requests.
-#[derive(Clone, Debug)]
-pub(super) enum ServiceStrategy {
-    /// A thread of the connection's own, in [`ServerConnection::serve`].
-    OwnThread,
-    /// The threads of a reactor, after [`ServerConnection::register_with`].
-    Reactor,
-    /// A reactor's thread reads requests, and the workers of this queue run them.
-    Queue(Arc<RequestQueue>),
+/// The table of connections that a connection leaves when it has ended.
+pub(crate) trait ConnectionOwner: Send + Sync + std::fmt::Debug {
+    /// Removes a connection that has ended.
+    fn forget(&self, connection: &ServerConnection);
 }
 
 impl ServerConnection {
     /// Creates a connection that is served by these threads.
     pub(super) fn new(
         orb: Orb,
+        resources: Arc<ServerResources>,
+        owner: Weak<dyn ConnectionOwner>,
         from: Address,
         transport: Box<dyn ReactorTransport>,
-        settings: Arc<ServerSettings>,
         service: ServiceStrategy,
     ) -> Arc<Self> {
         let has_own_thread = matches!(service, ServiceStrategy::OwnThread);
@@ -139,38 +120,29 @@ impl ServerConnection {
             ServiceStrategy::Queue(queue) => Some(DispatchQueue::new(queue)),
             ServiceStrategy::OwnThread | ServiceStrategy::Reactor => None,
         };
-        let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
+        let settings = &*resources.settings;
+        let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget));
         let reader = MessageReader::monitored(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
-        let (adapter, upcall_monitor) = (Arc::clone(orb.adapter()), Arc::clone(orb.upcall_monitor()));
+        let link = Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
+            .with_fragments_of(settings.fragment_size);
+        let pending = PendingRequests::new(Arc::clone(&intake), settings.max_deferred);
         Arc::new_cyclic(|me| Self {
             orb,
-            adapter,
-            upcall_monitor,
-            link: Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
-                .with_fragments_of(settings.fragment_size),
+            resources,
+            owner,
+            link,
             metrics: ConnectionMetrics::default(),
             me: Weak::clone(me),
-            settings,
             intake,
             reader: Mutex::new(reader),
-            turn: AtomicU64::new(word.bits()),
-            handed_over: AtomicU32::new(0),
-            requests: Mutex::default(),
-            awaited_cancellations: AtomicU32::new(0),
-            is_relief_due: AtomicBool::new(false),
+            reader_role: ReaderRole::new(word),
+            pending,
             listen_point_contexts: AtomicU32::new(0),
-            phase: AtomicU8::new(ServerPhase::Open.bits()),
-            is_cut_off: AtomicBool::new(false),
-            is_one_way: AtomicBool::new(false),
+            close_state: CloseState::default(),
+            late_octets: LateOctets::default(),
             prediction: Prediction::default(),
-            close_phase: Mutex::new(ClosePhase::Open),
-            ended_for: OnceLock::new(),
-            close_phase_changed: Condition::new(),
-            registration: Mutex::new(None),
-            output: Mutex::new(()),
-            has_writer: AtomicBool::new(false),
-            is_held_up: AtomicBool::new(false),
+            registration: RegistrationSlot::default(),
             has_own_thread,
             dispatch_queue,
         })
@@ -189,6 +161,11 @@ impl ServerConnection {
         &self.link
     }
 
+    /// The number of deferred requests.
+    pub(super) fn deferred(&self) -> usize {
+        self.pending.deferred()
+    }
+
     pub(super) fn metrics(&self) -> &ConnectionMetrics {
         &self.metrics
     }
@@ -199,40 +176,6 @@ impl ServerConnection {
 
     pub(super) fn pollable(&self) -> Option<&dyn Pollable> {
         self.link.transport().pollable()
-    }
-
-    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor serves it
-    /// again.
-    pub(super) fn serve(self: &Arc<Self>) {
-        let ending = CloseOnDrop(self);
-        let mut registration = self.registration();
-        let mut read_wait = registration::READ_WAIT;
-        loop {
-            if self.is_blocked() {
-                self.await_unblocked();
-            }
-            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
-            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
-            let served = match next {
-                Ok(message) => self.handle(&message),
-                Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
-                    true => return std::mem::forget(ending),
-                    false => {
-                        read_wait = registration::LONGEST_READ_WAIT.min(read_wait * 2);
-                        Ok(NextRead::Continue)
-                    }
-                },
-                Err(error) => self.handle_read_failure(error).map(|()| NextRead::Continue),
-            };
-            match served {
-                Ok(NextRead::Continue) => {}
-                Ok(NextRead::ByOther) => return std::mem::forget(ending),
-                Err(error) => {
-                    self.read_failed(&error);
-                    return;
-                }
-            }
-        }
     }
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
@@ -265,7 +208,7 @@ impl ServerConnection {
                 Err(ReadError::EndOfFile)
             }
             Incoming::MessageError => {
-                log_limited!(warn, self.orb.server(), "MessageError", peer = %self.link.peer(), "the client could not read a message");
+                log_limited!(warn, self.resources, "MessageError", peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
         }
@@ -276,15 +219,76 @@ impl ServerConnection {
         if self.is_bidirectional() { Role::BidirectionalServer } else { Role::Server }
     }
 
+    /// Whether this side may send requests over the connection. Such a connection is not idle when its client
+    /// sends none.
+    pub(crate) fn is_bidirectional(&self) -> bool {
+        self.link.adopted().is_some()
+    }
+
+    /// Records the listen points that a request announces, if it does and if they may be used.
+    #[cold]
+    fn note_listen_points(&self, request: &RequestHeader<'_>, version: GiopVersion) {
+        // A client of an older version takes no requests (9.8).
+        let Some(data) = request.service_contexts.find(CONTEXT_BI_DIR_IIOP) else { return };
+        if version < GiopVersion::V1_2 || !self.orb.is_bidirectional() || self.close_state.is_reading_finished() {
+            return;
+        }
+        // Clients may announce listen points repeatedly (9.8.1), but not without limit.
+        if self.listen_point_contexts.fetch_add(1, Ordering::Relaxed) >= MAX_LISTEN_POINT_CONTEXTS {
+            return;
+        }
+        match ListenPoint::from_context(data) {
+            Ok(points) => {
+                let (own, trusts_all) = (self.orb.published_already(), self.resources.settings.trusts_listen_points);
+                let adopt = || Arc::clone(self.adopt());
+                self.resources.announced.record(&points, self.link.from(), own.as_ref(), trusts_all, adopt);
+            }
+            Err(error) => {
+                log_limited!(warn, self.resources, "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");
+            }
+        }
+        // Checked afterwards: a thread that ends the reading first changes the phase and then removes the
+        // entries.
+        if self.close_state.is_reading_finished() {
+            self.end_adopted(false);
+        }
+    }
+
+    fn adopt(&self) -> &Arc<ClientConnection> {
+        self.link.adopt(|transport| {
+            let adopted_reader: Weak<dyn AdoptedReader> = self.me.clone();
+            let (peer, statistics) = (self.link.from().clone(), self.orb.statistics().clone());
+            let adopted = ClientConnection::adopted(Arc::new(peer), Arc::clone(transport), adopted_reader, statistics);
+            Arc::new(adopted.with_fragments_of(Some((self.resources.settings.fragment_size, send_fragmented))))
+        })
+    }
+
+    /// Passes a reply to the adopted connection. Without one, the reply is a protocol error.
+    fn reply(&self, message: &Message) -> Result<NextRead, ReadError> {
+        match self.link.adopted() {
+            Some(adopted) => adopted.receive(message.clone()).map_err(ReadError::from).map(|()| NextRead::Continue),
+            None => Err(ReadError::Unexpected(message.header.message_type)),
+        }
+    }
+
+    /// Ends the adopted connection, which gets no further reply. `is_orderly`: the client has sent
+    /// CloseConnection.
+    fn end_adopted(&self, is_orderly: bool) {
+        if let Some(adopted) = self.link.adopted() {
+            self.resources.announced.remove(adopted);
+            adopted.end_of_input(is_orderly);
+        }
+    }
+
     /// The object and the operation of the last request, if those of the next one are predicted.
     #[inline]
     pub(super) fn prediction(&self) -> Option<&Prediction> {
-        self.settings.is_adaptive.then_some(&self.prediction)
+        self.resources.settings.is_adaptive.then_some(&self.prediction)
     }
 
     #[inline]
     pub(super) fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
-        message.decoder(self.settings.limits).with_binder(&self.orb)
+        message.decoder(self.resources.settings.limits).with_binder(&self.orb)
     }
 
     /// The id of the request that a CancelRequest names.
@@ -338,13 +342,13 @@ impl ServerConnection {
             IncomingRequest { turn, request_context, ..IncomingRequest::new(self, message, request, &is_answered) };
         let code_sets = self.link.code_sets();
         arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-        upcall::run(&request, arguments);
+        upcall::run(&request, &self.resources.adapter, arguments);
     }
 
     #[cold]
     fn note_given_contexts(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
         let contexts = &request.service_contexts;
-        RequestContext::from_contexts(contexts, self.settings.context_limits, || {
+        RequestContext::from_contexts(contexts, self.resources.settings.context_limits, || {
             self.note_listen_points(request, version);
             self.link.note_code_sets(contexts)
         })
@@ -362,31 +366,10 @@ impl ServerConnection {
 
     fn locate(&self, message: &Message) -> Result<NextRead, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
-        Ok(self.begin_upcall(false, |_| upcall::handle_locate_request(self, &request, message.header.version)))
-    }
-
-    /// A number that is odd while a message is incomplete, and that is unchanged while no more of the message
-    /// arrives.
-    pub(super) fn progress(&self) -> u64 {
-        self.intake.progress()
-    }
-
-    /// Whether no request runs or waits for its reply, and this side sends no requests over the connection.
-    pub(super) fn has_no_requests(&self) -> bool {
-        !self.is_busy() && !self.is_bidirectional()
-    }
-
-    /// Whether requests run or are deferred, or replies wait to be written.
-    fn is_busy(&self) -> bool {
-        self.word().is_in_upcall()
-            || self.handed_over.load(Ordering::SeqCst) != 0
-            || self.link.is_blocked()
-            || self.requests.lock().deferred() != 0
-    }
-
-    /// Whether the upcall that keeps the reading thread is a one-way's.
-    pub(super) fn is_one_way(&self) -> bool {
-        self.is_one_way.load(Ordering::Relaxed)
+        let adapter = &self.resources.adapter;
+        Ok(self.begin_upcall(false, |_| {
+            upcall::handle_locate_request(self, adapter, &request, message.header.version);
+        }))
     }
 }
 

@@ -8,10 +8,10 @@ use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
 use spandrel_sync::Arc;
 
 use crate::{
-    ServingOrb,
     connection::ServerConnection,
     frame::{Frame, orb, served},
-    upcall::origin::RequestKey,
+    request_server::RequestServer,
+    upcall::origin::{RequestKey, RequestOrigin},
 };
 
 /// The cancellation source of this thread's work. It never cancels if there is neither a request nor a
@@ -48,7 +48,7 @@ fn of_connection() -> Option<Arc<CancellationSource>> {
 /// The connection of the request that this thread runs, with its frame.
 fn connection() -> Option<(Frame, Arc<ServerConnection>)> {
     let frame = Frame::current()?;
-    Some((frame, orb()?.server().find(frame.connection)?))
+    Some((frame, RequestServer::of(&orb()?)?.server().find(frame.connection)?))
 }
 
 /// The cancellation source of a caller in this ORB that serves no request but has a deadline.

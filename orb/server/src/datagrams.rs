@@ -24,8 +24,8 @@ use spandrel_sync::{
 use spandrel_transport::{Address, DIOP};
 
 use crate::{
-    ServingOrb,
     connection::link,
+    resources::ServingOrb,
     upcall::{
         incoming_request::{IncomingRequest, RequestContext},
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
@@ -103,10 +103,10 @@ impl Datagrams {
             }
             std::task::Poll::Ready(())
         }));
-        match orb.server().pool().workers() {
+        match orb.resources().pool.workers() {
             Ok(workers) => workers.spawn(task),
             Err(error) => {
-                log_limited!(error, orb.server(), "no thread for datagrams", %error, "no threads for requests by datagram");
+                log_limited!(error, orb.resources(), "no thread for datagrams", %error, "no threads for requests by datagram");
             }
         }
     }
@@ -180,7 +180,7 @@ impl RequestOrigin for Sender {
     }
 
     fn services(&self) -> &dyn UpcallServices {
-        self.orb.serving()
+        &**self.orb.resources()
     }
 
     fn name(&self) -> &str {

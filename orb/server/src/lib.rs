@@ -7,15 +7,19 @@
 //! connection are noticed (design decision 3).
 //!
 //! The modules:
-//! - `listener` opens the endpoints, and admits and closes the accepted connections.
-//! - `connection` is one accepted connection: it reads requests and sends replies.
+//! - `upcall` passes a request to its servant, and its reply to the request's origin.
 //! - `pool` has the reactor, and the threads for connections without a thread of their own.
 //! - `monitor` finds long upcalls and idle connections.
-//! - `upcall` passes a request to its servant, and its reply to the request's origin.
-//! - `callbacks` runs requests that arrive over connections which this ORB has opened (bidirectional GIOP).
+//! - `resources` has the settings, threads and memory that the connections of an ORB share.
+//! - `connection` is one accepted connection: it reads requests and sends replies.
 //! - `collocated` runs calls on objects of the same ORB, marshaled or directly.
+//! - `callbacks` runs requests that arrive over connections which this ORB has opened (bidirectional GIOP).
 //! - `datagrams` runs requests by datagram (DIOP).
+//! - `listener` opens the endpoints, and admits and closes the accepted connections.
 //! - `request_server` joins these, and is the core's interface to them.
+//!
+//! Each module uses only modules above it in this list. A module that has to call one further down has a
+//! trait for it, such as the monitor's `MonitoredConnection`.
 //!
 //! [`install_adapter`] installs the server side in an ORB. The core calls it through
 //! [`ServerSide`](spandrel_orb::orb::server_side::ServerSide), and it finds servants through an [`ObjectAdapter`].
@@ -40,8 +44,10 @@ mod datagrams;
 mod frame;
 #[doc(hidden)]
 pub mod generated;
+mod install;
 #[doc(hidden)]
 pub mod interpreted;
+mod listen_points;
 mod listener;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -50,19 +56,17 @@ mod nesting;
 mod pool;
 mod queue;
 mod request_server;
+mod resources;
+mod running_calls;
 mod threads;
 mod upcall;
 mod worker;
 mod worker_counts;
 
-pub(crate) use collocated::CollocatedCalls;
 pub(crate) use connection::ServerConnection;
 pub use current::with_current_stream;
-pub(crate) use listener::Server;
-pub(crate) use monitor::UpcallMonitor;
-pub(crate) use request_server::ServingOrb;
-pub use request_server::install_adapter;
+pub use install::install_adapter;
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
-pub use upcall::call::ServerCall;
+pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
-pub use upcall::servant::{Replied, Servant};
+pub use upcall::servant::Servant;

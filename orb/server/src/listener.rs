@@ -14,20 +14,20 @@ use spandrel_orb::{
 };
 use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};
 use spandrel_sync::{
-    Arc, Mutex, MutexGuard,
+    Arc, Mutex, MutexGuard, Weak,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 use spandrel_transport::{
-    Address, ConnectionAcceptor, Deadline, Listener, ListenerSource, MemoryBudget, PendingConnection,
-    PublishedAddresses, ReactorTransport, host_name, send_octets,
+    Address, ConnectionAcceptor, Deadline, Listener, ListenerSource, PendingConnection, PublishedAddresses,
+    ReactorTransport, host_name, send_octets,
 };
 
 use crate::{
-    ServerConnection, ServingOrb,
+    ObjectAdapter, ServerConnection,
     admission::{AdmissionControl, Admitted, Refusal},
-    connection::{ClosePhase, ServiceStrategy},
+    connection::{ClosePhase, ConnectionOwner, ServiceStrategy, pooled},
     datagrams::Datagrams,
-    pool::Pool,
+    resources::ServerResources,
     threads::ServerThreads,
 };
 
@@ -61,30 +61,28 @@ impl ConnectionSource for AnyAcceptor {
 /// All listeners and accepted connections of one ORB.
 #[derive(Debug)]
 pub(crate) struct Server {
-    settings: Arc<ServerSettings>,
+    resources: Arc<ServerResources>,
+    /// The service of the connections without a thread of their own.
+    pooled_service: ServiceStrategy,
     /// The listeners' handlers in the reactor.
     listeners: Mutex<Vec<HandlerId>>,
     admitted: Mutex<Admitted>,
     admission: AdmissionControl,
     /// The number of connections with a thread of their own.
     threaded: AtomicUsize,
-    pool: Pool,
-    threads: Arc<ServerThreads>,
-    log_limit: Arc<LogLimit>,
-    /// The memory budget of all connections.
-    budget: Arc<MemoryBudget>,
     closing: AtomicBool,
 }
 
 impl Server {
-    pub(crate) fn new(settings: ServerSettings) -> Self {
-        let (threads, log_limit) = (Arc::new(ServerThreads::new(settings.thread_limit())), Arc::default());
+    /// Creates the server of an ORB, and its resources.
+    pub(crate) fn new(settings: ServerSettings, adapter: Arc<dyn ObjectAdapter>) -> Self {
+        let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
+        let log_limit: Arc<LogLimit> = Arc::default();
+        let pooled_service = ServiceStrategy::pooled(settings.concurrency, &threads, &log_limit);
+        let queue = pooled_service.queue();
         Self {
-            pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests, &threads, &log_limit),
-            threads,
-            log_limit,
-            budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
-            settings: Arc::new(settings),
+            resources: Arc::new(ServerResources::new(settings, adapter, threads, log_limit, queue)),
+            pooled_service,
             listeners: Mutex::default(),
             admitted: Mutex::default(),
             admission: AdmissionControl::default(),
@@ -93,16 +91,24 @@ impl Server {
         }
     }
 
+    /// The resources that its connections share.
+    #[inline]
+    pub(crate) fn resources(&self) -> &Arc<ServerResources> {
+        &self.resources
+    }
+
     /// Listens on all endpoints, or on none. Returns the addresses to publish.
     pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<PublishedAddresses> {
-        let open = |endpoint: &Endpoint| self.settings.protocols.open(endpoint, &self.settings.sockets);
+        let settings = &self.resources.settings;
+        let open = |endpoint: &Endpoint| settings.protocols.open(endpoint, &settings.sockets);
         let opened: Vec<Listener> = endpoints.iter().map(open).collect::<io::Result<_>>()?;
         let mut listeners = self.listeners.lock();
         if self.closing.load(Ordering::Acquire) {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
-        orb.upcall_monitor().attend(self, self.settings.client_timeouts());
-        let registry = self.pool.registry()?;
+        let ServerResources { settings, pool, budget, upcall_monitor, .. } = &*self.resources;
+        upcall_monitor.attend(pool, budget, settings.client_timeouts());
+        let registry = pool.registry()?;
         let mut published = PublishedAddresses::default();
         for listener in opened {
             let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -118,7 +124,7 @@ impl Server {
                     listeners.push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), admit), Interest::INPUT)?);
                 }
                 ListenerSource::Datagrams(socket, max_octets) => {
-                    let (orb, settings) = (WeakOrb::of(orb), Arc::clone(&self.settings));
+                    let (orb, settings) = (WeakOrb::of(orb), Arc::clone(settings));
                     let room = vec![0; max_octets as usize];
                     let (running, deferred) = <(Arc<_>, Arc<_>)>::default();
                     let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
@@ -136,10 +142,11 @@ impl Server {
     }
 
     fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
-        if self.settings.rules.rank(from).is_none() {
+        let ServerResources { settings, pool, threads, upcall_monitor, .. } = &*self.resources;
+        if settings.rules.rank(from).is_none() {
             orb.statistics().note(spandrel_orb::statistics::Event::RefusedForAddress);
-            log_limited!(warn, orb.server(), "address refused", %from, "connection rejected by -ORBServerTransportRule");
-            refuse(&*transport, self.settings.order);
+            log_limited!(warn, self.resources, "address refused", %from, "connection rejected by -ORBServerTransportRule");
+            refuse(&*transport, settings.order);
             return Ok(());
         }
         let connection = {
@@ -148,34 +155,35 @@ impl Server {
                 Err(refusal) => {
                     orb.statistics().note(refusal.event());
                     self.admission.tell(&from.to_string(), refusal);
-                    refuse(&*transport, self.settings.order);
+                    refuse(&*transport, settings.order);
                     return Ok(());
                 }
             };
-            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.concurrency.own_threads()
-                && self.threads.has_room_for(1 + RESERVED_THREADS);
+            let is_threaded = self.threaded.load(Ordering::Relaxed) < settings.concurrency.own_threads()
+                && threads.has_room_for(1 + RESERVED_THREADS);
             self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
-            let settings = Arc::clone(&self.settings);
-            let service = if is_threaded { ServiceStrategy::OwnThread } else { self.pool.service() };
-            let connection = ServerConnection::new(orb.clone(), from.clone(), transport, settings, service);
-            admitted.enter(&connection, &self.settings);
+            let service = if is_threaded { ServiceStrategy::OwnThread } else { self.pooled_service.clone() };
+            let owner: Weak<dyn ConnectionOwner> = Arc::<Self>::downgrade(self);
+            let resources = Arc::clone(&self.resources);
+            let connection = ServerConnection::new(orb.clone(), resources, owner, from.clone(), transport, service);
+            admitted.enter(&connection, settings);
             connection
         };
         orb.statistics().connection_accepted();
         orb.statistics().change(Level::ServerConnections, 1);
         tracing::debug!(%from, "accepted");
-        orb.upcall_monitor().watch(&connection);
+        upcall_monitor.watch(&connection);
         let serving = if connection.has_own_thread() {
             let served = Arc::clone(&connection);
-            self.threads.spawn("spandrel-serve", move || served.serve())
+            threads.spawn("spandrel-serve", move || served.serve())
         } else {
-            self.pool.serve(&connection)
+            pooled::serve_in(pool, &connection)
         };
         serving.inspect_err(|_| {
             orb.statistics().refused_for_resources();
             // No request was acted on, and none will be.
             connection.begin_close();
-            orb.upcall_monitor().forget(&connection);
+            upcall_monitor.forget(&*connection);
             self.forget(&connection);
         })
     }
@@ -190,9 +198,9 @@ impl Server {
             if self.closing.load(Ordering::Acquire) {
                 return Err(Refusal::Closing);
             }
-            match self.admission.admits(&admitted, &from, &self.settings) {
+            match self.admission.admits(&admitted, &from, &self.resources.settings) {
                 Err(Refusal::TooMany { .. }) if has_room => return Ok(admitted),
-                Err(refusal @ Refusal::TooMany { .. }) if self.settings.evicts_idle => {
+                Err(refusal @ Refusal::TooMany { .. }) if self.resources.settings.evicts_idle => {
                     drop(admitted);
                     has_room = self.evict_idle();
                     if !has_room {
@@ -215,52 +223,18 @@ impl Server {
         })
     }
 
-    pub(super) fn settings(&self) -> &Arc<ServerSettings> {
-        &self.settings
-    }
-
-    /// The memory budget of all connections.
-    pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
-        &self.budget
-    }
-
     /// The present levels for metrics, without those of the adapter.
     pub(crate) fn levels(&self) -> ServerLevels {
-        let (pooled, queued) = self.pool.look();
+        let (pooled, queued) = self.resources.pool.look();
         let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
         let deferred = connections.iter().map(|connection| connection.deferred()).sum();
         let threaded = self.threaded.load(Ordering::Relaxed);
-        ServerLevels { held: 0, threaded, pooled, queued, deferred, octets: self.budget.used() }
-    }
-
-    /// The threads of this server.
-    pub(super) fn threads(&self) -> &ServerThreads {
-        &self.threads
-    }
-
-    /// Limits the log lines that clients can cause.
-    pub(super) fn log_limit(&self) -> &LogLimit {
-        &self.log_limit
-    }
-
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
+        ServerLevels { held: 0, threaded, pooled, queued, deferred, octets: self.resources.budget.used() }
     }
 
     /// The connection with this address in memory.
     pub(super) fn find(&self, index: usize) -> Option<Arc<ServerConnection>> {
         self.admitted.lock().connections.get(&index).cloned()
-    }
-
-    /// Removes a connection that has ended.
-    pub(super) fn forget(&self, connection: &ServerConnection) {
-        let known = self.admitted.lock().leave(connection);
-        if known.is_some() {
-            connection.orb().statistics().change(Level::ServerConnections, -1);
-        }
-        if known.is_some_and(|known| known.has_own_thread()) {
-            self.threaded.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 
     /// Stops accepting, lets running requests end, sends CloseConnection to every client, and waits a bounded
@@ -270,7 +244,7 @@ impl Server {
     pub(crate) fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
         let listeners = std::mem::take(&mut *self.listeners.lock());
-        if let (false, Ok(registry)) = (listeners.is_empty(), self.pool.registry()) {
+        if let (false, Ok(registry)) = (listeners.is_empty(), self.resources.pool.registry()) {
             for listener in listeners {
                 registry.remove(listener);
             }
@@ -281,7 +255,19 @@ impl Server {
             let deadline = Deadline::after(time);
             connections.iter().for_each(|connection| connection.await_close_phase(stage, &deadline));
         }
-        self.pool.close();
+        self.resources.pool.close();
+    }
+}
+
+impl ConnectionOwner for Server {
+    fn forget(&self, connection: &ServerConnection) {
+        let known = self.admitted.lock().leave(connection);
+        if known.is_some() {
+            connection.orb().statistics().change(Level::ServerConnections, -1);
+        }
+        if known.is_some_and(|known| known.has_own_thread()) {
+            self.threaded.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -293,7 +279,7 @@ mod tests {
     use spandrel_orb::{Concurrency, Located};
 
     use super::*;
-    use crate::{Entry, ObjectAdapter, Resolution};
+    use crate::{Entry, Resolution, request_server::RequestServer};
 
     /// An adapter without objects.
     #[derive(Debug)]
@@ -319,9 +305,9 @@ mod tests {
     fn a_connection_that_the_reactor_refuses_is_closed_in_order() {
         let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
         crate::install_adapter(&orb, Arc::new(NoObjects));
-        let server = orb.server();
-        server.pool.registry().unwrap();
-        server.pool.close();
+        let server = RequestServer::of(&orb).unwrap().server();
+        server.resources.pool.registry().unwrap();
+        server.resources.pool.close();
         let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
         let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
         let (stream, addr) = acceptor.accept().unwrap();

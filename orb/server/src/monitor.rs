@@ -14,40 +14,34 @@
 //! The monitor also makes periodic [sweeps](idle_sweep) for idle connections and late clients, even while it
 //! sleeps. It reads no messages and runs no upcalls.
 
-pub(crate) mod idle_sweep;
+mod idle_sweep;
 mod input;
+mod monitored;
 mod pace;
+mod state;
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use spandrel_orb::server_settings::ClientTimeouts;
-use spandrel_reactor::HandlerId;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard, Weak,
     atomic::{AtomicBool, Ordering},
     thread,
     time::Instant,
 };
+use spandrel_transport::MemoryBudget;
 
-use crate::{
-    Server, ServerConnection,
-    callbacks::Callbacks,
-    connection::{LongUpcall, LongUpcallAction, open_turn},
-};
-use idle_sweep::{IdleHistory, WaitingReplies};
+use crate::pool::Pool;
+use idle_sweep::WaitingReplies;
 use input::InputEvents;
+pub(crate) use monitored::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection, MonitoredReplies};
 use pace::{LookFinding, Pace, SHORTEST};
+use state::{LookHistory, Monitored, MonitoredUpcall, State};
 
-/// The longest time that a one-way may keep the reading.
-const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
-/// This limit in models, counted in looks. A larger number would only make models longer.
-const ONE_WAY_LOOKS: u32 = 3;
 /// The time without an upcall after which the monitor sleeps.
 const IDLE_TIME: Duration = Duration::from_millis(250);
 /// This time in models, counted in looks.
 const IDLE_LOOKS: u32 = 2;
-/// The time for which a connection counts as one whose peer pipelines.
-const PIPELINED_TIME: Duration = Duration::from_secs(2);
 /// The most threads that one look starts to read on. Several long upcalls at one look have mostly begun
 /// together and wait for a processor, so more threads are no help. The other upcalls get theirs after the
 /// next looks.
@@ -68,56 +62,21 @@ pub(crate) struct UpcallMonitor {
     input: InputEvents,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// The server of the connections.
-    server: Weak<Server>,
-    client_timeouts: ClientTimeouts,
-    /// The time of the next sweep, if there is one.
-    next_round: Option<Instant>,
-    /// The monitored connections, by their addresses in memory.
-    monitored: HashMap<usize, Monitored>,
-    /// The connections that this ORB has opened and that requests come in on.
-    callbacks: Vec<(Weak<Callbacks>, WaitingReplies)>,
-    /// Whether the next look is due at once.
-    is_hurried: bool,
-    running: bool,
-    stopped: bool,
-}
-
-#[derive(Debug)]
-struct Monitored {
-    connection: Weak<ServerConnection>,
-    /// The connection's turn at the last look.
-    turn: u64,
-    /// The time of the first look that found this turn.
-    since: Instant,
-    /// The number of further looks that found this turn.
-    looks: u32,
-    /// Whether the upcall keeps input from being read.
-    has_input: bool,
-    /// The last time at which an upcall kept input from being read.
-    pipelined: Option<Instant>,
-    /// The registration by which input on the connection's handle wakes the monitor.
-    registration: Option<HandlerId>,
-    /// The connection's history in the search for idle connections.
-    past: IdleHistory,
-}
-
 impl UpcallMonitor {
-    /// Monitors the pool of this server, and makes sweeps.
-    pub(super) fn attend(&self, server: &Arc<Server>, client_timeouts: ClientTimeouts) {
+    /// Monitors the pool and the memory budget of a server, and makes sweeps.
+    pub(super) fn attend(&self, pool: &Arc<Pool>, budget: &Arc<MemoryBudget>, client_timeouts: ClientTimeouts) {
         let mut state = self.state.lock();
-        state.server = Arc::downgrade(server);
+        (state.pool, state.budget) = (Arc::downgrade(pool), Arc::downgrade(budget));
         state.client_timeouts = client_timeouts;
         state.next_round = client_timeouts.period().map(|period| Instant::now() + period);
     }
 
     /// Monitors one more connection. The monitor's thread starts with the first one.
-    pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
+    pub(super) fn watch(self: &Arc<Self>, connection: &Arc<impl MonitoredConnection + 'static>) {
         let mut state = self.state.lock();
-        state.monitored.insert(Arc::as_ptr(connection).addr(), Monitored::new(connection, Instant::now()));
-        let is_sooner = state.note_handshake(connection);
+        let is_sooner = state.note_handshake(&**connection);
+        let monitored: Weak<dyn MonitoredConnection> = Arc::downgrade(connection) as _;
+        state.monitored.insert(Arc::as_ptr(connection).addr(), Monitored::new(monitored, Instant::now()));
         if is_sooner || state.monitored.len() == 1 && state.next_round.is_some() {
             // Without connections the monitor may sleep without a time limit.
             self.call(&state);
@@ -136,9 +95,9 @@ impl UpcallMonitor {
     }
 
     /// Includes the replies on a connection that this ORB has opened in the sweeps.
-    pub(super) fn watch_callbacks(self: &Arc<Self>, callbacks: &Arc<Callbacks>) {
+    pub(super) fn watch_replies(self: &Arc<Self>, replies: Weak<dyn MonitoredReplies>) {
         let mut state = self.state.lock();
-        state.callbacks.push((Arc::downgrade(callbacks), WaitingReplies::new(Instant::now())));
+        state.callbacks.push((replies, WaitingReplies::new(Instant::now())));
         if state.callbacks.len() == 1 {
             self.call(&state);
         }
@@ -146,7 +105,7 @@ impl UpcallMonitor {
     }
 
     /// Stops monitoring a connection.
-    pub(super) fn forget(&self, connection: &ServerConnection) {
+    pub(super) fn forget(&self, connection: &dyn MonitoredConnection) {
         let forgotten = self.state.lock().monitored.remove(&std::ptr::from_ref(connection).addr());
         if let Some(registration) = forgotten.and_then(|monitored| monitored.registration) {
             self.input.remove(registration);
@@ -218,10 +177,10 @@ impl UpcallMonitor {
                 continue;
             }
             let mut found = LookHistory::default();
-            if let Some(server) = state.server.upgrade() {
+            if let Some(pool) = state.pool.upgrade() {
                 drop(state);
-                found.note_pool(&server);
-                drop(server);
+                found.note_pool(&pool);
+                drop(pool);
                 state = self.state.lock();
             }
             if cfg!(shuttle) || now >= connections_due {
@@ -355,9 +314,7 @@ impl UpcallMonitor {
         }
         (state, seen)
     }
-}
 
-impl UpcallMonitor {
     /// Makes a sweep if one is due.
     fn round<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
         let Some(due) = state.next_round else { return state };
@@ -365,8 +322,8 @@ impl UpcallMonitor {
         if now < due {
             return state;
         }
-        if let Some(server) = state.server.upgrade() {
-            server.budget().decay_long_replies();
+        if let Some(budget) = state.budget.upgrade() {
+            budget.decay_long_replies();
         }
         let client_timeouts = state.client_timeouts;
         state.next_round = client_timeouts.period().map(|period| now + period);
@@ -377,9 +334,9 @@ impl UpcallMonitor {
             .filter_map(|monitored| {
                 let connection = monitored.connection.upgrade()?;
                 // Connections whose time is up are cut off in this sweep.
-                let handshake = connection.link().transport().handshake_left().filter(|left| !left.is_zero());
+                let handshake = connection.handshake_left().filter(|left| !left.is_zero());
                 handshakes = handshakes.into_iter().chain(handshake.map(|left| now + left)).min();
-                let verdict = monitored.past.look(&connection, client_timeouts, now)?;
+                let verdict = monitored.past.look(&*connection, client_timeouts, now)?;
                 Some((connection, verdict))
             })
             .collect();
@@ -397,7 +354,7 @@ impl UpcallMonitor {
         }
         drop(state);
         for (connection, verdict) in found {
-            idle_sweep::apply(&connection, verdict, client_timeouts);
+            connection.apply(verdict, client_timeouts);
         }
         deaf.iter().for_each(|callbacks| callbacks.cut());
         self.state.lock()
@@ -425,152 +382,5 @@ impl Activity {
 
     fn is_over(&self, now: Instant) -> bool {
         if cfg!(shuttle) { self.idle_looks >= IDLE_LOOKS } else { now - self.last >= IDLE_TIME }
-    }
-}
-
-/// The findings of one look, or of several.
-#[derive(Debug, Default)]
-struct LookHistory {
-    /// Whether something has happened since the last look, or needs another look.
-    is_active: bool,
-    finding: LookFinding,
-}
-
-impl LookHistory {
-    fn note(&mut self, finding: LookFinding) {
-        self.add(Self { is_active: true, finding });
-    }
-
-    fn add(&mut self, other: Self) {
-        self.is_active |= other.is_active;
-        self.finding = self.finding.max(other.finding);
-    }
-
-    /// Looks at the pool. Adds threads if all of them are stuck.
-    fn note_pool(&mut self, server: &Server) {
-        let pool = server.pool();
-        if pool.is_fixed() {
-            return;
-        }
-        if pool.is_stuck() {
-            pool.add_workers();
-            self.note(LookFinding::Waiting);
-        } else if pool.is_full() {
-            self.note(LookFinding::Doubt);
-        }
-    }
-}
-
-/// A long upcall and its connection.
-struct MonitoredUpcall {
-    connection: Arc<ServerConnection>,
-    lasting: LongUpcall,
-    is_registered: bool,
-}
-
-impl Monitored {
-    fn new(connection: &Arc<ServerConnection>, now: Instant) -> Self {
-        Self {
-            connection: Arc::downgrade(connection),
-            turn: 0,
-            since: now,
-            looks: 0,
-            has_input: false,
-            pipelined: None,
-            registration: None,
-            past: IdleHistory::new(now),
-        }
-    }
-
-    /// Looks at the connection. Returns its upcall if that is long, and `None` if the connection is gone.
-    fn look(&mut self, now: Instant, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
-        let connection = self.connection.upgrade()?;
-        let turn = connection.turn();
-        let in_upcall = turn % 2 == 1;
-        if open_turn(turn) == self.turn {
-            self.looks += 1;
-            if in_upcall && self.registration.is_none() && connection.has_input_in_memory() {
-                self.note_input(now);
-            }
-            return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
-        }
-        (self.turn, self.since, self.looks, self.has_input) = (open_turn(turn), now, 0, false);
-        let pipelined = self.pipelined.is_some_and(|last| now - last < PIPELINED_TIME);
-        seen.note(if pipelined { LookFinding::Waiting } else { LookFinding::Nothing });
-        if in_upcall && connection.has_input_in_memory() {
-            self.pipelined = Some(now);
-            seen.note(LookFinding::Waiting);
-        } else if in_upcall && !pipelined && connection.has_unread_input() {
-            seen.note(LookFinding::Doubt);
-        }
-        Some(None)
-    }
-
-    /// Records that the upcall keeps input from being read.
-    fn note_input(&mut self, now: Instant) {
-        (self.has_input, self.pipelined) = (true, Some(now));
-    }
-
-    fn lasting(&self, connection: Arc<ServerConnection>, turn: u64, now: Instant) -> MonitoredUpcall {
-        let age = now - self.since;
-        let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_OVERTAKE_DELAY };
-        let keeps_reading = is_patient && connection.is_one_way();
-        let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
-        MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }
-    }
-}
-
-impl State {
-    /// Advances the next sweep to the end of this connection's handshake, if it has one. Returns whether that
-    /// is sooner.
-    fn note_handshake(&mut self, connection: &ServerConnection) -> bool {
-        let Some(left) = connection.link().transport().handshake_left() else { return false };
-        let end = Instant::now() + left;
-        let is_sooner = self.next_round.is_none_or(|next| end < next);
-        if is_sooner {
-            self.next_round = Some(end);
-        }
-        is_sooner
-    }
-
-    /// Looks at all connections. Returns the findings and the long upcalls.
-    fn look(&mut self, now: Instant) -> (LookHistory, Vec<MonitoredUpcall>) {
-        let (mut seen, mut lasting) = (LookHistory::default(), Vec::new());
-        self.monitored.retain(|_, monitored| match monitored.look(now, &mut seen) {
-            None => false,
-            Some(upcall) => {
-                lasting.extend(upcall);
-                true
-            }
-        });
-        (seen, lasting)
-    }
-
-    /// Whether a change since the last look is a reason not to sleep.
-    fn has_moved(&self) -> bool {
-        self.monitored.values().any(|monitored| {
-            let Some(connection) = monitored.connection.upgrade() else { return false };
-            let turn = connection.turn();
-            let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
-            open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for()
-        })
-    }
-
-    /// Records input on the handle of a connection. Returns `None` if its upcall has ended. Returns the
-    /// upcall if it is known to be long.
-    fn note_input(
-        &mut self,
-        (index, registration): (usize, HandlerId),
-        now: Instant,
-    ) -> Option<Option<MonitoredUpcall>> {
-        let monitored = self.monitored.get_mut(&index)?;
-        monitored.registration.take_if(|known| *known == registration)?;
-        let connection = monitored.connection.upgrade()?;
-        let turn = connection.turn();
-        if open_turn(turn) != monitored.turn || turn % 2 == 0 {
-            return None;
-        }
-        monitored.note_input(now);
-        Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now)))
     }
 }

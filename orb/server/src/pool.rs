@@ -18,23 +18,17 @@
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
 use spandrel_giop::SystemException;
-use spandrel_ipc::{Interest, Pollable};
 use spandrel_orb::{
-    Concurrency, Spawn,
+    Spawn,
     nesting::{self, NestedWork},
-    task::{self, Task},
+    server_settings::ServerSettings,
+    task::{self, Executor, Task},
 };
-use spandrel_reactor::{
-    CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Options, Reactor, Registry, Unlogged,
-};
-use spandrel_sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use spandrel_reactor::{LogLimit, Options, Reactor, Registry, Unlogged};
+use spandrel_sync::Arc;
 
 use crate::{
-    ServerConnection,
-    connection::{ReactorRegistration, RequestQueue, ServiceStrategy, VisitOutcome},
+    queue::{Job, WorkerQueue},
     threads::ServerThreads,
     worker_counts::{WaitScope, WorkerCounts, WorkerVisit},
 };
@@ -53,7 +47,7 @@ pub(super) struct Pool {
     /// Whether its threads serve other connections while they wait for replies.
     nests: bool,
     /// The queue for the requests that its thread reads, unless its threads run them.
-    queue: Option<Arc<RequestQueue>>,
+    queue: Option<Arc<dyn WorkerQueue>>,
 }
 
 /// A reactor whose threads serve other connections while they wait.
@@ -84,7 +78,7 @@ impl NestedWork for PoolReactor {
 pub(super) struct Workers<'p> {
     registry: &'p Registry,
     worker_counts: &'p Arc<WorkerCounts>,
-    queue: Option<&'p Arc<RequestQueue>>,
+    queue: Option<&'p Arc<dyn WorkerQueue>>,
 }
 
 /// A future that counts as a visit of its thread while it is polled.
@@ -104,38 +98,26 @@ impl Future for PollVisit {
 }
 
 impl Pool {
-    /// `nests`: whether its threads serve other connections while they wait for replies. The threads of a
-    /// fixed pool always do.
+    /// `queue`: the queue for the requests that the pool's thread reads, unless its threads run them.
     pub(super) fn new(
-        max_connections: usize,
-        concurrency: Concurrency,
-        nests: bool,
+        settings: &ServerSettings,
+        queue: Option<Arc<dyn WorkerQueue>>,
         threads: &Arc<ServerThreads>,
         log_limit: &Arc<LogLimit>,
     ) -> Self {
-        let worker_counts = Arc::new(WorkerCounts::new(concurrency.reactor_threads()));
-        let queue = match concurrency {
-            Concurrency::ThreadPool { threads: count, queue } => {
-                Some(Arc::new(RequestQueue::new(queue, count, Arc::clone(threads), Arc::clone(log_limit))))
-            }
-            _ => None,
-        };
+        let worker_counts = Arc::new(WorkerCounts::new(settings.concurrency.reactor_threads()));
         let (threads, log_limit) = (Arc::clone(threads), Arc::clone(log_limit));
         Self {
             reactor: OnceLock::new(),
-            max_handlers: max_connections.saturating_add(MAX_LISTENERS),
-            // The thread that fills a queue runs nothing that could wait.
-            nests: (nests || worker_counts.is_fixed()) && queue.is_none(),
+            max_handlers: settings.max_connections.saturating_add(MAX_LISTENERS),
+            // The threads of a fixed pool always nest. The thread that fills a queue runs nothing that could
+            // wait.
+            nests: (settings.nests || worker_counts.is_fixed()) && queue.is_none(),
             worker_counts,
             threads,
             log_limit,
             queue,
         }
-    }
-
-    /// The strategy by which the pool serves a connection.
-    pub(super) fn service(&self) -> ServiceStrategy {
-        self.queue.clone().map_or(ServiceStrategy::Reactor, ServiceStrategy::Queue)
     }
 
     /// The reactor's registry. At least one thread then runs the reactor.
@@ -149,23 +131,6 @@ impl Pool {
         Ok(self.reactor.get().expect("it was set").registry())
     }
 
-    /// Registers this connection with the reactor, whose threads then serve it.
-    pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
-        let registry = self.registry()?;
-        self.ensure_wanted_workers();
-        if let Some(queue) = &self.queue {
-            queue.ensure_workers()?;
-        }
-        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.worker_counts));
-        registry.register(pooled, Interest::INPUT).map(drop)
-    }
-
-    /// Registers a connection that has a thread of its own, so that the reactor's threads write its waiting
-    /// replies.
-    pub(super) fn write_for(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
-        self.registry()?.register(ReplyWriter(Arc::clone(connection)), Interest::OUTPUT).map(drop)
-    }
-
     /// The pool's threads, as an executor of futures.
     ///
     /// # Errors
@@ -174,9 +139,18 @@ impl Pool {
         let registry = self.registry()?;
         self.ensure_wanted_workers();
         if let Some(queue) = &self.queue {
-            queue.ensure_workers()?;
+            Arc::clone(queue).ensure_workers()?;
         }
         Ok(Workers { registry, worker_counts: &self.worker_counts, queue: self.queue.as_ref() })
+    }
+
+    /// The reactor's registry and the counts of its threads, for a handler that keeps a thread during its calls.
+    /// As many threads then run as are wanted.
+    ///
+    /// # Errors
+    /// Errors of the system, if there is no such thread and none can be started.
+    pub(super) fn visited_registry(&self) -> io::Result<(&Registry, &Arc<WorkerCounts>)> {
+        self.workers().map(|workers| (workers.registry, workers.worker_counts))
     }
 
     /// The number of threads, and the number of requests that wait for one.
@@ -273,180 +247,23 @@ impl Pool {
     }
 }
 
+/// The workers of a queue, as an executor of futures.
+struct QueueWorkers(Arc<dyn WorkerQueue>);
+
+impl Executor for QueueWorkers {
+    fn execute(&self, job: Job) -> bool {
+        self.0.execute(job)
+    }
+}
+
 impl Spawn for Workers<'_> {
     fn spawn(&self, task: Task) {
         match self.queue {
-            Some(queue) => task::run_in(Arc::clone(queue), task),
+            Some(queue) => task::run_in(QueueWorkers(Arc::clone(queue)), task),
             None => {
                 let task = Box::pin(PollVisit { worker_counts: Arc::clone(self.worker_counts), task });
                 task::run_in(self.registry.clone(), task);
             }
         }
-    }
-}
-
-/// A connection without a thread of its own.
-struct PooledConnection {
-    connection: Arc<ServerConnection>,
-    worker_counts: Arc<WorkerCounts>,
-    /// Another registration serves the connection. This one only ends its call.
-    is_replaced: Arc<AtomicBool>,
-}
-
-impl PooledConnection {
-    fn new(connection: Arc<ServerConnection>, worker_counts: Arc<WorkerCounts>) -> Self {
-        Self { connection, worker_counts, is_replaced: Arc::default() }
-    }
-}
-
-impl EventHandler for PooledConnection {
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        self.connection.pollable()
-    }
-
-    fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let registration = PooledHandler {
-            registry: Registry::clone(context),
-            id: context.id(),
-            wanted: Mutex::new(WantedEvents { input: true, output: false }),
-            worker_counts: Arc::clone(&self.worker_counts),
-            is_replaced: Arc::clone(&self.is_replaced),
-        };
-        self.connection.register_with(Arc::new(registration));
-        Ok(())
-    }
-
-    fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let _visit = WorkerVisit::begin(&self.worker_counts);
-        match self.connection.serve_ready() {
-            VisitOutcome::Idle => {}
-            VisitOutcome::Ended => context.close(),
-        }
-        Ok(())
-    }
-
-    fn handle_output(&mut self, _context: &Context<'_>) -> io::Result<()> {
-        let _visit = WorkerVisit::begin(&self.worker_counts);
-        self.connection.write_ready();
-        Ok(())
-    }
-
-    /// Closes the connection at the end of the time to [linger](ReactorRegistration::linger).
-    fn handle_timeout(&mut self, context: &Context<'_>, _timer: Expired) -> io::Result<()> {
-        context.close();
-        Ok(())
-    }
-
-    fn handle_close(&mut self, _context: &Context<'_>, reason: CloseReason) {
-        if !matches!(reason, CloseReason::Removed) {
-            tracing::debug!(?reason, "the reactor no longer serves a connection");
-        }
-        if !self.is_replaced.load(Ordering::SeqCst) {
-            self.connection.registration_closed();
-        }
-    }
-}
-
-/// The handler that writes the waiting replies of a connection with a thread of its own, and then leaves the
-/// reactor.
-struct ReplyWriter(Arc<ServerConnection>);
-
-impl EventHandler for ReplyWriter {
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        self.0.pollable()
-    }
-
-    fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
-        if self.0.write_ready() {
-            // Detached at once, because another writer may have to be registered before this call has
-            // returned.
-            context.detach(context.id());
-            self.0.writer_left();
-        }
-        Ok(())
-    }
-}
-
-/// A connection's registration with the pool's reactor.
-#[derive(Debug)]
-struct PooledHandler {
-    registry: Registry,
-    id: HandlerId,
-    wanted: Mutex<WantedEvents>,
-    worker_counts: Arc<WorkerCounts>,
-    is_replaced: Arc<AtomicBool>,
-}
-
-/// The events that a connection waits for. While output is wanted, only output is waited for.
-#[derive(Clone, Copy, Debug)]
-struct WantedEvents {
-    input: bool,
-    output: bool,
-}
-
-impl PooledHandler {
-    fn want_input(&self, input: bool) -> bool {
-        let mut wanted = self.wanted.lock();
-        wanted.input = input;
-        match *wanted {
-            WantedEvents { output: true, .. } => self.registry.contains(self.id),
-            WantedEvents { input: true, .. } => self.registry.resume(self.id),
-            WantedEvents { input: false, .. } => self.registry.suspend(self.id),
-        }
-    }
-}
-
-impl ReactorRegistration for PooledHandler {
-    fn suspend(&self) {
-        self.want_input(false);
-    }
-
-    fn resume(&self) -> bool {
-        self.want_input(true)
-    }
-
-    fn resume_marked(&self) -> bool {
-        self.want_input(true) && self.registry.mark_ready(self.id, Interest::INPUT)
-    }
-
-    fn want_output(&self, is_wanted: bool) {
-        let mut wanted = self.wanted.lock();
-        if wanted.output == is_wanted {
-            return;
-        }
-        wanted.output = is_wanted;
-        let input = wanted.input;
-        // An error means that the handler is gone; its `handle_close` deals with that.
-        let _ = self.registry.set_interest(self.id, if is_wanted { Interest::OUTPUT } else { Interest::INPUT });
-        match is_wanted || input {
-            true => self.registry.resume(self.id),
-            false => self.registry.suspend(self.id),
-        };
-        drop(wanted);
-        if !is_wanted && input {
-            // Input that is already in memory has not been looked at.
-            self.registry.mark_ready(self.id, Interest::INPUT);
-        }
-    }
-
-    fn linger(&self, time: Duration) -> bool {
-        self.registry.schedule(self.id, time, None, 0).is_ok() && self.want_input(true)
-    }
-
-    fn leave(&self) {
-        self.registry.remove(self.id);
-    }
-
-    fn renew(&self, connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()> {
-        self.is_replaced.store(true, Ordering::SeqCst);
-        if !self.registry.detach(self.id) {
-            return Err(io::ErrorKind::NotConnected.into());
-        }
-        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.worker_counts));
-        let id = self.registry.register(pooled, Interest::INPUT)?;
-        if is_ready {
-            self.registry.mark_ready(id, Interest::INPUT);
-        }
-        Ok(())
     }
 }

@@ -11,16 +11,13 @@
 use std::{collections::VecDeque, io, time::Duration};
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{
-    nesting::{self, NestedWork},
-    task::Executor,
-};
+use spandrel_orb::nesting::{self, NestedWork};
 use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
 
 use crate::threads::ServerThreads;
 
-type Job = Box<dyn FnOnce() + Send>;
+pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// A request that waits in a queue.
 pub(super) trait Request: std::fmt::Debug + Send + 'static {
@@ -32,6 +29,24 @@ pub(super) trait Request: std::fmt::Debug + Send + 'static {
 pub(super) trait RequestSource: Send + Sync {
     /// Resumes reading: the queue may have room again.
     fn read_on(&self);
+}
+
+/// A queue of requests of any type, as the pool sees it.
+pub(super) trait WorkerQueue: Send + Sync + std::fmt::Debug {
+    /// Starts the workers that have not been started.
+    ///
+    /// # Errors
+    /// Errors of the system, if there is no worker at all.
+    fn ensure_workers(self: Arc<Self>) -> io::Result<()>;
+
+    /// The number of workers, and the number of waiting requests.
+    fn look(&self) -> (usize, usize);
+
+    /// Has a worker run a job. Returns false if the workers have ended.
+    fn execute(&self, job: Job) -> bool;
+
+    /// Ends the workers after their present work. Waiting work is dropped.
+    fn close(&self);
 }
 
 /// The next piece of a worker's work.
@@ -92,12 +107,6 @@ impl<R: Request> RequestQueue<R> {
         Self { state: Mutex::default(), changed: Condition::new(), capacity, threads, starter, log_limit }
     }
 
-    /// The number of workers, and the number of waiting requests.
-    pub(super) fn look(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        (state.threads, state.waiting)
-    }
-
     /// The number of requests that may wait.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
@@ -139,32 +148,6 @@ impl<R: Request> RequestQueue<R> {
         is_full
     }
 
-    /// Starts the workers that have not been started.
-    ///
-    /// # Errors
-    /// Errors of the system, if there is no worker at all.
-    pub(super) fn ensure_workers(self: &Arc<Self>) -> io::Result<()> {
-        loop {
-            let mut state = self.state.lock();
-            if state.threads >= self.threads || state.is_closed {
-                return Ok(());
-            }
-            state.threads += 1;
-            drop(state);
-            let queue = Arc::clone(self);
-            if let Err(error) = self.starter.spawn("spandrel-worker", move || queue.run()) {
-                let mut state = self.state.lock();
-                state.threads -= 1;
-                let is_staffed = state.threads > 0;
-                drop(state);
-                if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to run requests") {
-                    tracing::error!(%error, unlogged, "cannot start a further thread to run requests");
-                }
-                return if is_staffed { Ok(()) } else { Err(error) };
-            }
-        }
-    }
-
     /// Runs a worker until the queue is closed.
     fn run(self: &Arc<Self>) {
         let _member = nesting::join(Arc::clone(self) as _);
@@ -191,19 +174,36 @@ impl<R: Request> RequestQueue<R> {
         work.perform();
         self.state.lock()
     }
-
-    /// Ends the workers after their present work. Waiting work is dropped.
-    pub(super) fn close(&self) {
-        let mut state = self.state.lock();
-        state.is_closed = true;
-        let (work, stopped) = (std::mem::take(&mut state.work), std::mem::take(&mut state.stopped));
-        drop(state);
-        self.changed.notify_all();
-        drop((work, stopped));
-    }
 }
 
-impl<R: Request> Executor for RequestQueue<R> {
+impl<R: Request> WorkerQueue for RequestQueue<R> {
+    fn ensure_workers(self: Arc<Self>) -> io::Result<()> {
+        loop {
+            let mut state = self.state.lock();
+            if state.threads >= self.threads || state.is_closed {
+                return Ok(());
+            }
+            state.threads += 1;
+            drop(state);
+            let queue = Arc::clone(&self);
+            if let Err(error) = self.starter.spawn("spandrel-worker", move || queue.run()) {
+                let mut state = self.state.lock();
+                state.threads -= 1;
+                let is_staffed = state.threads > 0;
+                drop(state);
+                if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to run requests") {
+                    tracing::error!(%error, unlogged, "cannot start a further thread to run requests");
+                }
+                return if is_staffed { Ok(()) } else { Err(error) };
+            }
+        }
+    }
+
+    fn look(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.threads, state.waiting)
+    }
+
     /// Jobs do not count as waiting requests. Each connection bounds its own asynchronous requests.
     fn execute(&self, job: Job) -> bool {
         let mut state = self.state.lock();
@@ -214,6 +214,15 @@ impl<R: Request> Executor for RequestQueue<R> {
         drop(state);
         self.changed.notify_one();
         true
+    }
+
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        let (work, stopped) = (std::mem::take(&mut state.work), std::mem::take(&mut state.stopped));
+        drop(state);
+        self.changed.notify_all();
+        drop((work, stopped));
     }
 }
 

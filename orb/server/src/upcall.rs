@@ -1,8 +1,9 @@
 //! Upcalls: the steps of a request from its header to its reply.
 //!
 //! [`run`] checks the deadline, calls the starting interception points and passes the request to
-//! [`dispatch`], which has the order of all steps up to the end of the servant's use. The servant gets a [`ServerCall`] and replies through it. [`handle_locate_request`] answers
-//! LocateRequests, because they go to the same adapter.
+//! [`dispatch`], which has the order of all steps up to the end of the servant's use. The servant gets a
+//! [`ServerCall`] and replies through it. [`handle_locate_request`] answers LocateRequests, because they go to
+//! the same adapter.
 //!
 //! This module knows a request's source only as a [`RequestOrigin`]. It reads no messages and opens no
 //! sockets.
@@ -24,23 +25,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::{Decoder, Encode, Encoder, GiopVersion};
 use spandrel_giop::{
-    AddressingDisposition, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind, begin_locate_reply,
+    AddressingDisposition, CompletionStatus, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind,
+    begin_locate_reply, minor,
 };
 use spandrel_orb::{
-    Located, deadlines::InheritedDeadline, diagnostics::ObservedRequest, scratch, upcalls::UpcallScope,
+    Located, deadlines::InheritedDeadline, diagnostics::ObservedRequest, scratch, timer::TimerFuture,
+    upcalls::UpcallScope,
 };
-use spandrel_sync::time::Instant;
+use spandrel_sync::{Arc, time::Instant};
 
+use adapter::ObjectAdapter;
 use call::{ServerCall, apply_decision};
 use incoming_request::{IncomingRequest, RequestContext};
 use origin::{AnswerKind, RequestOrigin};
 use reply::{answer_exception, panicked};
 
-/// Runs a request. If the servant does not reply, its exception is the reply. The caller holds no lock.
-pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
+/// Runs a request on an object of this adapter. If the servant does not reply, its exception is the reply. The
+/// caller holds no lock.
+pub(super) fn run(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
     let orb = request.origin.orb();
     if request.watched.is_none() && orb.diagnostics().is_request_observed(request.header) {
-        return run_watched(request, arguments);
+        return run_watched(request, adapter, arguments);
     }
     let _scope = UpcallScope::enter();
     let _deadline = match request.request_context {
@@ -48,7 +53,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         Some(request_context) => match begin_in_time(request_context) {
             Ok(DeadlineCheck::Now(inherited)) => inherited,
             Ok(DeadlineCheck::Held(start)) => {
-                return deferred::hold(request, &request_context.check, arguments, start);
+                return hold(request, &request_context.check, adapter, arguments, start);
             }
             Err(late) => return refuse_expired(request, &late),
         },
@@ -76,7 +81,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         if let Some(RequestContext { check: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
-        dispatch::serve(&key, ServerCall::new(request, arguments), None)
+        dispatch::serve(&key, ServerCall::new(request, arguments), adapter, None)
     }));
     match outcome {
         Ok(Ok(_replied)) => {}
@@ -92,11 +97,11 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
 
 /// Runs a request that is observed.
 #[cold]
-fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
+fn run_watched(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
     let (origin, octets) = (request.origin, request.message.header.total_len());
     let diagnostics = origin.orb().diagnostics();
     let watched = ObservedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
-    watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, arguments));
+    watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, adapter, arguments));
 }
 
 /// Whether a request begins now, according to its deadline.
@@ -128,16 +133,46 @@ fn refuse_expired(request: &IncomingRequest<'_>, late: &SystemException) {
     answer_exception(request, late);
 }
 
+/// Holds a request until its start time (17.2.4.1), without a waiting thread. Then it begins anew. Clients
+/// with this ORB hold such requests back themselves; other ORBs send them at once.
+///
+/// `check`: the error of the request's service contexts, if they have one.
+#[cold]
+fn hold(
+    request: &IncomingRequest<'_>,
+    check: &Result<(), SystemException>,
+    adapter: &Arc<dyn ObjectAdapter>,
+    arguments: &mut Decoder<'_>,
+    start: Instant,
+) {
+    let (orb, adapter) = (request.origin.orb().clone(), Arc::clone(adapter));
+    let call = ServerCall::new(request, arguments);
+    let held = check.clone().and_then(|()| {
+        call.spawn(move |deferred| async move {
+            if TimerFuture::of_request(&orb, start).await {
+                deferred.begin(|request, arguments| run(request, &adapter, arguments));
+            } else {
+                let gone = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
+                deferred.end(Err(gone.with_detail("the ORB no longer waits for the start time of this request")));
+            }
+        })
+    });
+    if let Err(exception) = held {
+        answer_exception(request, &exception);
+    }
+}
+
 /// Answers a LocateRequest.
 pub(super) fn handle_locate_request(
     origin: &dyn RequestOrigin,
+    adapter: &Arc<dyn ObjectAdapter>,
     request: &LocateRequestHeader<'_>,
     version: GiopVersion,
 ) {
     let (orb, key) = (origin.orb(), request.target.object_key());
     let located = key.as_deref().map(|key| {
         let alias = orb.alias(key).map(|ior| Ok(Located::Forward(ior)));
-        alias.unwrap_or_else(|| origin.adapter().locate(key))
+        alias.unwrap_or_else(|| adapter.locate(key))
     });
     let status = match &located {
         Some(Ok(Located::Here)) => LocateStatus::ObjectHere,

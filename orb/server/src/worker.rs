@@ -11,7 +11,8 @@ use spandrel_orb::{Orb, cancellation::CancellationSource};
 use spandrel_sync::Arc;
 
 use crate::{
-    ServingOrb, frame,
+    frame,
+    resources::ServingOrb,
     upcall::{self, incoming_request::IncomingRequest},
 };
 
@@ -23,7 +24,7 @@ pub(super) fn run(
     request: impl FnOnce() -> Result<(), GiopError>,
     unreadable: impl FnOnce(&GiopError),
 ) {
-    let Ok(_running) = orb.collocated_calls().enter(orb) else { return };
+    let Ok(_running) = orb.resources().running_calls.enter(orb) else { return };
     let _kept = BlockedWorker::begin(orb);
     let ran = catch_unwind(AssertUnwindSafe(request));
     if orb.is_copied() {
@@ -45,10 +46,11 @@ pub(super) fn serve(
     code_sets: TransmissionCodeSets,
     arguments: &mut Decoder<'_>,
 ) {
-    frame::note_orb(request.origin.orb());
+    let orb = request.origin.orb();
+    frame::note_orb(orb);
     let _served = frame::ServedScope::enter(cancellation);
     arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-    upcall::run(request, arguments);
+    upcall::run(request, &orb.resources().adapter, arguments);
 }
 
 /// The time in which a thread of the pool counts as blocked, because its servant may take long.
@@ -56,13 +58,13 @@ struct BlockedWorker<'o>(&'o Orb);
 
 impl<'o> BlockedWorker<'o> {
     fn begin(orb: &'o Orb) -> Self {
-        orb.server().pool().note_blocked();
+        orb.resources().pool.note_blocked();
         Self(orb)
     }
 }
 
 impl Drop for BlockedWorker<'_> {
     fn drop(&mut self) {
-        self.0.server().pool().note_unblocked();
+        self.0.resources().pool.note_unblocked();
     }
 }

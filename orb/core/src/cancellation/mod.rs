@@ -71,6 +71,11 @@ pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
     (REQUEST_OF_THREAD.get()?.served)()
 }
 
+/// The source that can cancel the work of this thread: that of the request that it serves, if it serves one.
+pub fn source_of_thread() -> Arc<CancellationSource> {
+    REQUEST_OF_THREAD.get().map_or_else(CancellationSource::never, |functions| (functions.current)())
+}
+
 impl CancellationToken {
     /// The token of a source.
     pub fn new(cancellation: Arc<CancellationSource>) -> Self {
@@ -84,7 +89,7 @@ impl CancellationToken {
     /// one.
     #[must_use]
     pub fn current() -> Self {
-        Self(REQUEST_OF_THREAD.get().map_or_else(CancellationSource::never, |functions| (functions.current)()))
+        Self(source_of_thread())
     }
 
     /// Whether the reply is no longer needed.

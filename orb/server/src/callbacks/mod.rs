@@ -12,24 +12,23 @@ mod queue;
 
 use std::{sync::OnceLock, time::Duration};
 
-use spandrel_cdr::{Decoder, GiopVersion, Wire};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader,
-    SystemException, TransmissionCodeSets, begin_reply, ids, minor,
+    SystemException, begin_reply, ids, minor,
 };
 use spandrel_orb::{
-    CancelReason, Orb, Spawn,
+    BidirectionalPolicy, CancelReason, Orb, Spawn,
     cancellation::CancellationSource,
     client::{CallbackDispatcher, ClientConnection},
     orb::WeakOrb,
-    server_settings::ServerSettings,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
 use spandrel_transport::ReceiveBudget;
 
 use crate::{
-    ServingOrb,
     connection::link,
+    monitor::MonitoredReplies,
+    resources::ServingOrb,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
@@ -37,7 +36,7 @@ use crate::{
     },
     worker,
 };
-use origin::CallbackOrigin;
+use origin::{CallbackOrigin, CallbackPeer};
 use queue::{CallbackQueue, PrivilegeAction};
 
 /// How long a one-way may keep the privilege while requests wait.
@@ -49,14 +48,7 @@ pub(crate) struct Callbacks {
     me: Weak<Self>,
     orb: WeakOrb,
     connection: Weak<ClientConnection>,
-    /// The peer, for log messages.
-    name: String,
-    settings: Arc<ServerSettings>,
-    /// The memory limit for replies that wait on the connection.
-    intake: Arc<ReceiveBudget>,
-    /// The code sets that the peer uses, once a request has named them.
-    code_sets: OnceLock<TransmissionCodeSets>,
-    queue: Mutex<CallbackQueue>,
+    peer: Arc<CallbackPeer>,
     /// Notified when the privilege is given up.
     passed_on: Condition,
 }
@@ -64,38 +56,25 @@ pub(crate) struct Callbacks {
 impl Callbacks {
     /// Creates the dispatcher for the requests of this connection.
     pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
-        let settings = orb.server().settings();
+        let resources = orb.resources();
+        let settings = &resources.settings;
+        let peer = Arc::new(CallbackPeer {
+            name: connection.peer().to_string(),
+            settings: Arc::clone(settings),
+            intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget)),
+            code_sets: OnceLock::new(),
+            queue: Mutex::new(CallbackQueue::new(settings.max_in_flight, settings.max_deferred)),
+        });
         let callbacks = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             orb: WeakOrb::of(orb),
             connection: Arc::downgrade(connection),
-            name: connection.peer().to_string(),
-            queue: Mutex::new(CallbackQueue::new(settings.max_in_flight)),
-            intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
-            settings: Arc::clone(settings),
-            code_sets: OnceLock::new(),
+            peer,
             passed_on: Condition::new(),
         });
-        orb.upcall_monitor().watch_callbacks(&callbacks);
+        let replies: Weak<dyn MonitoredReplies> = Weak::<Self>::clone(&callbacks.me);
+        resources.upcall_monitor.watch_replies(replies);
         callbacks
-    }
-
-    /// A number that changes when the peer takes a part of the waiting replies; `None` while none waits.
-    pub(super) fn write_progress(&self) -> Option<u64> {
-        self.connection.upgrade()?.write_progress()
-    }
-
-    /// Cuts the connection, because the peer does not take its replies.
-    pub(super) fn cut(&self) {
-        let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
-        log_limited!(
-            warn,
-            orb.server(),
-            "replies not taken",
-            peer = self.name,
-            "cut off because it does not take its replies (-ORBSendTimeout)"
-        );
-        connection.cut();
     }
 
     fn shared(&self) -> Arc<Self> {
@@ -113,13 +92,13 @@ impl Callbacks {
             }
             std::task::Poll::Ready(())
         }));
-        match orb.server().pool().workers() {
+        match orb.resources().pool.workers() {
             Ok(workers) => {
                 workers.spawn(task);
                 true
             }
             Err(error) => {
-                log_limited!(error, orb.server(), "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
+                log_limited!(error, orb.resources(), "no thread", %error, peer = %self.peer.name, "no thread for requests over an outgoing connection");
                 false
             }
         }
@@ -127,7 +106,7 @@ impl Callbacks {
 
     /// Has a thread of the pool take the waiting requests, or stand by in case the running one-way lasts.
     fn ensure_dispatch(&self) {
-        let mut queue = self.queue.lock();
+        let mut queue = self.peer.queue.lock();
         if let Some(privilege) = queue.begin() {
             drop(queue);
             if !self.elsewhere(move |callbacks| callbacks.serve(privilege)) {
@@ -136,14 +115,14 @@ impl Callbacks {
         } else if queue.needs_standby() {
             drop(queue);
             if !self.elsewhere(Self::stand_by) {
-                self.queue.lock().has_standby = false;
+                self.peer.queue.lock().has_standby = false;
             }
         }
     }
 
     /// Refuses all waiting requests, because no thread can run them.
     fn give_up(&self, privilege: u64) {
-        let mut queue = self.queue.lock();
+        let mut queue = self.peer.queue.lock();
         let left = queue.clear();
         queue.end(privilege);
         drop(queue);
@@ -155,7 +134,7 @@ impl Callbacks {
     /// Runs the waiting requests while this thread has the privilege.
     fn serve(&self, mut privilege: u64) {
         loop {
-            let next = self.queue.lock().take(privilege, thread::current().id());
+            let next = self.peer.queue.lock().take(privilege, thread::current().id());
             let (message, is_one_way) = match next {
                 PrivilegeAction::Run(message, is_one_way) => (message, is_one_way),
                 PrivilegeAction::Nothing => return self.passed_on.notify_all(),
@@ -166,7 +145,7 @@ impl Callbacks {
             }
             self.run(&message);
             drop(message);
-            match self.queue.lock().after(privilege, is_one_way) {
+            match self.peer.queue.lock().after(privilege, is_one_way) {
                 Some(again) => privilege = again,
                 None => return,
             }
@@ -182,7 +161,7 @@ impl Callbacks {
     /// Waits until the running one-way has ended or has lasted for [`ONE_WAY_OVERTAKE_DELAY`], and takes the
     /// requests behind it.
     fn stand_by(&self) {
-        let mut queue = self.queue.lock();
+        let mut queue = self.peer.queue.lock();
         let privilege = loop {
             if queue.is_empty() {
                 break None;
@@ -211,15 +190,15 @@ impl Callbacks {
             MessageType::LocateRequest => self.locate(&orb, &connection, message),
             _ => self.request(&orb, &connection, message),
         };
-        worker::run(&orb, &self.name, request, |error| self.end_for_protocol_error(&connection, error));
+        worker::run(&orb, &self.peer.name, request, |error| self.end_for_protocol_error(&connection, error));
     }
 
     fn request(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
-        let mut arguments = self.bare_decoder(orb, message);
+        let mut arguments = self.peer.bare_decoder(orb, message);
         let header = RequestHeader::decode(&mut arguments)?;
         let contexts = &header.service_contexts;
-        let remember = || link::note_code_sets(&self.code_sets, contexts);
-        let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
+        let remember = || link::note_code_sets(&self.peer.code_sets, contexts);
+        let request_context = RequestContext::from_contexts(contexts, self.peer.settings.context_limits, remember);
         let cancellation = CancellationSource::linked_to(
             connection.transport(),
             WeakOrb::of(orb),
@@ -231,23 +210,23 @@ impl Callbacks {
             request_context: Some(&request_context),
             ..IncomingRequest::new(&caller, message, &header, &is_answered)
         };
-        if header.target.object_key().is_some_and(|key| !orb.takes_callbacks(&key)) {
+        if header.target.object_key().is_some_and(|key| !takes_callbacks(orb, &key)) {
             reply::answer_exception(&request, &not_both_ways());
             return Ok(());
         }
         let request_key = request.request_key(!header.response.is_expected());
-        let _begun = CallbackScope { callbacks: self, key: self.queue.lock().enter(request_key, &cancellation) };
+        let _begun = CallbackScope { callbacks: self, key: self.peer.queue.lock().enter(request_key, &cancellation) };
         if connection.is_closed() {
             cancellation.cancel(CancelReason::ConnectionLost);
         }
-        worker::serve(&request, &cancellation, self.code_sets(), &mut arguments);
+        worker::serve(&request, &cancellation, self.peer.code_sets(), &mut arguments);
         Ok(())
     }
 
     fn locate(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
-        let request = LocateRequestHeader::decode(&mut self.bare_decoder(orb, message))?;
+        let request = LocateRequestHeader::decode(&mut self.peer.bare_decoder(orb, message))?;
         let caller = self.caller(orb, connection, &CancellationSource::never());
-        upcall::handle_locate_request(&caller, &request, message.header.version);
+        upcall::handle_locate_request(&caller, &orb.resources().adapter, &request, message.header.version);
         Ok(())
     }
 
@@ -258,25 +237,12 @@ impl Callbacks {
         cancellation: &Arc<CancellationSource>,
     ) -> CallbackOrigin {
         let (orb, connection, cancellation) = (orb.clone(), Arc::clone(connection), Arc::clone(cancellation));
-        CallbackOrigin { orb, connection, callbacks: self.shared(), cancellation }
-    }
-
-    fn bare_decoder<'m>(&'m self, orb: &'m Orb, message: &'m Message) -> Decoder<'m> {
-        message.decoder(self.settings.limits).with_binder(orb)
-    }
-
-    fn code_sets(&self) -> TransmissionCodeSets {
-        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
-    }
-
-    fn wire(&self, version: GiopVersion) -> Wire {
-        let wire = Wire { limits: self.settings.limits, ..Wire::new(self.settings.order, version) };
-        self.code_sets().on(wire)
+        CallbackOrigin { orb, connection, peer: Arc::clone(&self.peer), cancellation }
     }
 
     fn end_for_protocol_error(&self, connection: &ClientConnection, error: &GiopError) {
         if let Some(orb) = self.orb.upgrade() {
-            log_limited!(warn, orb.server(), "message refused", peer = %self.name, %error, "refused a message");
+            log_limited!(warn, orb.resources(), "message refused", peer = %self.peer.name, %error, "refused a message");
         }
         connection.send_control(MessageType::MessageError);
         connection.end_for(ids::COMM_FAILURE_PROTOCOL, &format!("the peer sent a malformed message: {error}"));
@@ -285,7 +251,7 @@ impl Callbacks {
     /// Answers a message with an exception, without waiting: the caller may read for other threads.
     fn refuse(&self, message: &Message, exception: &SystemException) {
         let Some(connection) = self.connection.upgrade() else { return };
-        let mut input = message.decoder(self.settings.limits);
+        let mut input = message.decoder(self.peer.settings.limits);
         let (MessageType::Request, Ok(request)) = (message.header.message_type, RequestHeader::decode(&mut input))
         else {
             // No exception can be sent for this message, so the connection ends.
@@ -295,7 +261,7 @@ impl Callbacks {
         if !request.response.is_expected() {
             return;
         }
-        let mut out = spandrel_cdr::Encoder::new(self.wire(message.header.version));
+        let mut out = spandrel_cdr::Encoder::new(self.peer.wire(message.header.version));
         let body = begin_reply(&mut out, request.request_id, spandrel_giop::ReplyStatus::SystemException, &[]);
         let written = exception.encode(&mut out).and_then(|()| body.end(&mut out));
         if written.is_err() || !connection.send_control_later(&out) {
@@ -304,10 +270,28 @@ impl Callbacks {
     }
 
     fn cancel(&self, message: &Message) {
-        let Ok(cancelled) = CancelRequest::decode(&mut message.decoder(self.settings.limits)) else { return };
-        let (forgotten, begun) = self.queue.lock().cancel(cancelled.request_id, self.settings.limits);
+        let Ok(cancelled) = CancelRequest::decode(&mut message.decoder(self.peer.settings.limits)) else { return };
+        let (forgotten, begun) = self.peer.queue.lock().cancel(cancelled.request_id, self.peer.settings.limits);
         drop(forgotten);
         begun.iter().for_each(|cancellation| cancellation.cancel(CancelReason::ClientCancelled));
+    }
+}
+
+impl MonitoredReplies for Callbacks {
+    fn write_progress(&self) -> Option<u64> {
+        self.connection.upgrade()?.write_progress()
+    }
+
+    fn cut(&self) {
+        let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
+        log_limited!(
+            warn,
+            orb.resources(),
+            "replies not taken",
+            peer = self.peer.name,
+            "cut off because it does not take its replies (-ORBSendTimeout)"
+        );
+        connection.cut();
     }
 }
 
@@ -316,7 +300,7 @@ impl CallbackDispatcher for Callbacks {
         if message.header.message_type == MessageType::CancelRequest {
             return self.cancel(&message);
         }
-        let put = self.queue.lock().put(message);
+        let put = self.peer.queue.lock().put(message);
         match put {
             Ok(()) => self.ensure_dispatch(),
             Err(message) => {
@@ -328,7 +312,7 @@ impl CallbackDispatcher for Callbacks {
     }
 
     fn end(&self) {
-        let mut queue = self.queue.lock();
+        let mut queue = self.peer.queue.lock();
         let left = queue.clear();
         let begun = queue.awaited();
         drop(queue);
@@ -337,7 +321,7 @@ impl CallbackDispatcher for Callbacks {
     }
 
     fn is_idle(&self) -> bool {
-        self.queue.lock().is_idle()
+        self.peer.queue.lock().is_idle()
     }
 }
 
@@ -349,15 +333,15 @@ struct CallbackScope<'c> {
 
 impl Drop for CallbackScope<'_> {
     fn drop(&mut self) {
-        let left = self.callbacks.queue.lock().leave(self.key);
+        let left = self.callbacks.peer.queue.lock().leave(self.key);
         drop(left);
     }
 }
 
-/// TRANSIENT for a request beyond the limit of deferred ones.
-fn too_many_deferred(count: usize) -> SystemException {
-    SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
-        .with_detail(|| format!("{count} requests of this connection wait for their answers"))
+/// Whether the object may be called over connections that this side has opened.
+fn takes_callbacks(orb: &Orb, object_key: &[u8]) -> bool {
+    let own = orb.resources().adapter.bidirectional_policy(object_key);
+    own.map_or(orb.bidirectional().is_default(), |own| own == BidirectionalPolicy::Both)
 }
 
 fn not_both_ways() -> SystemException {

@@ -1,17 +1,49 @@
 //! The peer of a connection that this ORB has opened, as an origin of requests.
 
-use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
-use spandrel_giop::{Message, SystemException};
-use spandrel_orb::{CancelReason, Orb, cancellation::CancellationSource, client::ClientConnection};
-use spandrel_sync::{Arc, time::Instant};
-use spandrel_transport::Charge;
+use std::sync::OnceLock;
 
-use super::Callbacks;
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{Message, SystemException, TransmissionCodeSets};
+use spandrel_orb::{
+    CancelReason, Orb, cancellation::CancellationSource, client::ClientConnection, server_settings::ServerSettings,
+};
+use spandrel_sync::{Arc, Mutex, time::Instant};
+use spandrel_transport::{Charge, ReceiveBudget};
+
+use super::queue::CallbackQueue;
 use crate::{
-    ServingOrb,
-    connection::no_room_for_reply,
+    connection::{no_room_for_reply, too_many_deferred},
+    resources::ServingOrb,
     upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
 };
+
+/// The peer of a connection that this ORB has opened, and its requests.
+#[derive(Debug)]
+pub(super) struct CallbackPeer {
+    /// The name of the peer, for log messages.
+    pub(super) name: String,
+    pub(super) settings: Arc<ServerSettings>,
+    /// The memory limit for replies that wait on the connection.
+    pub(super) intake: Arc<ReceiveBudget>,
+    /// The code sets that the peer uses, once a request has named them.
+    pub(super) code_sets: OnceLock<TransmissionCodeSets>,
+    pub(super) queue: Mutex<CallbackQueue>,
+}
+
+impl CallbackPeer {
+    pub(super) fn bare_decoder<'m>(&'m self, orb: &'m Orb, message: &'m Message) -> Decoder<'m> {
+        message.decoder(self.settings.limits).with_binder(orb)
+    }
+
+    pub(super) fn code_sets(&self) -> TransmissionCodeSets {
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
+    }
+
+    pub(super) fn wire(&self, version: GiopVersion) -> Wire {
+        let wire = Wire { limits: self.settings.limits, ..Wire::new(self.settings.order, version) };
+        self.code_sets().on(wire)
+    }
+}
 
 /// The origin of one request over a connection of this side. It keeps the connection open until the request
 /// is answered.
@@ -19,7 +51,7 @@ use crate::{
 pub(super) struct CallbackOrigin {
     pub(super) orb: Orb,
     pub(super) connection: Arc<ClientConnection>,
-    pub(super) callbacks: Arc<Callbacks>,
+    pub(super) peer: Arc<CallbackPeer>,
     /// The cancellation of the request.
     pub(super) cancellation: Arc<CancellationSource>,
 }
@@ -30,27 +62,27 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn services(&self) -> &dyn UpcallServices {
-        self.orb.serving()
+        &**self.orb.resources()
     }
 
     fn name(&self) -> &str {
-        &self.callbacks.name
+        &self.peer.name
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {
-        self.callbacks.wire(version)
+        self.peer.wire(version)
     }
 
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
-        let code_sets = self.callbacks.code_sets();
-        self.callbacks.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
+        let code_sets = self.peer.code_sets();
+        self.peer.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
     }
 
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         if self.orb.is_copied() {
             std::process::abort();
         }
-        let intake = &self.callbacks.intake;
+        let intake = &self.peer.intake;
         let charge = match kind {
             // Without the request, which is not kept.
             AnswerKind::Reply { .. } => Charge::new(intake, answer.position()),
@@ -82,7 +114,11 @@ impl RequestOrigin for CallbackOrigin {
         _octets: usize,
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
-        let key = self.callbacks.queue.lock().defer(request_key, cancellation).map_err(super::too_many_deferred)?;
+        let entered = self.peer.queue.lock().defer(request_key, cancellation);
+        let key = entered.map_err(|limit| {
+            self.orb.statistics().refused_deferred();
+            too_many_deferred(limit)
+        })?;
         // Checked afterwards: a thread that ends the connection first closes it and then cancels the entries.
         if !request_key.is_one_way && self.connection.is_closed() {
             cancellation.cancel(CancelReason::ConnectionLost);
@@ -91,7 +127,7 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn leave_deferred(&self, key: u64) {
-        let left = self.callbacks.queue.lock().leave(key);
+        let left = self.peer.queue.lock().leave(key);
         drop(left);
     }
 }

@@ -11,7 +11,7 @@ use spandrel_sync::{Arc, thread::ThreadId};
 
 use crate::upcall::origin::RequestKey;
 
-/// The greatest number of requests of one connection that wait for a thread; also of its deferred requests.
+/// The greatest number of requests of one connection that wait for a thread.
 const MAX_WAITING: usize = 1024;
 /// The greatest total length of the waiting ones, in octets. A single message may exceed it.
 const MAX_OCTETS: usize = 64 << 20;
@@ -37,7 +37,9 @@ pub(super) struct CallbackQueue {
     pub(super) has_standby: bool,
     /// Running and deferred requests, by their keys.
     begun: HashMap<u64, CallbackScope>,
+    /// Deferred requests, and how many there may be.
     deferred: usize,
+    max_deferred: usize,
 }
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ pub(super) enum PrivilegeAction {
 }
 
 impl CallbackQueue {
-    pub(super) fn new(max_running: u32) -> Self {
+    pub(super) fn new(max_running: u32, max_deferred: usize) -> Self {
         Self {
             waiting: VecDeque::new(),
             octets: 0,
@@ -69,6 +71,7 @@ impl CallbackQueue {
             has_standby: false,
             begun: HashMap::new(),
             deferred: 0,
+            max_deferred,
         }
     }
 
@@ -206,14 +209,14 @@ impl CallbackQueue {
     /// Enters a deferred request. Returns its key for [`leave`](Self::leave).
     ///
     /// # Errors
-    /// The number of deferred requests, if it has reached the limit.
+    /// The limit of deferred requests, if their number has reached it.
     pub(super) fn defer(
         &mut self,
         request_key: RequestKey,
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, usize> {
-        if self.deferred >= MAX_WAITING {
-            return Err(self.deferred);
+        if self.deferred >= self.max_deferred {
+            return Err(self.max_deferred);
         }
         self.deferred += 1;
         Ok(self.note_begun(request_key, cancellation, true))
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_one_way_holds_back_later_requests_and_a_two_way_does_not() {
-        let mut queue = CallbackQueue::new(8);
+        let mut queue = CallbackQueue::new(8, 1);
         [one_way(1), two_way(3), two_way(5)].into_iter().for_each(|message| queue.put(message).unwrap());
         let first = queue.begin().unwrap();
         assert_eq!(queue.begin(), None, "one has the privilege");
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_one_way_that_has_lost_its_privilege_takes_nothing() {
-        let mut queue = CallbackQueue::new(8);
+        let mut queue = CallbackQueue::new(8, 1);
         [one_way(1), one_way(3), one_way(5)].into_iter().for_each(|message| queue.put(message).unwrap());
         let slow = queue.begin().unwrap();
         assert_eq!(taken(&mut queue, slow), Some((1, true)));
@@ -324,7 +327,7 @@ mod tests {
 
     #[test]
     fn running_and_waiting_requests_are_bounded() {
-        let mut queue = CallbackQueue::new(2);
+        let mut queue = CallbackQueue::new(2, 1);
         let count = u32::try_from(MAX_WAITING).unwrap();
         (0..count).for_each(|number| queue.put(two_way(number)).unwrap());
         assert!(queue.put(two_way(count)).is_err());
@@ -341,7 +344,7 @@ mod tests {
 
     #[test]
     fn waiting_octets_are_bounded_except_for_the_first_request() {
-        let mut queue = CallbackQueue::new(2);
+        let mut queue = CallbackQueue::new(2, 1);
         queue.put(request(1, ResponseFlags::TWO_WAY, MAX_OCTETS)).unwrap();
         assert!(queue.put(two_way(3)).is_err());
         let (forgotten, begun) = queue.cancel(1, Limits::default());
@@ -353,16 +356,18 @@ mod tests {
 
     #[test]
     fn a_running_or_deferred_request_is_cancelled_by_its_id() {
-        let mut queue = CallbackQueue::new(2);
+        let mut queue = CallbackQueue::new(2, 1);
         let cancellation = CancellationSource::never();
         let request_key = |request_id, is_one_way| RequestKey { request_id, is_one_way, turn: 0 };
         let running = queue.enter(request_key(1, false), &cancellation);
         let deferred = queue.defer(request_key(1, false), &cancellation).unwrap();
         let one_way = queue.enter(request_key(3, true), &cancellation);
+        assert_eq!(queue.defer(request_key(5, false), &cancellation), Err(1), "one may be deferred");
         assert_eq!(queue.cancel(1, Limits::default()).1.len(), 2);
         assert_eq!(queue.cancel(3, Limits::default()).1.len(), 0, "nobody waits for a one-way");
         assert_eq!(queue.awaited().len(), 2);
         [running, deferred, one_way].into_iter().for_each(|key| assert!(queue.leave(key).is_some()));
         assert!(queue.is_idle() && queue.leave(running).is_none());
+        assert!(queue.defer(request_key(5, false), &cancellation).is_ok(), "the deferred one has ended");
     }
 }

@@ -16,9 +16,11 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
+use super::delivery::too_late;
 use crate::{
-    Servant, ServingOrb, collocated,
-    upcall::{dispatch, origin::UpcallServices, reply::panicked},
+    Servant, collocated,
+    resources::ServingOrb,
+    upcall::{dispatch, reply::panicked},
 };
 
 /// A skeleton as the implementation of one of its interfaces' servant traits.
@@ -85,8 +87,8 @@ fn enter(
     upcall: &mut dyn FnMut(&Arc<dyn Servant>),
 ) -> Result<(), SystemException> {
     let orb = object.orb();
-    let serving = orb.serving();
-    let _running = serving.collocated_calls().enter(orb)?;
+    let resources = orb.resources();
+    let _running = resources.running_calls.enter(orb)?;
     let call_policies = object.call_policies();
     if call_policies.start_times.is_some() {
         // The ordinary call obeys start times.
@@ -96,7 +98,7 @@ fn enter(
     let _scope = UpcallScope::enter();
     let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
     let result = catch_unwind(AssertUnwindSafe(|| {
-        dispatch::call_directly(&**serving.adapter(), &destination.object_key, operation, upcall)
+        dispatch::call_directly(&*resources.adapter, &destination.object_key, operation, upcall)
     }));
     match result {
         Ok(Ok(true)) => object.set_bound(true),
@@ -109,7 +111,7 @@ fn enter(
         }
     }
     match deadline {
-        Some(deadline) if deadline.remaining().is_zero() => Err(collocated::too_late()),
+        Some(deadline) if deadline.remaining().is_zero() => Err(too_late()),
         _ => Ok(()),
     }
 }

@@ -15,8 +15,11 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 use spandrel_transport::Deadline;
 
-use super::deliver;
-use crate::{DeferredCall, Replied, Servant, ServerCall, ServingOrb, models::one_servant::OneServant};
+use super::{CollocatedCalls, deliver};
+use crate::{
+    DeferredCall, Replied, Servant, ServerCall, models::one_servant::OneServant, request_server::RequestServer,
+    resources::ServingOrb,
+};
 
 /// A day: longer than each wait of a model.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -99,7 +102,15 @@ impl Desk {
 fn call(orb: &Orb, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
     let question = FakeRequest { id: 1, token: 1, is_two_way: true, is_limited: deadline.is_some() };
     let message = deliver(&request(question, 0))?;
-    orb.collocated_calls().call(orb, orb.serving(), &message, wire(), deadline)
+    collocated_calls(orb).call(orb, orb.resources(), &message, wire(), deadline)
+}
+
+fn collocated_calls(orb: &Orb) -> &CollocatedCalls {
+    &RequestServer::of(orb).expect("the adapter is installed").collocated_calls
+}
+
+fn shut_down(orb: &Orb, timeout: Duration) {
+    collocated_calls(orb).shut_down(&orb.resources().running_calls, timeout);
 }
 
 /// Checks the outcome of a call that the shutdown has not cut short.
@@ -125,7 +136,7 @@ fn each_collocated_call_is_answered_once_before_shutdown_ends() {
             })
             .collect();
         desk.await_begun(2);
-        orb.collocated_calls().shut_down(NEVER);
+        shut_down(&orb, NEVER);
         calling.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
         desk.stop();
         serving.join().expect("it did not panic");
@@ -155,7 +166,7 @@ fn an_abandoned_collocated_call_learns_its_end_once() {
             let desk = Arc::clone(&desk);
             move || desk.serve()
         });
-        orb.collocated_calls().shut_down(Duration::ZERO);
+        shut_down(&orb, Duration::ZERO);
         calling.join().expect("it did not panic");
         serving.join().expect("it did not panic");
     });

@@ -12,9 +12,9 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 use spandrel_transport::Deadline;
 
-use super::{deliver, read, too_late, unanswered};
+use super::delivery::{deliver, read, too_late, unanswered};
 use crate::{
-    ServingOrb,
+    resources::ServerResources,
     upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
 };
 
@@ -22,6 +22,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct CollocatedReply {
     orb: Orb,
+    resources: Arc<ServerResources>,
     wire: Wire,
     me: Weak<Self>,
     state: Mutex<CollocatedWaiters>,
@@ -54,9 +55,9 @@ impl CollocatedWaiters {
 }
 
 impl CollocatedReply {
-    pub(super) fn new(orb: Orb, wire: Wire) -> Arc<Self> {
+    pub(super) fn new(orb: Orb, resources: Arc<ServerResources>, wire: Wire) -> Arc<Self> {
         let (state, changed) = (Mutex::default(), Condition::new());
-        Arc::new_cyclic(|me| Self { orb, wire, me: Weak::clone(me), state, changed })
+        Arc::new_cyclic(|me| Self { orb, resources, wire, me: Weak::clone(me), state, changed })
     }
 
     pub(super) fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
@@ -111,7 +112,7 @@ impl RequestOrigin for CollocatedReply {
     }
 
     fn services(&self) -> &dyn UpcallServices {
-        self.orb.serving()
+        &*self.resources
     }
 
     fn name(&self) -> &str {

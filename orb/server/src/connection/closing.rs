@@ -6,30 +6,18 @@
 
 use std::time::Duration;
 
-use spandrel_connection::{CancelledRequests, ReadSide, ReaderWord, ServerPhase};
+use spandrel_connection::{CancelledRequests, ReaderWord, ServerPhase};
 use spandrel_giop::{MessageType, Reaction};
 use spandrel_orb::{CancelReason, statistics::Event};
-use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{ServerConnection, link::LINGER};
-use crate::ServingOrb;
+use super::{ServerConnection, close_state::ClosePhase, late_octets::LINGER};
+use crate::monitor::MonitoredConnection;
 
 /// The time for writing a control message that ends the connection.
 const CONTROL_TIMEOUT: Duration = Duration::from_millis(200);
 /// The time for that in a reactor's thread, which serves other connections as well.
 const REACTOR_CONTROL_TIMEOUT: Duration = Duration::from_millis(1);
-
-/// The progress of a connection's end, for threads that wait for it.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum ClosePhase {
-    /// Requests are served.
-    Open,
-    /// CloseConnection is or was sent after the last reply, or the write side is shut.
-    CloseSent,
-    /// The connection is gone.
-    Ended,
-}
 
 impl ServerConnection {
     pub(super) fn read_failed(&self, error: &ReadError) {
@@ -37,7 +25,7 @@ impl ServerConnection {
         match error {
             ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
             ReadError::Giop(reason) => {
-                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), %reason, "refused a message");
+                log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
                     if let Some(version) = reason.answer_version() {
                         self.link.note_version(version);
@@ -46,19 +34,19 @@ impl ServerConnection {
                 }
             }
             ReadError::Rejected(_) => {
-                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
                 // CloseConnection follows the last reply. It means that no request without a reply was acted
                 // on.
                 self.begin_close();
             }
             ReadError::Unexpected(_) => {
-                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.send_control(MessageType::MessageError);
             }
             ReadError::Io(reason) if !self.link.transport().is_established() => {
                 log_limited!(
-                    warn, self.orb.server(), "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
+                    warn, self.resources, "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
                 );
             }
             other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
@@ -70,9 +58,8 @@ impl ServerConnection {
         if matches!(error, ReadError::Giop(_) | ReadError::Unexpected(_)) {
             statistics.server_protocol_error();
         }
-        let ended_for = self.ended_for.get().copied();
-        statistics.note(ended_for.unwrap_or_else(|| match error {
-            _ if self.word().is_closing() => Event::ServerClosedForShutdown,
+        statistics.note(self.close_state.ended_for().unwrap_or_else(|| match error {
+            _ if self.reader_role.word().is_closing() => Event::ServerClosedForShutdown,
             _ if !self.link.transport().is_established() => Event::RefusedForSecurity,
             ReadError::EndOfFile => Event::ServerClosedByPeer,
             ReadError::TimedOut => Event::ServerClosedForTimeout,
@@ -82,65 +69,46 @@ impl ServerConnection {
 
     /// Ends the reading. Requests that still run may be answered before the connection ends.
     pub(super) fn end_reading(&self) {
-        self.advance(ServerPhase::end_reading);
+        self.close_state.advance(ServerPhase::end_reading);
         self.end_adopted(false);
         // A client that sends nothing more is gone. This cancels the requests that have a cancellation
         // source.
-        self.cancel(CancelledRequests::Awaited, self.end_reason());
+        self.cancel(CancelledRequests::Awaited, self.close_state.end_reason());
         self.finish_when_done();
-    }
-
-    /// The reason for cancelling requests after the end of reading.
-    pub(super) fn end_reason(&self) -> CancelReason {
-        match self.is_cut_off.load(Ordering::SeqCst) {
-            true => CancelReason::ShuttingDown,
-            false => CancelReason::ConnectionLost,
-        }
-    }
-
-    /// Whether the reading has ended.
-    pub(crate) fn is_reading_finished(&self) -> bool {
-        self.phase().read_side() != ReadSide::Open
-    }
-
-    pub(super) fn end_handed_over(&self) {
-        if self.handed_over.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.finish_when_done();
-        }
     }
 
     /// Continues the closing after a deferred request has ended, or after waiting replies were written or
     /// dropped.
     pub(crate) fn after_deferred(&self) {
         self.finish_when_done();
-        if self.word().is_closing() {
+        if self.reader_role.word().is_closing() {
             self.send_close_when_idle();
         }
     }
 
     /// Finishes the connection if the reading, the upcalls and the replies have all ended. To be called after
     /// each of them: the last call finds that the others have ended.
-    fn finish_when_done(&self) {
-        let is_done = self.is_reading_finished() && self.handed_over.load(Ordering::SeqCst) == 0;
-        if is_done && !self.link.is_blocked() && self.requests.lock().deferred() == 0 {
+    pub(super) fn finish_when_done(&self) {
+        let is_done = self.close_state.is_reading_finished() && self.reader_role.handed_over() == 0;
+        if is_done && !self.link.is_blocked() && self.pending.deferred() == 0 {
             self.finish();
         }
     }
 
     fn finish(&self) {
-        if self.word().is_closing() {
+        if self.reader_role.word().is_closing() {
             self.send_close_when_idle();
         }
-        if !self.advance(ServerPhase::shut) {
+        if !self.close_state.advance(ServerPhase::shut) {
             return;
         }
-        self.advance_to(ClosePhase::CloseSent);
+        self.close_state.advance_to(ClosePhase::CloseSent);
         self.link.close_writer();
-        let lingers = match self.registration() {
+        let lingers = match self.registration.get() {
             // The reactor's threads serve other connections, too. The reactor calls again for late octets.
-            Some(registration) => !self.link.drop_ready() && registration.linger(LINGER),
+            Some(registration) => !self.late_octets.drop_ready(self.link.transport()) && registration.linger(LINGER),
             None => {
-                self.link.drain();
+                self.late_octets.drain(self.link.transport());
                 false
             }
         };
@@ -151,42 +119,62 @@ impl ServerConnection {
 
     /// Cuts the transport and removes the connection from the reactor, the monitor and the server.
     pub(super) fn finish_close(&self) {
-        if !self.advance(ServerPhase::close) {
+        if !self.close_state.advance(ServerPhase::close) {
             return;
         }
         self.link.cut();
-        self.unregister();
-        self.upcall_monitor.forget(self);
-        self.orb.server().forget(self);
-        self.advance_to(ClosePhase::Ended);
+        self.registration.leave();
+        self.resources.upcall_monitor.forget(self);
+        if let Some(owner) = self.owner.upgrade() {
+            owner.forget(self);
+        }
+        self.close_state.advance_to(ClosePhase::Ended);
+    }
+
+    /// Cancels these requests.
+    pub(super) fn cancel(&self, cancelled_requests: CancelledRequests, reason: CancelReason) {
+        self.pending.cancel(cancelled_requests, reason, || {
+            let word = self.reader_role.word();
+            // A CancelRequest does not apply to upcalls that begin from now on.
+            let has_upcalls = word.is_in_upcall() || self.reader_role.handed_over() != 0;
+            has_upcalls.then(|| word.count() + 1)
+        });
     }
 
     /// Accepts no further request, and sends CloseConnection once the running ones have been answered.
     pub(crate) fn begin_close(&self) {
-        let _ = self.change_word(|now| Some(now.close()));
+        let _ = self.reader_role.change_word(|now| Some(now.close()));
         self.send_close_when_idle();
     }
 
     /// Closes the connection if it is idle, and if no request has begun since the reader word was `turn`. No
     /// reply is due, so CloseConnection is sent at once.
     pub(crate) fn close_idle(&self, turn: u64, why: Event) -> bool {
-        let is_idle =
-            self.has_no_requests() && self.change_word(|now| now.close_unused(ReaderWord::from_bits(turn))).is_ok();
+        let is_idle = self.has_no_requests()
+            && self.reader_role.change_word(|now| now.close_unused(ReaderWord::from_bits(turn))).is_ok();
         if is_idle {
-            let _ = self.ended_for.set(why);
+            self.close_state.set_ended_for(why);
             self.send_close_when_idle();
         }
         is_idle
     }
 
+    /// Whether requests run or are deferred, or replies wait to be written.
+    pub(super) fn is_busy(&self) -> bool {
+        self.reader_role.word().is_in_upcall()
+            || self.reader_role.handed_over() != 0
+            || self.link.is_blocked()
+            || self.pending.deferred() != 0
+    }
+
     /// Whether the connection has no requests and is not closing.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.word().is_closing() && self.has_no_requests()
+        !self.reader_role.word().is_closing() && self.has_no_requests()
     }
 
     /// Ends the connection in favour of another client, if it is idle.
     pub(crate) fn evict_idle(&self) -> bool {
-        let is_idle = self.close_idle(self.word().without_closing().bits(), Event::ServerClosedForLimit);
+        let is_idle = self.close_idle(self.reader_role.word().without_closing().bits(), Event::ServerClosedForLimit);
         if is_idle {
             // The peer's end is not awaited: there is one connection too many.
             self.cut();
@@ -196,20 +184,15 @@ impl ServerConnection {
 
     /// Cuts the connection without CloseConnection. `why`: the event for the statistics.
     pub(crate) fn cut_for(&self, why: Event) {
-        let _ = self.ended_for.set(why);
+        self.close_state.set_ended_for(why);
         self.cut();
-    }
-
-    /// Whether CloseConnection was sent, or the connection is gone.
-    pub(crate) fn is_close_sent(&self) -> bool {
-        *self.close_phase.lock() >= ClosePhase::CloseSent
     }
 
     /// Sends CloseConnection and closes the write side, once no request runs. The peer then closes its side,
     /// and the reading thread finds the end.
     pub(super) fn send_close_when_idle(&self) {
-        if !self.is_busy() && self.advance(ServerPhase::send_close) {
-            self.advance_to(ClosePhase::CloseSent);
+        if !self.is_busy() && self.close_state.advance(ServerPhase::send_close) {
+            self.close_state.advance_to(ClosePhase::CloseSent);
             self.send_control(MessageType::CloseConnection);
             self.link.close_writer();
         }
@@ -217,43 +200,17 @@ impl ServerConnection {
 
     /// Sends a control message that ends the connection, whether or not the peer takes it.
     pub(super) fn send_control(&self, message_type: MessageType) {
-        let is_registered = self.word().is_registered();
+        let is_registered = self.reader_role.word().is_registered();
         self.link.send_bare(message_type, if is_registered { REACTOR_CONTROL_TIMEOUT } else { CONTROL_TIMEOUT });
     }
 
-    /// The phase of the connection.
-    pub(super) fn phase(&self) -> ServerPhase {
-        ServerPhase::from_bits(self.phase.load(Ordering::SeqCst))
-    }
-
-    /// Changes the phase. Returns false if the present phase has no such transition.
-    fn advance(&self, transition: fn(ServerPhase) -> Option<ServerPhase>) -> bool {
-        let change = |now| transition(ServerPhase::from_bits(now)).map(ServerPhase::bits);
-        self.phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change).is_ok()
-    }
-
-    /// Raises the close phase to `stage`, and wakes the threads that wait for it.
-    fn advance_to(&self, stage: ClosePhase) {
-        let mut close_phase = self.close_phase.lock();
-        *close_phase = stage.max(*close_phase);
-        self.close_phase_changed.notify_all();
-    }
-
-    /// Waits until the closing has reached `stage`. A connection that takes longer is cut.
-    pub(crate) fn await_close_phase(&self, stage: ClosePhase, deadline: &Deadline) {
-        let mut close_phase = self.close_phase.lock();
-        while *close_phase < stage {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() {
-                drop(close_phase);
-                // Cut first: a CloseConnection after the last cancelled request would mean that none of them
-                // was begun.
-                self.is_cut_off.store(true, Ordering::SeqCst);
-                self.cut();
-                self.cancel(CancelledRequests::All, CancelReason::ShuttingDown);
-                return;
-            }
-            self.close_phase_changed.wait_for(&mut close_phase, remaining);
+    /// Waits until the closing has come to this phase. A connection that takes longer is cut.
+    pub(crate) fn await_close_phase(&self, close_phase: ClosePhase, deadline: &Deadline) {
+        if !self.close_state.await_close_phase(close_phase, deadline) {
+            // Cut first: a CloseConnection after the last cancelled request would mean that none of them was
+            // begun.
+            self.cut();
+            self.cancel(CancelledRequests::All, CancelReason::ShuttingDown);
         }
     }
 }

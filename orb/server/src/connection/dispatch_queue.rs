@@ -16,14 +16,15 @@ use spandrel_connection::ReaderWord;
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
-use spandrel_orb::{QueueOverflow, diagnostics::ArrivalTime, statistics::Level};
-use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
+use spandrel_orb::{Concurrency, QueueOverflow, diagnostics::ArrivalTime, statistics::Level};
+use spandrel_reactor::LogLimit;
+use spandrel_sync::{Arc, Mutex, MutexGuard};
 use spandrel_transport::ReadError;
 
-use super::{ServerConnection, is_one_way, rejection::no_memory};
+use super::{ServerConnection, is_one_way, pending_requests::no_memory};
 use crate::{
-    ServingOrb,
-    queue::{Request, RequestQueue, RequestSource},
+    queue::{Request, RequestQueue, RequestSource, WorkerQueue},
+    threads::ServerThreads,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
@@ -32,12 +33,43 @@ use crate::{
 };
 
 /// The queue between the thread that reads such connections and the workers that run their requests.
-pub(crate) type RequestTable = RequestQueue<Accepted>;
+pub(crate) type AcceptedQueue = RequestQueue<Accepted>;
+
+/// The threads that read and run a connection's requests.
+#[derive(Clone, Debug)]
+pub(crate) enum ServiceStrategy {
+    /// A thread of the connection's own, in [`ServerConnection::serve`].
+    OwnThread,
+    /// The threads of a reactor, after [`ServerConnection::register_with`].
+    Reactor,
+    /// A reactor's thread reads requests, and the workers of this queue run them.
+    Queue(Arc<AcceptedQueue>),
+}
+
+impl ServiceStrategy {
+    /// The service of connections without a thread of their own.
+    pub(crate) fn pooled(concurrency: Concurrency, threads: &Arc<ServerThreads>, log_limit: &Arc<LogLimit>) -> Self {
+        match concurrency {
+            Concurrency::ThreadPool { threads: count, queue } => {
+                Self::Queue(Arc::new(AcceptedQueue::new(queue, count, Arc::clone(threads), Arc::clone(log_limit))))
+            }
+            _ => Self::Reactor,
+        }
+    }
+
+    /// The queue of the workers, if they run the requests.
+    pub(crate) fn queue(&self) -> Option<Arc<dyn WorkerQueue>> {
+        match self {
+            Self::Queue(queue) => Some(Arc::<AcceptedQueue>::clone(queue)),
+            Self::OwnThread | Self::Reactor => None,
+        }
+    }
+}
 
 /// A connection's requests that wait for a worker.
 #[derive(Debug)]
 pub(super) struct DispatchQueue {
-    queue: Arc<RequestTable>,
+    queue: Arc<AcceptedQueue>,
     state: Mutex<State>,
 }
 
@@ -85,9 +117,9 @@ impl Accepted {
 impl Request for Accepted {
     fn run(mut self) {
         self.begin();
-        let run = catch_unwind(AssertUnwindSafe(|| self.connection.run_accepted(&self.read, self.turn)));
+        let run = catch_unwind(AssertUnwindSafe(|| self.read.run(&self.connection, self.turn)));
         self.connection.exit_forked_copy();
-        self.connection.settle(ReaderWord::from_bits(self.turn));
+        self.connection.pending.settle(ReaderWord::from_bits(self.turn));
         if run.is_err() {
             tracing::error!(peer = %self.connection.link.peer(), "a request could not be answered: its thread panicked");
         }
@@ -97,33 +129,33 @@ impl Request for Accepted {
 impl Drop for Accepted {
     fn drop(&mut self) {
         self.begin();
-        self.connection.end_accepted(self.read.is_one_way.then_some(self.turn));
-    }
-}
-
-impl DispatchQueue {
-    pub(super) fn new(queue: Arc<RequestTable>) -> Self {
-        Self { queue, state: Mutex::default() }
+        if let Some(dispatch_queue) = &self.connection.dispatch_queue {
+            dispatch_queue.end(&self.connection, self.read.is_one_way.then_some(self.turn));
+        }
     }
 }
 
 impl RequestSource for ServerConnection {
     fn read_on(&self) {
-        if let Some(registration) = self.registration() {
+        if let Some(registration) = self.registration.get() {
             registration.resume_marked();
         }
     }
 }
 
-impl ServerConnection {
+impl DispatchQueue {
+    pub(super) fn new(queue: Arc<AcceptedQueue>) -> Self {
+        Self { queue, state: Mutex::default() }
+    }
+
     /// Reads the messages that are available now, and queues their requests.
-    pub(super) fn read_for_others(&self, dispatch_queue: &DispatchQueue) -> Result<(), ReadError> {
+    pub(super) fn read(&self, connection: &ServerConnection) -> Result<(), ReadError> {
         let mut is_first = true;
-        while self.may_read_on(dispatch_queue) {
-            let mut reader = self.reader.lock();
+        while self.may_read_on(connection) {
+            let mut reader = connection.reader.lock();
             let next = if std::mem::take(&mut is_first) {
                 reader.wake();
-                reader.next_ready(self.link.transport())
+                reader.next_ready(connection.link.transport())
             } else {
                 reader.buffered()
             };
@@ -131,157 +163,172 @@ impl ServerConnection {
             let next = match next {
                 Ok(next) => next,
                 Err(error) => {
-                    self.handle_read_failure(error)?;
+                    connection.handle_read_failure(error)?;
                     continue;
                 }
             };
             let Some(message) = next else { break };
             match message.header.message_type {
-                MessageType::Request | MessageType::LocateRequest => self.accept(dispatch_queue, message)?,
+                MessageType::Request | MessageType::LocateRequest => self.accept(connection, message)?,
                 _ => {
-                    self.handle(&message)?;
+                    connection.handle(&message)?;
                 }
             }
         }
-        self.reader.lock().rest();
+        connection.reader.lock().rest();
         Ok(())
     }
 
     /// Whether reading may go on. It resumes after a stop when fewer requests run, when the queue has room,
     /// or when the client has taken its replies.
-    fn may_read_on(&self, dispatch_queue: &DispatchQueue) -> bool {
-        if self.is_bidirectional() {
+    fn may_read_on(&self, connection: &ServerConnection) -> bool {
+        if connection.is_bidirectional() {
             // Replies may arrive for which queued requests wait.
             return true;
         }
-        if self.link.is_blocked() {
-            self.reader.lock().stop();
+        if connection.link.is_blocked() {
+            connection.reader.lock().stop();
             return false;
         }
-        let waits_for_room = self.settings.queue_overflow == QueueOverflow::Wait;
-        if self.handed_over.load(Ordering::SeqCst) < self.settings.max_in_flight
-            && (!waits_for_room || dispatch_queue.queue.has_room())
+        let waits_for_room = connection.resources.settings.queue_overflow == QueueOverflow::Wait;
+        if connection.reader_role.handed_over() < connection.resources.settings.max_in_flight
+            && (!waits_for_room || self.queue.has_room())
         {
             return true;
         }
-        let Some(registration) = self.registration() else { return true };
+        let Some(registration) = connection.registration.get() else { return true };
         // Progress is not checked meanwhile: the client is not to blame for the pause.
-        self.reader.lock().stop();
+        connection.reader.lock().stop();
         // Suspended before the check, because reading may be resumed at any time after it.
         registration.suspend();
-        let mut state = dispatch_queue.state.lock();
+        let mut state = self.state.lock();
         // Checked under the lock that a worker takes after it has uncounted its request.
-        state.is_stopped = self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
+        state.is_stopped = connection.reader_role.handed_over() >= connection.resources.settings.max_in_flight;
         let is_stopped = state.is_stopped;
         drop(state);
-        if is_stopped || waits_for_room && dispatch_queue.queue.notify_when_room(self.shared()) {
+        if is_stopped || waits_for_room && self.queue.notify_when_room(connection.shared()) {
             return false;
         }
         registration.resume_marked()
     }
 
     /// Queues a request, unless it is refused or the connection accepts no further one.
-    fn accept(&self, dispatch_queue: &DispatchQueue, message: Message) -> Result<(), ReadError> {
-        self.link.note_version(message.header.version);
-        let (is_one_way, request_context) = self.look_at(&message)?;
-        let is_full = self.is_bidirectional() && self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
-        let refuses = self.is_bidirectional() || self.settings.queue_overflow == QueueOverflow::Refuse;
-        if is_full || refuses && !dispatch_queue.queue.has_room() {
-            let capacity = dispatch_queue.queue.capacity();
+    fn accept(&self, connection: &ServerConnection, message: Message) -> Result<(), ReadError> {
+        connection.link.note_version(message.header.version);
+        let (is_one_way, request_context) = look_at(connection, &message)?;
+        let is_full = connection.is_bidirectional()
+            && connection.reader_role.handed_over() >= connection.resources.settings.max_in_flight;
+        let refuses =
+            connection.is_bidirectional() || connection.resources.settings.queue_overflow == QueueOverflow::Refuse;
+        if is_full || refuses && !self.queue.has_room() {
+            let capacity = self.queue.capacity();
             let full = || {
                 format!("{capacity} requests wait already, as many as -ORBConcurrency thread-pool:THREADS:QUEUE allows")
             };
-            self.orb.statistics().refused_queue_full();
+            connection.orb.statistics().refused_queue_full();
             let discarded = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
-            self.refuse(&message, &discarded.with_detail(full));
+            refuse(connection, &message, &discarded.with_detail(full));
             return Ok(());
         }
-        if let Err(no_room) = self.intake.charge(message.header.total_len()) {
-            self.orb.statistics().refused_memory();
-            self.refuse(&message, &no_memory(&no_room));
+        if let Err(no_room) = connection.intake.charge(message.header.total_len()) {
+            connection.orb.statistics().refused_memory();
+            refuse(connection, &message, &no_memory(&no_room));
             return Ok(());
         }
         // Counted before the check: a thread that closes first sets the mark and then reads the count.
-        self.handed_over.fetch_add(1, Ordering::SeqCst);
-        if self.word().is_closing() {
+        connection.reader_role.count_handed_over();
+        if connection.reader_role.word().is_closing() {
             // The request is not acted on. The client learns that from CloseConnection, which was or will be
             // sent.
-            self.intake.release(message.header.total_len());
-            self.end_handed_over();
-            self.send_close_when_idle();
+            connection.intake.release(message.header.total_len());
+            connection.end_handed_over();
+            connection.send_close_when_idle();
             return Ok(());
         }
-        self.orb.statistics().change(Level::RequestsQueued, 1);
+        connection.orb.statistics().change(Level::RequestsQueued, 1);
         // A copy, because the memory in which the message arrived is for the next ones.
         let read = QueuedRequest {
             message: message.kept(),
             is_one_way,
             request_context,
-            arrival: ArrivalTime::now(self.orb.diagnostics()),
+            arrival: ArrivalTime::now(connection.orb.diagnostics()),
         };
-        let mut state = dispatch_queue.state.lock();
-        if self.word().is_in_upcall() || !state.behind.is_empty() {
-            dispatch_queue.queue.note_behind();
+        let mut state = self.state.lock();
+        if connection.reader_role.word().is_in_upcall() || !state.behind.is_empty() {
+            self.queue.note_behind();
             state.behind.push_back(read);
             return Ok(());
         }
-        let accepted = self.begin(&mut state, read);
+        let accepted = begin(connection, &mut state, read);
         drop(state);
-        dispatch_queue.queue.push(accepted, false);
+        self.queue.push(accepted, false);
         Ok(())
     }
 
-    /// Decodes the header of a request and notes its contexts, in the order of reading. Returns whether it is
-    /// a one-way, and its contexts.
-    fn look_at(&self, message: &Message) -> Result<(bool, Option<RequestContext>), ReadError> {
-        let mut input = self.decoder(message);
-        if message.header.message_type == MessageType::LocateRequest {
-            LocateRequestHeader::decode(&mut input)?;
-            return Ok((false, None));
+    /// Continues after the end of an accepted request. `turn`: the bits of the reader word of a one-way.
+    fn end(&self, connection: &ServerConnection, turn: Option<u64>) {
+        if let Some(turn) = turn {
+            self.overtake(connection, turn);
         }
-        let request = RequestHeader::decode(&mut input)?;
-        Ok((is_one_way(&request), self.note_contexts(&request, message)))
-    }
-
-    /// Takes the step of the reader word for a request that no one-way holds back any more.
-    fn begin(&self, _state: &mut MutexGuard<'_, State>, read: QueuedRequest) -> Accepted {
-        let turn = if read.is_one_way {
-            self.is_one_way.store(true, Ordering::Relaxed);
-            let word = self.step(ReaderWord::begin_upcall);
-            self.upcall_monitor.note_upcall();
-            word
-        } else {
-            // The number shows that the connection is in use.
-            self.step(ReaderWord::begin_beside)
-        };
-        Accepted { connection: self.shared(), read, turn: turn.bits(), waits: true }
-    }
-
-    /// Changes the reader word. Returns the new one.
-    fn step(&self, transition: fn(ReaderWord) -> ReaderWord) -> ReaderWord {
-        match self.change_word(|now| Some(transition(now))) {
-            Ok(before) | Err(before) => transition(before),
+        connection.end_handed_over();
+        let is_stopped = std::mem::take(&mut self.state.lock().is_stopped);
+        if is_stopped {
+            connection.read_on();
+        }
+        if connection.reader_role.word().is_closing() {
+            connection.send_close_when_idle();
         }
     }
 
-    fn run_accepted(&self, QueuedRequest { message, request_context, arrival, .. }: &QueuedRequest, turn: u64) {
-        arrival.ends(self.orb.diagnostics());
+    /// Begins the requests behind the one-way of `turn`, up to the next one-way, because that one has ended
+    /// or lasts.
+    pub(super) fn overtake(&self, connection: &ServerConnection, turn: u64) {
+        let mut state = self.state.lock();
+        let one_way = ReaderWord::from_bits(turn);
+        if connection.reader_role.change_word(|now| now.end_upcall(one_way)).is_err() {
+            return;
+        }
+        let mut next = Vec::new();
+        while let Some(read) = state.behind.pop_front() {
+            let is_one_way = read.is_one_way;
+            next.push(begin(connection, &mut state, read));
+            if is_one_way {
+                break;
+            }
+        }
+        drop(state);
+        for accepted in next {
+            self.queue.push(accepted, true);
+        }
+    }
+}
+
+impl QueuedRequest {
+    /// Runs the request. `turn`: the bits of the reader word after its step.
+    fn run(&self, connection: &ServerConnection, turn: u64) {
+        let Self { message, request_context, arrival, .. } = self;
+        arrival.ends(connection.orb.diagnostics());
         let run = || -> Result<(), ReadError> {
-            let mut arguments = self.decoder(message);
+            let mut arguments = connection.decoder(message);
             if message.header.message_type == MessageType::LocateRequest {
                 let request = LocateRequestHeader::decode(&mut arguments)?;
-                upcall::handle_locate_request(self, &request, message.header.version);
+                upcall::handle_locate_request(
+                    connection,
+                    &connection.resources.adapter,
+                    &request,
+                    message.header.version,
+                );
                 return Ok(());
             }
             let request = RequestHeader::decode(&mut arguments)?;
-            if self.link.is_blocked()
-                && let Err(no_room) = self.check_room_for_reply()
+            if connection.link.is_blocked()
+                && let Err(no_room) = connection.check_room_for_reply()
             {
-                self.orb.statistics().refused_memory();
-                self.refuse(message, &no_memory(&no_room));
+                connection.orb.statistics().refused_memory();
+                refuse(connection, message, &no_memory(&no_room));
                 return Ok(());
             }
-            self.upcall(
+            connection.upcall(
                 message,
                 &request,
                 request_context.as_ref(),
@@ -292,53 +339,42 @@ impl ServerConnection {
         };
         if let Err(error) = run() {
             // Unexpected: the header was decoded before, when the request was accepted.
-            tracing::error!(peer = %self.link.peer(), %error, "an accepted request cannot be read");
+            tracing::error!(peer = %connection.link.peer(), %error, "an accepted request cannot be read");
         }
     }
+}
 
-    fn end_accepted(&self, turn: Option<u64>) {
-        let Some(dispatch_queue) = &self.dispatch_queue else { return };
-        if let Some(turn) = turn {
-            self.overtake(dispatch_queue, turn);
-        }
-        self.end_handed_over();
-        let is_stopped = std::mem::take(&mut dispatch_queue.state.lock().is_stopped);
-        if is_stopped {
-            self.read_on();
-        }
-        if self.word().is_closing() {
-            self.send_close_when_idle();
-        }
+/// Decodes the header of a request and notes its contexts, in the order of reading. Returns whether it is
+/// a one-way, and its contexts.
+fn look_at(connection: &ServerConnection, message: &Message) -> Result<(bool, Option<RequestContext>), ReadError> {
+    let mut input = connection.decoder(message);
+    if message.header.message_type == MessageType::LocateRequest {
+        LocateRequestHeader::decode(&mut input)?;
+        return Ok((false, None));
     }
+    let request = RequestHeader::decode(&mut input)?;
+    Ok((is_one_way(&request), connection.note_contexts(&request, message)))
+}
 
-    /// Begins the requests behind the one-way of `turn`, up to the next one-way, because that one has ended
-    /// or lasts.
-    pub(super) fn overtake(&self, dispatch_queue: &DispatchQueue, turn: u64) {
-        let mut state = dispatch_queue.state.lock();
-        let one_way = ReaderWord::from_bits(turn);
-        if self.change_word(|now| now.end_upcall(one_way)).is_err() {
-            return;
-        }
-        let mut next = Vec::new();
-        while let Some(read) = state.behind.pop_front() {
-            let is_one_way = read.is_one_way;
-            next.push(self.begin(&mut state, read));
-            if is_one_way {
-                break;
-            }
-        }
-        drop(state);
-        for accepted in next {
-            dispatch_queue.queue.push(accepted, true);
-        }
-    }
+/// Takes the step of the reader word for a request that no one-way holds back any more.
+fn begin(connection: &ServerConnection, _state: &mut MutexGuard<'_, State>, read: QueuedRequest) -> Accepted {
+    let turn = if read.is_one_way {
+        connection.reader_role.set_one_way(true);
+        let word = connection.reader_role.step(ReaderWord::begin_upcall);
+        connection.resources.upcall_monitor.note_upcall();
+        word
+    } else {
+        // The number shows that the connection is in use.
+        connection.reader_role.step(ReaderWord::begin_beside)
+    };
+    Accepted { connection: connection.shared(), read, turn: turn.bits(), waits: true }
+}
 
-    /// Answers a request with an exception instead of running it.
-    fn refuse(&self, message: &Message, exception: &SystemException) {
-        let mut input = self.decoder(message);
-        let Ok(header) = RequestHeader::decode(&mut input) else { return };
-        log_limited!(warn, self.orb.server(), "request refused", peer = %self.link.peer(), %exception, "refused a request");
-        let is_answered = false.into();
-        answer_exception(&IncomingRequest::new(self, message, &header, &is_answered), exception);
-    }
+/// Answers a request with an exception instead of running it.
+fn refuse(connection: &ServerConnection, message: &Message, exception: &SystemException) {
+    let mut input = connection.decoder(message);
+    let Ok(header) = RequestHeader::decode(&mut input) else { return };
+    log_limited!(warn, connection.resources, "request refused", peer = %connection.link.peer(), %exception, "refused a request");
+    let is_answered = false.into();
+    answer_exception(&IncomingRequest::new(connection, message, &header, &is_answered), exception);
 }

@@ -13,21 +13,13 @@ use spandrel_giop::{MessageType, ServiceContexts, SystemException, TransmissionC
 use spandrel_orb::client::ClientConnection;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
 };
-use spandrel_transport::{
-    Address, Charge, Deadline, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets,
-};
+use spandrel_transport::{Address, Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets};
 
 use super::reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue};
 use crate::upcall::origin::AnswerKind;
 
-/// The time for which octets from the peer are read and dropped when its connection ends.
-pub(crate) const LINGER: Duration = Duration::from_millis(500);
-/// The most octets that are read and dropped.
-const LINGER_OCTETS: usize = 1 << 20;
-/// The most such reads in one visit of a thread that serves other connections, too.
-const LINGER_READS: usize = 16;
 /// The size from which on a reply is charged before any of it is written.
 const LONG_REPLY: usize = 64 << 10;
 /// The number of waits that the send time-out is divided into, so that a client's progress is noticed.
@@ -58,8 +50,6 @@ pub(crate) struct Link {
     spoken: AtomicU8,
     /// The code sets that the client has chosen, once it has.
     code_sets: OnceLock<TransmissionCodeSets>,
-    /// The number of octets read and dropped.
-    dropped: AtomicUsize,
     /// The connection for this side's requests, once the client has announced that it accepts some.
     adopted: OnceLock<Arc<ClientConnection>>,
 }
@@ -93,7 +83,6 @@ impl Link {
             fragment_size: usize::MAX,
             spoken,
             code_sets,
-            dropped: AtomicUsize::new(0),
             adopted: OnceLock::new(),
         }
     }
@@ -419,41 +408,6 @@ impl Link {
         if !writer.is_writing {
             self.unblock(&writer);
         }
-    }
-
-    /// Reads and drops incoming octets for a bounded time, so that closing does not destroy the octets just
-    /// written.
-    pub(crate) fn drain(&self) {
-        let deadline = Deadline::after(LINGER);
-        let mut room = [0; 4096];
-        loop {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() || self.transport.set_recv_timeout(Some(remaining)).is_err() {
-                return;
-            }
-            match self.transport.recv(&mut room) {
-                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
-                _ => return,
-            }
-        }
-    }
-
-    /// Reads and drops incoming octets without waiting. Returns true if none will follow, or if too many have
-    /// arrived.
-    pub(crate) fn drop_ready(&self) -> bool {
-        let mut room = [0; 4096];
-        for _ in 0..LINGER_READS {
-            match self.transport.try_recv(&mut room) {
-                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                _ => return true,
-            }
-        }
-        false
-    }
-
-    fn drops_too_much(&self, count: usize) -> bool {
-        self.dropped.fetch_add(count, Ordering::Relaxed) + count >= LINGER_OCTETS
     }
 }
 

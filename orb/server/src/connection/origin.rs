@@ -2,16 +2,13 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
-use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics};
+use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics, orb::WeakOrb};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
-use crate::{
-    ObjectAdapter, ServingOrb,
-    upcall::{
-        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
-        prediction::Prediction,
-    },
+use crate::upcall::{
+    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+    prediction::Prediction,
 };
 
 impl RequestOrigin for ServerConnection {
@@ -19,12 +16,8 @@ impl RequestOrigin for ServerConnection {
         Self::orb(self)
     }
 
-    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        &self.adapter
-    }
-
     fn services(&self) -> &dyn UpcallServices {
-        self.orb.serving()
+        &*self.resources
     }
 
     fn name(&self) -> &str {
@@ -59,7 +52,17 @@ impl RequestOrigin for ServerConnection {
     }
 
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
-        Self::cancellation_source(self, request_key, deadline)
+        let create = || CancellationSource::linked_to(self.link.shared_transport(), WeakOrb::of(&self.orb), deadline);
+        let (cancellation, is_first) = self.pending.watch(request_key, create);
+        if is_first && !request_key.is_one_way {
+            self.resources.upcall_monitor.look_soon();
+            // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
+            // entries.
+            if self.close_state.is_reading_finished() {
+                cancellation.cancel(self.close_state.end_reason());
+            }
+        }
+        cancellation
     }
 
     fn enter_deferred(
@@ -68,14 +71,22 @@ impl RequestOrigin for ServerConnection {
         octets: usize,
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
-        Self::enter_deferred(self, request_key, octets, cancellation)
+        let key = self.pending.enter_deferred(request_key, octets, cancellation, self.orb.statistics())?;
+        // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
+        // entries.
+        if !request_key.is_one_way && self.close_state.is_reading_finished() {
+            cancellation.cancel(self.close_state.end_reason());
+        }
+        Ok(key)
     }
 
     fn uncharge_deferred(&self, key: u64) {
-        Self::uncharge_deferred(self, key);
+        self.pending.uncharge_deferred(key);
     }
 
     fn leave_deferred(&self, key: u64) {
-        Self::leave_deferred(self, key);
+        self.pending.leave_deferred(key);
+        // A closing may have waited for it.
+        self.after_deferred();
     }
 }

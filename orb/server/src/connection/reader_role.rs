@@ -1,59 +1,12 @@
 //! The reader role of a connection: the right to read its messages.
 //!
 //! The thread that reads a request also runs its upcall. It reads on after the upcall, unless the role was
-//! handed over meanwhile. The monitor finds long upcalls; this module hands their reader roles over.
-
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    time::Duration,
-};
+//! handed over meanwhile.
 
 use spandrel_connection::ReaderWord;
-use spandrel_ipc::{Interest, wait_ready};
-use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::ServerConnection;
-use crate::ServingOrb;
-
-/// The age of an upcall at which another thread reads on, where the replies of all running requests may
-/// exceed a memory limit.
-const LONG_DELAY: Duration = Duration::from_millis(100);
-/// The greatest such age, in milliseconds, while a client has not taken as many replies as it has requests
-/// running.
-const SLOW_START: u32 = 64;
-
-/// The bits of a reader word without the mark of a closing connection.
-pub(crate) fn open_turn(turn: u64) -> u64 {
-    ReaderWord::from_bits(turn).without_closing().bits()
-}
-
-/// A long upcall, as the monitor found it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LongUpcall {
-    /// The bits of the reader word during the upcall.
-    pub(crate) turn: u64,
-    /// The time for which the upcall is known to run.
-    pub(crate) age: Duration,
-    /// Whether the upcall may keep the reader role nevertheless.
-    pub(crate) keeps_reading: bool,
-    /// Whether there is input to read.
-    pub(crate) has_input: bool,
-}
-
-/// The monitor's action on a long upcall.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum LongUpcallAction {
-    /// There is nothing more to do during this upcall.
-    Settled,
-    /// There is nothing to do before input arrives.
-    AwaitsInput,
-    /// A thread was started to take over reading.
-    HandedOver,
-    /// Pending input was inspected; the thread of the upcall keeps the reader role.
-    Listened,
-    /// The upcall keeps the reader role for now.
-    TooEarly,
-}
+use crate::pool::Pool;
 
 /// The next step of the thread that served a request.
 #[derive(Debug, Eq, PartialEq)]
@@ -64,73 +17,40 @@ pub(super) enum NextRead {
     ByOther,
 }
 
-impl ServerConnection {
-    /// Runs an upcall, unless the connection accepts no further request. `answer` gets the number of its
-    /// step.
-    #[inline]
-    pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> NextRead {
-        self.is_one_way.store(is_one_way, Ordering::Relaxed);
-        // Sequentially consistent: see `UpcallMonitor::note_upcall`.
-        let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
-        let upcall = ReaderWord::from_bits(before).begin_upcall();
-        if upcall.is_closing() {
-            // The request is not acted on. The client learns that from CloseConnection, which was or will be
-            // sent.
-            self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
-            self.note_unblocked();
-            self.send_close_when_idle();
-            return NextRead::Continue;
-        }
-        self.upcall_monitor.note_upcall();
-        let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
-        self.exit_forked_copy();
-        self.settle(upcall);
-        let served = self.end_upcall(upcall);
-        match answered {
-            Ok(()) => served,
-            // The panic ends the connection that the thread reads, and nothing else.
-            Err(panic) if served == NextRead::Continue => resume_unwind(panic),
-            Err(_) => {
-                tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
-                served
-            }
-        }
-    }
+/// The reader role, and the upcalls whose threads have lost it.
+#[derive(Debug)]
+pub(super) struct ReaderRole {
+    /// The bits of the [`ReaderWord`]. Its number grows with each step of the reading thread: it is odd while
+    /// that thread runs an upcall, and even while it reads. The change from odd to even decides which thread
+    /// reads next.
+    turn: AtomicU64,
+    /// Running upcalls whose threads have lost the reader role. With a dispatch queue: all accepted requests
+    /// that have not ended.
+    handed_over: AtomicU32,
+    /// Whether a thread was started to take over reading and has not tried yet.
+    is_relief_due: AtomicBool,
+    /// Whether the upcall of the reading thread is a one-way's.
+    is_one_way: AtomicBool,
+    /// Whether the pool counts one of its threads as blocked by an upcall of this connection.
+    is_held_up: AtomicBool,
+}
 
-    /// Ends an upcall. Its thread reads on, unless it has lost the reader role.
-    fn end_upcall(&self, upcall: ReaderWord) -> NextRead {
-        let end = |now| ReaderWord::from_bits(now).end_upcall(upcall).map(ReaderWord::bits);
-        let ended = self.turn.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
-        if upcall.is_registered() {
-            self.note_unblocked();
+impl ReaderRole {
+    /// The role on a connection that begins with this word.
+    pub(super) fn new(word: ReaderWord) -> Self {
+        Self {
+            turn: AtomicU64::new(word.bits()),
+            handed_over: AtomicU32::new(0),
+            is_relief_due: AtomicBool::new(false),
+            is_one_way: AtomicBool::new(false),
+            is_held_up: AtomicBool::new(false),
         }
-        match ended {
-            Ok(now) => {
-                if ReaderWord::from_bits(now).is_closing() {
-                    self.send_close_when_idle();
-                }
-                NextRead::Continue
-            }
-            Err(_) => {
-                self.end_handed_over();
-                // Checked again: a thread that began to close meanwhile found this upcall still running.
-                if self.word().is_closing() {
-                    self.send_close_when_idle();
-                }
-                NextRead::ByOther
-            }
-        }
-    }
-
-    /// The bits of the reader word; odd while an upcall keeps the reading thread.
-    pub(crate) fn turn(&self) -> u64 {
-        self.turn.load(Ordering::SeqCst)
     }
 
     /// The reader word.
     #[inline]
     pub(super) fn word(&self) -> ReaderWord {
-        ReaderWord::from_bits(self.turn())
+        ReaderWord::from_bits(self.turn.load(Ordering::SeqCst))
     }
 
     /// Changes the reader word. Returns the word before the change, or the present one if `transition` finds
@@ -144,149 +64,90 @@ impl ServerConnection {
         changed.map(ReaderWord::from_bits).map_err(ReaderWord::from_bits)
     }
 
-    /// Handles a long upcall: counts its thread as blocked in the pool, and starts another reader if there is
-    /// input.
-    pub(crate) fn overdue(self: &Arc<Self>, upcall: &LongUpcall) -> LongUpcallAction {
-        let LongUpcall { turn, age, keeps_reading, has_input } = *upcall;
-        if let Some(dispatch_queue) = &self.dispatch_queue {
-            if keeps_reading {
-                return LongUpcallAction::TooEarly;
-            }
-            self.overtake(dispatch_queue, turn);
-            return LongUpcallAction::Settled;
-        }
-        let pool = self.orb.server().pool();
-        let is_registered = ReaderWord::from_bits(turn).is_registered();
-        if is_registered && pool.is_fixed() {
-            return self.listen_in_fixed_pool(turn, has_input);
-        }
-        if is_registered {
-            self.note_blocked(turn);
-        }
-        if keeps_reading {
-            return LongUpcallAction::TooEarly;
-        }
-        if !has_input && self.can_await_input() {
-            return LongUpcallAction::AwaitsInput;
-        }
-        if age >= self.hand_over_delay(turn) && self.hand_over_reading(turn) {
-            LongUpcallAction::HandedOver
-        } else {
-            LongUpcallAction::TooEarly
+    /// Changes the reader word in any case. Returns the new one.
+    pub(super) fn step(&self, transition: fn(ReaderWord) -> ReaderWord) -> ReaderWord {
+        match self.change_word(|now| Some(transition(now))) {
+            Ok(before) | Err(before) => transition(before),
         }
     }
 
-    /// Handles a long upcall in a pool of fixed size: no other thread may read on, but the servant may have
-    /// taken a cancellation token.
-    fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
-        if !self.awaits_cancellation() {
-            return LongUpcallAction::Settled;
+    /// Begins an upcall in the reading thread. Returns `None` if the connection accepts no further request.
+    #[inline]
+    pub(super) fn begin_upcall(&self, is_one_way: bool) -> Option<ReaderWord> {
+        self.set_one_way(is_one_way);
+        // Sequentially consistent: see `UpcallMonitor::note_upcall`.
+        let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
+        let upcall = ReaderWord::from_bits(before).begin_upcall();
+        if upcall.is_closing() {
+            self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
+            return None;
         }
-        if !has_input && self.can_await_input() {
-            // A message that was stored for the next reader ends the search for CancelRequests.
-            let has_pending_result = self.reader.try_lock().is_some_and(|reader| reader.has_pending_result());
-            return if has_pending_result { LongUpcallAction::Settled } else { LongUpcallAction::AwaitsInput };
-        }
-        self.listen(turn);
-        LongUpcallAction::Listened
+        Some(upcall)
     }
 
-    /// Whether the handle shows all input that is not in memory, so that the monitor can wait for it beside a
-    /// reactor.
-    fn can_await_input(&self) -> bool {
-        self.pollable().is_some_and(|pollable| pollable.is_plain())
+    /// Ends an upcall. Returns the word before, or `None` if the thread has lost the reader role.
+    #[inline]
+    pub(super) fn end_upcall(&self, upcall: ReaderWord) -> Option<ReaderWord> {
+        let end = |now| ReaderWord::from_bits(now).end_upcall(upcall).map(ReaderWord::bits);
+        self.turn.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end).ok().map(ReaderWord::from_bits)
     }
 
-    /// Whether input in memory waits for the end of an upcall, and another thread could read it.
-    pub(crate) fn has_input_in_memory(&self) -> bool {
-        self.may_hand_over() && self.reader.try_lock().is_some_and(|reader| !reader.is_drained())
+    /// Whether the upcall that keeps the reading thread is a one-way's.
+    pub(super) fn is_one_way(&self) -> bool {
+        self.is_one_way.load(Ordering::Relaxed)
     }
 
-    /// Whether input that the handle shows waits for the end of an upcall, and another thread could read it.
-    pub(crate) fn has_unread_input(&self) -> bool {
-        if !self.may_hand_over() {
-            return false;
-        }
-        let Some(pollable) = self.pollable() else { return false };
-        if !pollable.is_plain() {
-            return pollable.pending();
-        }
-        wait_ready(pollable, Interest::INPUT, Some(Duration::ZERO)).is_ok_and(|ready| !ready.is_none())
+    #[inline]
+    pub(super) fn set_one_way(&self, is_one_way: bool) {
+        self.is_one_way.store(is_one_way, Ordering::Relaxed);
     }
 
-    /// Whether another thread may take the reader role from an upcall.
-    fn may_hand_over(&self) -> bool {
-        self.dispatch_queue.is_none() && (!self.word().is_registered() || !self.orb.server().pool().is_fixed())
+    /// The number of running upcalls whose threads have lost the reader role.
+    pub(super) fn handed_over(&self) -> u32 {
+        self.handed_over.load(Ordering::SeqCst)
     }
 
-    /// The age of an upcall at which another thread reads on. Normally zero: as soon as the monitor finds the
-    /// upcall.
-    ///
-    /// A client that has not yet shown that it takes replies gets further threads more and more slowly. The
-    /// first reply that it does not take ends this.
-    ///
-    /// The age is [`LONG_DELAY`] where the replies of all threads could exceed half of a memory limit. The
-    /// estimate is that none is taken, and that each is as long as the longest recent one. Half, because each
-    /// reply exists twice for a moment: as the servant's result and as the copy that is kept.
-    fn hand_over_delay(&self, turn: u64) -> Duration {
-        let server = self.orb.server();
-        let running = self.handed_over.load(Ordering::Relaxed) + 1;
-        let begun = ReaderWord::from_bits(turn).count().div_ceil(2);
-        let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
-        let longest = server.budget().longest_reply();
-        let of_connection = longest.saturating_mul(running as usize + 1);
-        let of_all = longest.saturating_mul(server.threads().count()).saturating_add(server.budget().used());
-        match () {
-            () if cfg!(shuttle) => Duration::ZERO,
-            () if of_connection > self.settings.max_connection_memory / 2 => LONG_DELAY,
-            () if longest > 0 && of_all > self.settings.max_server_memory / 2 => LONG_DELAY,
-            () if has_answered => Duration::ZERO,
-            () => Duration::from_millis(running.saturating_mul(running).saturating_mul(2).min(SLOW_START).into()),
-        }
-    }
-
-    /// Starts a thread that takes the reader role from the upcall of `turn`, if that still runs. Returns
-    /// whether a thread was started.
-    fn hand_over_reading(self: &Arc<Self>, turn: u64) -> bool {
-        let running = self.handed_over.load(Ordering::Relaxed) + 1;
-        // A closing connection reads no requests, but a bidirectional one reads replies. Nothing is read from
-        // a client that does not take its replies.
-        let is_ending = ReaderWord::from_bits(turn).is_closing() && !self.is_bidirectional();
-        if is_ending || self.is_blocked() || running >= self.settings.max_in_flight {
-            self.listen(turn);
-            return false;
-        }
-        if self.is_relief_due.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        let connection = Arc::clone(self);
-        let started = self.orb.server().threads().spawn("spandrel-relief", move || connection.take_over(turn));
-        if let Err(error) = &started {
-            // The monitor tries again at its next look. Until then, the requests behind the long upcall wait.
-            self.is_relief_due.store(false, Ordering::Release);
-            log_limited!(
-                error, self.orb.server(), "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
-            );
-        }
-        started.is_ok()
-    }
-
-    /// Takes the reader role from the upcall of `turn` and reads on, unless the upcall has ended.
-    pub(crate) fn take_over(self: &Arc<Self>, turn: u64) {
-        // Counted before the change, so that the connection does not look idle in between.
+    /// Counts an upcall whose thread loses the reader role. To be called before the change of the word, so
+    /// that the connection does not look idle in between.
+    pub(super) fn count_handed_over(&self) {
         self.handed_over.fetch_add(1, Ordering::SeqCst);
-        let upcall = ReaderWord::from_bits(turn);
-        let taken = self.change_word(|now| now.take_over(upcall));
+    }
+
+    /// Ends the count of such an upcall. Returns whether it was the last.
+    pub(super) fn uncount_handed_over(&self) -> bool {
+        self.handed_over.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// Records that a thread is started to take over reading. Returns false if one is due already.
+    pub(super) fn expect_relief(&self) -> bool {
+        !self.is_relief_due.swap(true, Ordering::AcqRel)
+    }
+
+    /// Records that this thread has tried, or could not be started.
+    pub(super) fn relief_tried(&self) {
         self.is_relief_due.store(false, Ordering::Release);
-        if taken.is_ok() {
-            if upcall.is_registered() {
-                self.leave_reactor();
-            }
-            return self.serve();
+    }
+
+    /// Counts the thread of the upcall of `turn` as a blocked one of the pool, once.
+    pub(super) fn note_blocked(&self, pool: &Pool, turn: u64) {
+        if self.is_held_up.load(Ordering::SeqCst) {
+            return;
         }
-        self.end_handed_over();
-        if self.word().is_closing() {
-            self.send_close_when_idle();
+        // Counted before the flag is set, so that no other thread uncounts it first.
+        pool.note_blocked();
+        if self.is_held_up.swap(true, Ordering::SeqCst) {
+            pool.note_unblocked();
+        } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
+            // The upcall has ended meanwhile, and may have checked the flag too early.
+            self.note_unblocked(pool);
+        }
+    }
+
+    /// Ends the count of the upcall's thread as a blocked one, if it is counted.
+    #[inline]
+    pub(super) fn note_unblocked(&self, pool: &Pool) {
+        if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {
+            pool.note_unblocked();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Replies that the transport does not take at once.
 //!
 //! They are charged against the memory limits of their connection and of the server before they are kept.
-//! [`Link`](super::link::Link) decides which thread writes them. The [idle sweep](crate::monitor::idle_sweep)
+//! [`Link`](super::link::Link) decides which thread writes them. The [monitor](crate::monitor)
 //! decides how long they may wait.
 
 use std::{
@@ -11,8 +11,8 @@ use std::{
 
 use spandrel_cdr::Encoder;
 use spandrel_connection::SendHalf;
-use spandrel_giop::Fragments;
-use spandrel_transport::{Charge, ReactorTransport, is_timeout};
+use spandrel_giop::{CompletionStatus, Fragments, SystemException};
+use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, is_timeout};
 
 /// Messages that wait to be written on one connection.
 #[derive(Debug, Default)]
@@ -177,4 +177,10 @@ fn write_all(transport: &dyn ReactorTransport, mut rest: &mut [IoSlice<'_>], pro
         }
     }
     Ok(())
+}
+
+/// NO_RESOURCES for a reply that exceeds a memory limit; the request was carried out.
+pub(crate) fn no_room_for_reply(no_room: &MemoryLimitExceeded) -> SystemException {
+    SystemException::no_resources(0, CompletionStatus::Yes)
+        .with_detail(|| format!("the reply cannot be kept until the client takes it: {no_room}"))
 }

@@ -9,6 +9,7 @@ use spandrel_sync::{Arc, thread};
 use spandrel_transport::Transport;
 
 use super::{Stage, join, lasting, requests, two_way};
+use crate::monitor::MonitoredConnection;
 
 /// The token of a request that waits until it is cancelled.
 pub(super) const CANCELLABLE: u32 = 4;

@@ -2,8 +2,8 @@
 
 use spandrel_orb::statistics::Event;
 
-use super::{super::threads::ServerThreads, pooled::Reactor, *};
-use crate::connection::{RequestQueue, ServiceStrategy};
+use super::{reactor::Reactor, *};
+use crate::{connection::dispatch_queue::AcceptedQueue, queue::WorkerQueue};
 
 impl Stage {
     /// Acts as the sweep: reads the connection's state, and closes the connection later if no request has
@@ -55,10 +55,10 @@ fn a_request_during_idle_closing_by_a_reactor_is_answered_or_not_run() {
 #[test]
 fn a_queued_request_during_idle_closing_is_answered_or_not_run() {
     check(4000, || {
-        let queue = Arc::new(RequestQueue::new(2, 2, Arc::new(ServerThreads::new(1024)), Arc::default()));
+        let queue = Arc::new(AcceptedQueue::new(2, 2, Arc::new(ServerThreads::new(1024)), Arc::default()));
         let stage =
             Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, ServiceStrategy::Queue(Arc::clone(&queue)));
-        queue.ensure_workers().expect("threads can be started");
+        Arc::clone(&queue).ensure_workers().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         let asking = stage.meet_the_end();
         stage.end(&reactor, threads.into_iter().chain([asking]));

@@ -2,8 +2,7 @@
 
 use spandrel_orb::models::below;
 
-use super::{pooled::Reactor, *};
-use crate::ServingOrb;
+use super::{reactor::Reactor, *};
 
 #[test]
 fn a_pool_of_one_thread_serves_nested_requests() {
@@ -34,14 +33,14 @@ fn nested_servants_are_all_answered() {
         if is_watched {
             // A thread that takes over serves no other requests while it waits, and loses the reader role in
             // its turn.
-            stage.orb.upcall_monitor().watch(&stage.connection);
+            stage.resources.upcall_monitor.watch(&stage.connection);
         }
         let asking = stage.ask(requests(&[two_way(NEST), second, two_way(RELEASE)]));
         let expected = if second.is_two_way { &[RELEASE, NEST, NEST][..] } else { &[RELEASE, NEST] };
         assert_eq!(stage.receive(expected.len()).replies, expected);
         stage.client.close_writer();
         stage.end(&reactor, threads.into_iter().chain([asking]));
-        stage.orb.upcall_monitor().stop();
+        stage.resources.upcall_monitor.stop();
     });
 }
 

@@ -1,25 +1,22 @@
 //! Models of a connection whose requests one thread reads and others run, and of the queue between them.
 
-use super::{pooled::Reactor, *};
-use crate::{
-    connection::{RequestQueue, ServiceStrategy},
-    threads::ServerThreads,
-};
+use super::{reactor::Reactor, *};
+use crate::{connection::dispatch_queue::AcceptedQueue, queue::WorkerQueue};
 
 /// A connection with a queue, the thread that reads, and the workers.
 struct Queued {
     stage: Stage,
-    queue: Arc<RequestQueue>,
+    queue: Arc<AcceptedQueue>,
     reactor: Arc<Reactor>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl Queued {
     fn start(capacity: usize, workers: usize) -> Self {
-        let queue = Arc::new(RequestQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
+        let queue = Arc::new(AcceptedQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
         let stage =
             Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, ServiceStrategy::Queue(Arc::clone(&queue)));
-        queue.ensure_workers().expect("threads can be started");
+        Arc::clone(&queue).ensure_workers().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         Self { stage, queue, reactor, threads }
     }

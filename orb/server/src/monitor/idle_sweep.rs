@@ -8,10 +8,10 @@
 
 use std::time::Duration;
 
-use spandrel_orb::{server_settings::ClientTimeouts, statistics::Event};
-use spandrel_sync::{Arc, time::Instant};
+use spandrel_orb::server_settings::ClientTimeouts;
+use spandrel_sync::time::Instant;
 
-use crate::{ServerConnection, ServingOrb};
+use super::monitored::{IdleVerdict, MonitoredConnection};
 
 /// The time that a client has to close its side after CloseConnection.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -61,21 +61,6 @@ impl WaitingReplies {
     }
 }
 
-/// The consequence of a sweep for a connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum IdleVerdict {
-    /// The connection is idle. It is closed in order if this is still its turn.
-    Idle(u64),
-    /// The client does not finish a message. The connection is cut off.
-    Unfinished,
-    /// The client received CloseConnection and has not closed its side. The connection is cut off.
-    Overstayed,
-    /// The client does not take its replies. The connection is cut off.
-    RepliesNotTaken,
-    /// The handshake takes too long. The connection is cut off.
-    HandshakeLate,
-}
-
 impl IdleHistory {
     pub(crate) fn new(now: Instant) -> Self {
         let replies = WaitingReplies::new(now);
@@ -85,11 +70,11 @@ impl IdleHistory {
     /// Compares the connection with its state at the last sweep.
     pub(crate) fn look(
         &mut self,
-        connection: &ServerConnection,
+        connection: &dyn MonitoredConnection,
         client_timeouts: ClientTimeouts,
         now: Instant,
     ) -> Option<IdleVerdict> {
-        let (turn, progress) = (connection.turn(), connection.progress());
+        let (turn, progress) = (connection.turn(), connection.read_progress());
         if turn != self.turn || !connection.has_no_requests() {
             (self.turn, self.quiet_since) = (turn, now);
         }
@@ -97,8 +82,8 @@ impl IdleHistory {
             (self.progress, self.stuck_since) = (progress, now);
         }
         let (quiet, stuck) = (now - self.quiet_since, now - self.stuck_since);
-        let are_late = self.replies.are_late(connection.link().progress(), client_timeouts.reply, now);
-        if connection.link().transport().handshake_left().is_some_and(|left| left.is_zero()) {
+        let are_late = self.replies.are_late(connection.write_progress(), client_timeouts.reply, now);
+        if connection.handshake_left().is_some_and(|left| left.is_zero()) {
             return Some(IdleVerdict::HandshakeLate);
         }
         if are_late {
@@ -112,42 +97,5 @@ impl IdleHistory {
         }
         let is_idle = progress % 2 == 0 && client_timeouts.idle.is_some_and(|limit| quiet >= limit);
         is_idle.then_some(IdleVerdict::Idle(turn))
-    }
-}
-
-/// Carries out the verdict of a sweep.
-pub(crate) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {
-    let peer = connection.link().peer();
-    match verdict {
-        IdleVerdict::Idle(turn) => {
-            if connection.close_idle(turn, Event::ServerClosedIdle) {
-                tracing::debug!(peer, idle = ?client_timeouts.idle, "closed: idle too long (-ORBServerIdleTimeout)");
-            }
-        }
-        IdleVerdict::Unfinished => {
-            log_limited!(
-                warn, connection.orb().server(), "unfinished message", peer, limit = ?client_timeouts.message,
-                "cut off inside an unfinished message (-ORBMessageTimeout)"
-            );
-            connection.cut_for(Event::ServerClosedForTimeout);
-        }
-        IdleVerdict::RepliesNotTaken => {
-            log_limited!(
-                warn, connection.orb().server(), "replies not taken", peer, limit = ?client_timeouts.reply,
-                "cut off because it does not take its replies (-ORBSendTimeout)"
-            );
-            connection.cut_for(Event::ServerClosedForTimeout);
-        }
-        IdleVerdict::HandshakeLate => {
-            log_limited!(
-                warn,
-                connection.orb().server(),
-                "handshake",
-                peer,
-                "a client was turned away in the handshake, which took too long"
-            );
-            connection.cut_for(Event::RefusedForSecurity);
-        }
-        IdleVerdict::Overstayed => connection.cut(),
     }
 }

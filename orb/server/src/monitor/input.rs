@@ -18,8 +18,7 @@ use spandrel_sync::{
     thread,
 };
 
-use super::pace::LONGEST;
-use crate::ServerConnection;
+use super::{monitored::MonitoredConnection, pace::LONGEST};
 
 /// The limit of registrations, above the number of a server's connections.
 const MAX_HANDLES: usize = 1 << 24;
@@ -60,7 +59,7 @@ impl InputEvents {
     ///
     /// # Errors
     /// `Unsupported` if there is no reactor; errors of the system.
-    pub(super) fn register(&self, connection: &Arc<ServerConnection>) -> io::Result<HandlerId> {
+    pub(super) fn register(&self, connection: &Arc<dyn MonitoredConnection>) -> io::Result<HandlerId> {
         let reactor = self.reactor.get().ok_or(io::ErrorKind::Unsupported)?;
         let handler = InputHandler { connection: Arc::clone(connection), arrived: Arc::clone(&self.arrived) };
         reactor.registry().register(handler, Interest::INPUT)
@@ -116,7 +115,7 @@ impl InputEvents {
 
 /// The handler that waits for the next input of one connection.
 struct InputHandler {
-    connection: Arc<ServerConnection>,
+    connection: Arc<dyn MonitoredConnection>,
     arrived: Arc<Arrived>,
 }
 
@@ -140,7 +139,7 @@ impl EventHandler for InputHandler {
 }
 
 impl Arrived {
-    fn note(&self, connection: &Arc<ServerConnection>, registration: HandlerId) {
+    fn note(&self, connection: &Arc<dyn MonitoredConnection>, registration: HandlerId) {
         self.readable.lock().push((Arc::as_ptr(connection).addr(), registration));
         self.is_called.store(true, Ordering::SeqCst);
     }

@@ -10,7 +10,7 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{BidirectionalPolicy, Located, ObjectRef, Target};
 use spandrel_sync::Arc;
 
-use crate::Servant;
+use super::servant::Servant;
 
 /// Finds the servants of object keys. Called from many threads at once.
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {

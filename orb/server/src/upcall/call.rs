@@ -9,29 +9,29 @@ use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, Wire, e
 use spandrel_giop::{
     AddressingDisposition, CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor,
 };
-use spandrel_orb::{
-    CancellationToken, ObjectRef, Target, UserException, UserExceptions, diagnostics::ObservedRequest,
-    object::OBJECT_ID,
-};
+use spandrel_orb::{CancellationToken, ObjectRef, Target, UserException, UserExceptions, diagnostics::ObservedRequest};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
     incoming_request::{DeferredSlot, IncomingRequest, RequestFlow},
-    interception::{self, PointDecision},
-    marshaled_reply::ReplySlot,
+    interception::PointDecision,
     origin::RequestOrigin,
     reply::answer,
 };
-use crate::{Replied, Servant};
+
+/// Proof that a call was answered, or has no reply. Only a [`ServerCall`] makes one.
+#[derive(Debug)]
+#[must_use]
+pub struct Replied(pub(crate) ());
 
 /// A request that waits for its reply.
 ///
 /// The methods that reply consume the call, so that it has at most one reply. [`defer`](Self::defer) and
 /// [`spawn`](Self::spawn) move the reply to a time after the upcall.
 pub struct ServerCall<'m> {
-    request: &'m IncomingRequest<'m>,
-    arguments: &'m Decoder<'m>,
-    target: Option<&'m dyn Target>,
+    pub(super) request: &'m IncomingRequest<'m>,
+    pub(super) arguments: &'m Decoder<'m>,
+    pub(super) target: Option<&'m dyn Target>,
 }
 
 impl<'m> ServerCall<'m> {
@@ -82,67 +82,6 @@ impl<'m> ServerCall<'m> {
     /// The response that the client still expects.
     pub(crate) fn response(&self) -> ResponseFlags {
         self.request.header.response
-    }
-
-    /// Runs the request on the servant that the adapter has found for it.
-    ///
-    /// # Errors
-    /// The system exception to reply with, if the servant has not replied itself.
-    #[inline]
-    pub(crate) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        if self.request.header.response == ResponseFlags::WITH_SERVER {
-            return self.run_answered(servant, target);
-        }
-        self.serve(servant, target)
-    }
-
-    /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot
-    /// receives the reply.
-    #[cold]
-    pub(crate) fn run_marshaled(
-        self,
-        servant: &dyn Servant,
-        target: &dyn Target,
-        reply_slot: &ReplySlot,
-    ) -> Result<Replied, SystemException> {
-        let request = IncomingRequest { target: Some(target), reply_slot: Some(reply_slot), ..*self.request };
-        let receive = |flow| interception::receive_request(flow, &request, servant, target);
-        match request.flow.and_then(receive) {
-            Some(instead) => apply_decision(&request, instead),
-            None => ServerCall::new(&request, self.arguments).run(servant, target),
-        }
-    }
-
-    /// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope
-    /// WITH_SERVER).
-    #[cold]
-    fn run_answered(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        let request = self.request;
-        // Interceptors and diagnostics see the end of the upcall, not this reply.
-        let request_alone = IncomingRequest { flow: None, watched: None, reply_slot: None, ..*request };
-        answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
-        // From now on the request is a one-way without a response.
-        let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
-        let request = IncomingRequest { header: &header, ..*request };
-        ServerCall::new(&request, self.arguments).serve(servant, target)
-    }
-
-    /// Finds the operation and runs it.
-    #[inline(always)]
-    fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        // The result of the upcall does not borrow the target.
-        let call = ServerCall { target: Some(target), ..self };
-        let name = self.operation();
-        let operations = servant.operations();
-        let found = self.look_up(operations, target.operation_demux());
-        if let Some(watched) = self.request.watched {
-            watched.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
-        }
-        match found {
-            Some(operation) => servant.upcall(operation, call),
-            None if operations.is_empty() => servant.dispatch(name, call),
-            None => call.implicit(servant),
-        }
     }
 
     /// The adapter's information on the target object; `None` before the adapter has found the object.
@@ -288,50 +227,6 @@ impl<'m> ServerCall<'m> {
     /// Ends a one-way. If the peer nevertheless expects a response, it gets an empty reply.
     pub fn finish_oneway(self) -> Replied {
         self.send(ReplyStatus::NoException, &|_| Ok(())).unwrap_or(Replied(()))
-    }
-
-    /// Runs an operation that every object has (CORBA 3.3 Part 1, 8.3), such as `_is_a`.
-    ///
-    /// # Errors
-    /// - BAD_OPERATION: no object has such an operation.
-    /// - INTF_REPOS: the operation is `_interface`, and the servant has no [interface](Servant::interface).
-    /// - MARSHAL: the arguments cannot be read.
-    pub fn implicit(self, servant: &dyn Servant) -> Result<Replied, SystemException> {
-        match self.operation() {
-            "_is_a" => {
-                let mut arguments = self.arguments.clone();
-                let id = arguments.str()?;
-                let answer = id == OBJECT_ID || servant.is_a(&id);
-                self.reply(|out| {
-                    out.bool(answer);
-                    Ok(())
-                })
-            }
-            // Clients of GIOP 1.0 and 1.1 may send `_not_existent` (9.4.2.1).
-            "_non_existent" | "_not_existent" => {
-                let answer = servant.non_existent();
-                self.reply(|out| {
-                    out.bool(answer);
-                    Ok(())
-                })
-            }
-            "_repository_id" => self.reply(|out| out.short_str(servant.repository_id())),
-            "_interface" => match servant.interface() {
-                Some(interface) => self.reply(|out| interface.ior().encode(out)),
-                None => Err(SystemException::intf_repos(0, CompletionStatus::No)
-                    .with_detail("no interface repository is configured")),
-            },
-            // There are no policy domains, so the object has no domain manager (8.3.11).
-            "_domain_managers" => self.reply(|out| out.len(0)),
-            "_component" => {
-                let component = servant.component();
-                self.reply(|out| component.encode(out))
-            }
-            operation => {
-                let detail = || format!("`{}` has no operation `{operation}`", servant.repository_id());
-                Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No).with_detail(detail))
-            }
-        }
     }
 
     /// Returns BAD_OPERATION. A function of its own, because the trait's default methods are compiled for

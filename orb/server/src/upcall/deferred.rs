@@ -17,7 +17,6 @@ use spandrel_orb::{
     cancellation::{CancellationSource, SERVING},
     deadlines::{InheritedDeadline, RequestDeadline},
     diagnostics::{ObservedRequest, untraced},
-    timer::TimerFuture,
     upcalls::PollScope,
 };
 use spandrel_sync::{
@@ -28,14 +27,14 @@ use spandrel_sync::{
 };
 
 use super::{
-    call::ServerCall,
+    call::{Replied, ServerCall},
     incoming_request::{DeferredSlot, IncomingRequest, RequestContext, RequestFlow},
     interception,
     marshaled_reply::ReplySlot,
     origin::RequestOrigin,
     reply::{answer_exception, answer_marshaled, panicked},
 };
-use crate::{Replied, frame::ServedScope, upcall};
+use crate::frame::ServedScope;
 
 /// A request that is answered after its upcall. It owns the message, so that borrowed arguments stay valid.
 ///
@@ -320,8 +319,8 @@ impl DeferredCall {
         }
     }
 
-    /// Begins a held request at its start time.
-    pub(crate) fn begin(self) {
+    /// Begins a held request at its start time: `run` runs it anew.
+    pub(crate) fn begin(self, run: impl FnOnce(&IncomingRequest<'_>, &mut Decoder<'_>)) {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -338,7 +337,7 @@ impl DeferredCall {
             request_context: request_context.as_ref(),
             ..IncomingRequest::new(&**origin, message, &header, &is_answered)
         };
-        upcall::run(&request, &mut arguments);
+        run(&request, &mut arguments);
     }
 
     /// TIMEOUT for a deadline that has passed. It is sent, because the client may still wait if clocks
@@ -403,32 +402,4 @@ fn no_threads(error: std::io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
         .with_detail("no threads for asynchronous servants")
         .with_source(error)
-}
-
-/// Holds a request until its start time (17.2.4.1), without a waiting thread. Then it begins anew. Clients
-/// with this ORB hold such requests back themselves; other ORBs send them at once.
-///
-/// `check`: the error of the request's service contexts, if they have one.
-#[cold]
-pub(crate) fn hold(
-    request: &IncomingRequest<'_>,
-    check: &Result<(), SystemException>,
-    arguments: &mut Decoder<'_>,
-    start: Instant,
-) {
-    let orb = request.origin.orb().clone();
-    let call = ServerCall::new(request, arguments);
-    let held = check.clone().and_then(|()| {
-        call.spawn(move |deferred| async move {
-            if TimerFuture::of_request(&orb, start).await {
-                deferred.begin();
-            } else {
-                let gone = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
-                deferred.end(Err(gone.with_detail("the ORB no longer waits for the start time of this request")));
-            }
-        })
-    });
-    if let Err(exception) = held {
-        answer_exception(request, &exception);
-    }
 }

@@ -25,10 +25,18 @@
 //! A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to
 //! 7 later; then the use ends. Direct calls have steps 4 and 8 only.
 
-use spandrel_giop::{CompletionStatus, ReplyStatus, RequestHeader, SystemException};
+use spandrel_cdr::Encode;
+use spandrel_giop::{CompletionStatus, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
+use spandrel_orb::{SupportedInterfaces, Target, object::OBJECT_ID};
 use spandrel_sync::{Arc, Mutex};
 
-use super::{call::ServerCall, incoming_request::IncomingRequest, marshaled_reply::ReplySlot, reply::answer_marshaled};
+use super::{
+    call::{ServerCall, apply_decision},
+    incoming_request::IncomingRequest,
+    interception,
+    marshaled_reply::ReplySlot,
+    reply::{answer, answer_marshaled},
+};
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
 /// Runs a request on the object with this key, or defers it. `reservation`: the result of its last wait.
@@ -39,10 +47,10 @@ use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution,
 pub(crate) fn serve(
     object_key: &[u8],
     call: ServerCall<'_>,
+    adapter: &Arc<dyn ObjectAdapter>,
     reservation: Option<Reservation>,
 ) -> Result<Replied, SystemException> {
     let request = call.request();
-    let adapter = request.origin.adapter();
     let entry = Entry::Request { last: request, reservation };
     match adapter.resolve(object_key, &request.header.operation, entry)? {
         Resolution::Serve(upcall) => {
@@ -52,19 +60,23 @@ pub(crate) fn serve(
             let (servant, target) = upcall.parts();
             call.run(&**servant, &*target)
         }
-        other => answer_without_servant(other, call),
+        other => answer_without_servant(other, call, adapter),
     }
 }
 
 /// Forwards, defers or rejects a request that has no servant now.
 #[cold]
 #[inline(never)]
-fn answer_without_servant(resolution: Resolution, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+fn answer_without_servant(
+    resolution: Resolution,
+    call: ServerCall<'_>,
+    adapter: &Arc<dyn ObjectAdapter>,
+) -> Result<Replied, SystemException> {
     match resolution {
         Resolution::Forward(target) => call.forward(&target),
         Resolution::ForwardPermanently(target) => call.forward_permanently(&target),
-        Resolution::Wait(wait) => serve_after(wait, call),
-        Resolution::MainThread => serve_in_main_thread(call),
+        Resolution::Wait(wait) => serve_after(wait, call, Arc::clone(adapter)),
+        Resolution::MainThread => serve_in_main_thread(call, Arc::clone(adapter)),
         Resolution::Serve(_) | Resolution::Marshal => Err(misplaced()),
     }
 }
@@ -92,6 +104,126 @@ fn serve_marshaled(upcall: &Upcall, call: ServerCall<'_>) -> Result<Replied, Sys
     Ok(replied)
 }
 
+impl ServerCall<'_> {
+    /// Runs the request on the servant that the adapter has found for it.
+    ///
+    /// # Errors
+    /// The system exception to reply with, if the servant has not replied itself.
+    #[inline]
+    fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        if self.request.header.response == ResponseFlags::WITH_SERVER {
+            return self.run_answered(servant, target);
+        }
+        self.serve(servant, target)
+    }
+
+    /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot
+    /// receives the reply.
+    #[cold]
+    fn run_marshaled(
+        self,
+        servant: &dyn Servant,
+        target: &dyn Target,
+        reply_slot: &ReplySlot,
+    ) -> Result<Replied, SystemException> {
+        let request = IncomingRequest { target: Some(target), reply_slot: Some(reply_slot), ..*self.request };
+        let receive = |flow| interception::receive_request(flow, &request, &InterfacesOf(servant), target);
+        match request.flow.and_then(receive) {
+            Some(instead) => apply_decision(&request, instead),
+            None => ServerCall::new(&request, self.arguments).run(servant, target),
+        }
+    }
+
+    /// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope
+    /// WITH_SERVER).
+    #[cold]
+    fn run_answered(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        let request = self.request;
+        // Interceptors and diagnostics see the end of the upcall, not this reply.
+        let request_alone = IncomingRequest { flow: None, watched: None, reply_slot: None, ..*request };
+        answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
+        // From now on the request is a one-way without a response.
+        let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
+        let request = IncomingRequest { header: &header, ..*request };
+        ServerCall::new(&request, self.arguments).serve(servant, target)
+    }
+
+    /// Finds the operation and runs it.
+    #[inline(always)]
+    fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        // The result of the upcall does not borrow the target.
+        let call = ServerCall { target: Some(target), ..self };
+        let name = self.operation();
+        let operations = servant.operations();
+        let found = self.look_up(operations, target.operation_demux());
+        if let Some(watched) = self.request.watched {
+            watched.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
+        }
+        match found {
+            Some(operation) => servant.upcall(operation, call),
+            None if operations.is_empty() => servant.dispatch(name, call),
+            None => call.implicit(servant),
+        }
+    }
+
+    /// Runs an operation that every object has (CORBA 3.3 Part 1, 8.3), such as `_is_a`.
+    ///
+    /// # Errors
+    /// - BAD_OPERATION: no object has such an operation.
+    /// - INTF_REPOS: the operation is `_interface`, and the servant has no [interface](Servant::interface).
+    /// - MARSHAL: the arguments cannot be read.
+    pub fn implicit(self, servant: &dyn Servant) -> Result<Replied, SystemException> {
+        match self.operation() {
+            "_is_a" => {
+                let mut arguments = self.arguments.clone();
+                let id = arguments.str()?;
+                let answer = id == OBJECT_ID || servant.is_a(&id);
+                self.reply(|out| {
+                    out.bool(answer);
+                    Ok(())
+                })
+            }
+            // Clients of GIOP 1.0 and 1.1 may send `_not_existent` (9.4.2.1).
+            "_non_existent" | "_not_existent" => {
+                let answer = servant.non_existent();
+                self.reply(|out| {
+                    out.bool(answer);
+                    Ok(())
+                })
+            }
+            "_repository_id" => self.reply(|out| out.short_str(servant.repository_id())),
+            "_interface" => match servant.interface() {
+                Some(interface) => self.reply(|out| interface.ior().encode(out)),
+                None => Err(SystemException::intf_repos(0, CompletionStatus::No)
+                    .with_detail("no interface repository is configured")),
+            },
+            // There are no policy domains, so the object has no domain manager (8.3.11).
+            "_domain_managers" => self.reply(|out| out.len(0)),
+            "_component" => {
+                let component = servant.component();
+                self.reply(|out| component.encode(out))
+            }
+            operation => {
+                let detail = || format!("`{}` has no operation `{operation}`", servant.repository_id());
+                Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No).with_detail(detail))
+            }
+        }
+    }
+}
+
+/// The interfaces of a servant.
+struct InterfacesOf<'s>(&'s dyn Servant);
+
+impl SupportedInterfaces for InterfacesOf<'_> {
+    fn repository_id(&self) -> &str {
+        self.0.repository_id()
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        self.0.is_a(repository_id)
+    }
+}
+
 /// Calls the servant of an object without a request, inside the context of a request's upcall. Returns false,
 /// without a call, if that needs a request.
 ///
@@ -110,17 +242,21 @@ pub(crate) fn call_directly(
 
 /// Defers a request until its adapter's wait has ended.
 #[cold]
-fn serve_after(wait: AdapterWait, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+fn serve_after(
+    wait: AdapterWait,
+    call: ServerCall<'_>,
+    adapter: Arc<dyn ObjectAdapter>,
+) -> Result<Replied, SystemException> {
     call.spawn(move |deferred| async move {
         let reservation = wait.await;
-        let outcome = deferred.answer(|call| serve_again(call, reservation));
+        let outcome = deferred.answer(|call| serve_again(call, &adapter, reservation));
         deferred.end(outcome);
     })
 }
 
 /// Has the main thread run a request.
 #[cold]
-fn serve_in_main_thread(call: ServerCall<'_>) -> Result<Replied, SystemException> {
+fn serve_in_main_thread(call: ServerCall<'_>, adapter: Arc<dyn ObjectAdapter>) -> Result<Replied, SystemException> {
     let orb = call.origin().orb().clone();
     let (deferred, replied) = call.defer()?;
     // Shared, so that the request can be rejected if the job is.
@@ -128,7 +264,7 @@ fn serve_in_main_thread(call: ServerCall<'_>) -> Result<Replied, SystemException
     let job = Arc::clone(&deferred);
     let rejected = orb.run_in_main(Box::new(move || {
         let Some(deferred) = job.lock().take() else { return };
-        let outcome = deferred.answer(|call| serve_again(call, None));
+        let outcome = deferred.answer(|call| serve_again(call, &adapter, None));
         deferred.end(outcome);
     }));
     if let Err(exception) = rejected {
@@ -139,9 +275,13 @@ fn serve_in_main_thread(call: ServerCall<'_>) -> Result<Replied, SystemException
 }
 
 /// Serves a deferred request by its key.
-fn serve_again(call: ServerCall<'_>, reservation: Option<Reservation>) -> Result<Replied, SystemException> {
+fn serve_again(
+    call: ServerCall<'_>,
+    adapter: &Arc<dyn ObjectAdapter>,
+    reservation: Option<Reservation>,
+) -> Result<Replied, SystemException> {
     match call.header().target.object_key() {
-        Some(object_key) => serve(&object_key, call, reservation),
+        Some(object_key) => serve(&object_key, call, adapter, reservation),
         None => call.request_full_address(),
     }
 }

@@ -1,20 +1,26 @@
 //! A request that the server has read: its message, its origin, and its state on the way to the reply.
 //!
-//! These are plain values that the steps of an upcall pass on. Nothing is run or sent here.
+//! The steps of an upcall pass it on, and send the reply through it. Nothing is run here.
 
 use std::fmt;
 
-use spandrel_cdr::GiopVersion;
-use spandrel_giop::{ContextLimits, Message, RequestHeader, ResponseFlags, ServiceContexts, SystemException};
+use spandrel_cdr::{CdrError, Encoder, GiopVersion};
+use spandrel_giop::{
+    ContextLimits, Message, ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, ServiceContexts,
+    SystemException, begin_reply, exception_detail,
+};
 use spandrel_orb::{
     Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest,
-    interception::ServerFlow, policies::request_deadline,
+    interception::ServerFlow, policies::request_deadline, scratch,
 };
-use spandrel_sync::{Arc, atomic::AtomicBool};
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{
-    marshaled_reply::ReplySlot,
-    origin::{RequestKey, RequestOrigin},
+    marshaled_reply::{MarshaledReply, ReplySlot},
+    origin::{AnswerKind, RequestKey, RequestOrigin},
 };
 
 /// A request's record for its interceptors.
@@ -98,6 +104,46 @@ impl<'m> IncomingRequest<'m> {
 }
 
 impl IncomingRequest<'_> {
+    /// Sends a reply. If there is no memory to keep it until the client takes it, that exception is sent instead.
+    #[inline]
+    pub(crate) fn send(&self, answer: &Encoder<'_>) {
+        self.is_answered.store(true, Ordering::Relaxed);
+        if let Some(deferred_slot) = self.deferred_slot {
+            self.origin.uncharge_deferred(deferred_slot.key);
+        }
+        let request_octets = self.message.header.total_len();
+        if let Err(exception) = self.origin.send(answer, AnswerKind::Reply { request_octets }) {
+            self.refuse_over_budget(&exception);
+        }
+    }
+
+    /// Sends the exception for a reply that exceeds a memory limit.
+    #[cold]
+    fn refuse_over_budget(&self, exception: &SystemException) {
+        let mut out = Encoder::new(self.origin.wire(self.version));
+        let says_more = self.origin.services().settings().sends_exception_details;
+        let detail = if says_more { exception_detail(exception) } else { None };
+        let body = begin_reply(&mut out, self.header.request_id, ReplyStatus::SystemException, detail.as_slice());
+        let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
+        if let Err(error) = sent.map(|()| self.origin.send(&out, AnswerKind::Refusal)) {
+            tracing::error!(%error, %exception, "an exception could not be marshaled");
+        }
+    }
+
+    /// Sends a marshaled reply with further contexts, if the client waits for one.
+    pub(crate) fn send_marshaled(&self, reply: &MarshaledReply, added: &[ServiceContext]) -> Result<(), CdrError> {
+        if !self.header.response.is_expected() {
+            return Ok(());
+        }
+        let mut out = Encoder::reusing(scratch::take(), self.origin.wire(self.version));
+        let written = reply.write(self.header.request_id, added, &mut out);
+        if written.is_ok() {
+            self.send(&out);
+        }
+        scratch::give(out.into_scratch());
+        written
+    }
+
     /// The deadline of the request, if it has one.
     pub(crate) fn due(&self) -> Option<RequestDeadline> {
         self.request_context?.due

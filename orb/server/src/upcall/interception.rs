@@ -15,9 +15,7 @@ use spandrel_orb::{
 use super::{
     incoming_request::{IncomingRequest, RequestFlow},
     marshaled_reply::{MarshaledBody, MarshaledReply},
-    reply::send,
 };
-use crate::Servant;
 
 /// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
 pub(crate) type PointDecision = Result<ObjectRef, SystemException>;
@@ -50,24 +48,11 @@ fn instead(interruption: Interruption) -> PointDecision {
 pub(crate) fn receive_request(
     flow: &RequestFlow,
     request: &IncomingRequest<'_>,
-    servant: &dyn Servant,
+    interfaces: &dyn SupportedInterfaces,
     target: &dyn Target,
 ) -> Option<PointDecision> {
     let view = RequestView { header: request.header, target: Some(target) };
-    flow.receive_request(&view, &InterfacesOf(servant)).err().map(instead)
-}
-
-/// The interfaces of a servant.
-struct InterfacesOf<'s>(&'s dyn Servant);
-
-impl SupportedInterfaces for InterfacesOf<'_> {
-    fn repository_id(&self) -> &str {
-        self.0.repository_id()
-    }
-
-    fn is_a(&self, repository_id: &str) -> bool {
-        self.0.is_a(repository_id)
-    }
+    flow.receive_request(&view, interfaces).err().map(instead)
 }
 
 /// The time in which this thread has the slots of a request, if there are interceptors.
@@ -95,7 +80,9 @@ pub(crate) fn answer(
             write(request, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
         }
         // The reply of the servant, unchanged. Interceptors produce no other outcomes.
-        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => reply.send(request, &contexts),
+        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => {
+            request.send_marshaled(reply, &contexts)
+        }
     }
 }
 
@@ -108,7 +95,7 @@ fn write<'a>(
     let mut out = Encoder::new(request.origin.wire(request.version));
     let body = begin_reply(&mut out, request.header.request_id, status, contexts);
     encode(&mut out).and_then(|()| body.end(&mut out))?;
-    send(request, &out);
+    request.send(&out);
     Ok(())
 }
 

@@ -6,30 +6,17 @@
 
 use std::ops::Range;
 
-use spandrel_cdr::{CdrError, Encoder, GiopVersion};
-use spandrel_giop::{ReplyStatus, ResponseFlags, ServiceContext, begin_reply};
-use spandrel_orb::scratch;
+use spandrel_cdr::{CdrError, Encoder, GiopVersion, Wire};
+use spandrel_giop::{ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, begin_reply};
 use spandrel_sync::Mutex;
-
-use super::{incoming_request::IncomingRequest, reply::send};
 
 /// The place for a reply that is not sent before its servant has returned.
 #[derive(Debug, Default)]
 pub(crate) struct ReplySlot(Mutex<Option<MarshaledReply>>);
 
 impl ReplySlot {
-    /// Marshals a reply and keeps it. A one-way needs one for its interceptors only.
-    pub(crate) fn fill<'a>(
-        &self,
-        request: &IncomingRequest<'_>,
-        status: ReplyStatus,
-        contexts: &[ServiceContext],
-        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
-    ) -> Result<(), CdrError> {
-        if request.header.response.is_expected() || request.flow.is_some() {
-            *self.0.lock() = Some(MarshaledReply::new(request, status, contexts, encode)?);
-        }
-        Ok(())
+    pub(crate) fn set(&self, reply: MarshaledReply) {
+        *self.0.lock() = Some(reply);
     }
 
     pub(crate) fn take(&self) -> Option<MarshaledReply> {
@@ -61,20 +48,23 @@ pub(crate) struct MarshaledBody {
 }
 
 impl MarshaledReply {
+    /// Marshals the reply to a request with this header. `takes_contexts`: interceptors may add contexts.
+    ///
     /// # Errors
     /// The value that cannot be marshaled.
     pub(crate) fn new<'a>(
-        request: &IncomingRequest<'_>,
+        wire: Wire,
+        header: &RequestHeader<'_>,
         status: ReplyStatus,
         contexts: &[ServiceContext],
+        takes_contexts: bool,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Self, CdrError> {
-        let wire = request.origin.wire(request.version);
         let mut out = Encoder::new(wire);
-        let message = begin_reply(&mut out, request.header.request_id, status, contexts);
+        let message = begin_reply(&mut out, header.request_id, status, contexts);
         let start = out.position();
         encode(&mut out).and_then(|()| message.end(&mut out))?;
-        let may_move = request.flow.is_some() && request.version < GiopVersion::V1_2;
+        let may_move = takes_contexts && wire.version < GiopVersion::V1_2;
         let moved = may_move.then(|| {
             let mut out = Encoder::new(wire);
             out.octets(&[0; 8][..(start + 4) % 8]);
@@ -82,26 +72,22 @@ impl MarshaledReply {
             encode(&mut out).map(|()| MarshaledBody::new(out, start))
         });
         let body = MarshaledBody::new(out, start);
-        let response = request.header.response;
+        let response = header.response;
         Ok(Self { status, response, contexts: contexts.to_vec(), body, moved: moved.transpose()? })
     }
 
-    /// Sends the reply with further contexts, if the client waits for one.
-    pub(crate) fn send(&self, request: &IncomingRequest<'_>, added: &[ServiceContext]) -> Result<(), CdrError> {
-        if !request.header.response.is_expected() {
-            return Ok(());
-        }
-        let mut out = Encoder::reusing(scratch::take(), request.origin.wire(request.version));
+    /// Writes the reply with further contexts.
+    pub(crate) fn write<'s>(
+        &'s self,
+        request_id: u32,
+        added: &[ServiceContext],
+        out: &mut Encoder<'s>,
+    ) -> Result<(), CdrError> {
         let contexts = [&self.contexts, added].concat();
-        let message = begin_reply(&mut out, request.header.request_id, self.status, &contexts);
+        let message = begin_reply(out, request_id, self.status, &contexts);
         let is_moved = out.position() % 8 != self.body.start % 8;
-        self.moved.as_ref().filter(|_| is_moved).unwrap_or(&self.body).append_to(&mut out);
-        let written = message.end(&mut out);
-        if written.is_ok() {
-            send(request, &out);
-        }
-        scratch::give(out.into_scratch());
-        written
+        self.moved.as_ref().filter(|_| is_moved).unwrap_or(&self.body).append_to(out);
+        message.end(out)
     }
 }
 

@@ -13,7 +13,6 @@ use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, time::Instant};
 
 use super::prediction::Prediction;
-use crate::ObjectAdapter;
 
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +25,6 @@ pub(crate) enum AnswerKind {
 
 /// The services of an ORB's server side for its upcalls.
 pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
-    /// The object adapter.
-    fn adapter(&self) -> &Arc<dyn ObjectAdapter>;
-
     /// The settings of the server.
     fn settings(&self) -> &ServerSettings;
 
@@ -49,11 +45,6 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
 
     /// The services of that ORB's server side.
     fn services(&self) -> &dyn UpcallServices;
-
-    /// The adapter of that ORB.
-    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        self.services().adapter()
-    }
 
     /// The name of the origin, for messages.
     fn name(&self) -> &str;

@@ -11,7 +11,7 @@ use spandrel_giop::{
 use spandrel_orb::scratch;
 use spandrel_sync::atomic::Ordering;
 
-use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply, origin::AnswerKind};
+use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply};
 
 /// Writes the reply of a request, if the client expects one. A peer that is gone is no error; the reader of
 /// its connection notices that.
@@ -33,11 +33,14 @@ fn answer_with<'a>(
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
     if let Some(reply_slot) = request.reply_slot {
-        return reply_slot.fill(request, status, contexts, encode);
+        // A one-way needs a reply for its interceptors only.
+        if request.header.response.is_expected() || request.flow.is_some() {
+            reply_slot.set(marshaled(request, status, contexts, encode)?);
+        }
+        return Ok(());
     }
     if request.flow.is_some() {
-        return MarshaledReply::new(request, status, contexts, encode)
-            .and_then(|reply| answer_marshaled(request, &reply));
+        return marshaled(request, status, contexts, encode).and_then(|reply| answer_marshaled(request, &reply));
     }
     let written = write(request, status, contexts, encode);
     if let (Some(watched), Ok(())) = (request.watched, &written) {
@@ -46,12 +49,24 @@ fn answer_with<'a>(
     written
 }
 
+/// Marshals the reply of a request.
+#[cold]
+fn marshaled<'a>(
+    request: &IncomingRequest<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<MarshaledReply, CdrError> {
+    let wire = request.origin.wire(request.version);
+    MarshaledReply::new(wire, request.header, status, contexts, request.flow.is_some(), encode)
+}
+
 /// Sends a marshaled reply, after the ending interception points if there are any.
 #[cold]
 pub(crate) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
     let written = match request.flow {
         Some(flow) => interception::answer(flow, request, reply),
-        None => reply.send(request, &[]),
+        None => request.send_marshaled(reply, &[]),
     };
     if let (Some(watched), Ok(())) = (request.watched, &written) {
         watched.record_reply(reply.status);
@@ -73,36 +88,10 @@ fn write<'a>(
     let body = begin_reply(&mut out, request.header.request_id, status, contexts);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
-        send(request, &out);
+        request.send(&out);
     }
     scratch::give(out.into_scratch());
     written
-}
-
-/// Sends a reply. If there is no memory to keep it until the client takes it, that exception is sent instead.
-#[inline]
-pub(crate) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
-    request.is_answered.store(true, Ordering::Relaxed);
-    if let Some(deferred_slot) = request.deferred_slot {
-        request.origin.uncharge_deferred(deferred_slot.key);
-    }
-    let request_octets = request.message.header.total_len();
-    if let Err(exception) = request.origin.send(answer, AnswerKind::Reply { request_octets }) {
-        refuse_over_budget(request, &exception);
-    }
-}
-
-/// Sends the exception for a reply that exceeds a memory limit.
-#[cold]
-fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException) {
-    let mut out = Encoder::new(request.origin.wire(request.version));
-    let says_more = request.origin.services().settings().sends_exception_details;
-    let detail = if says_more { exception_detail(exception) } else { None };
-    let body = begin_reply(&mut out, request.header.request_id, ReplyStatus::SystemException, detail.as_slice());
-    let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
-    if let Err(error) = sent.map(|()| request.origin.send(&out, AnswerKind::Refusal)) {
-        tracing::error!(%error, %exception, "an exception could not be marshaled");
-    }
 }
 
 /// Writes a SYSTEM_EXCEPTION reply, unless the request was answered or deferred.

@@ -7,12 +7,7 @@ use spandrel_giop::SystemException;
 use spandrel_orb::ObjectRef;
 use spandrel_sync::Arc;
 
-use crate::ServerCall;
-
-/// Proof that a call was answered, or has no reply. Only a [`ServerCall`] makes one.
-#[derive(Debug)]
-#[must_use]
-pub struct Replied(pub(crate) ());
+use super::call::{Replied, ServerCall};
 
 /// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
 pub trait Servant: Send + Sync {

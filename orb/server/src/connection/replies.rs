@@ -1,4 +1,4 @@
-//! Replies that a client does not take: which thread writes them, and how the connection waits.
+//! The sending of replies, also those that a client does not take and those to rejected requests.
 //!
 //! A thread of the connection's own waits in [`Link::send`](super::link::Link::send). So does any thread if
 //! no reactor can serve the transport. All others leave the reply there, and a reactor writes it when the
@@ -6,17 +6,25 @@
 //!
 //! Nothing further is read from a client until it has taken everything. A bidirectional connection is read
 //! on, because replies to this side's requests may arrive.
+//!
+//! A request that is too long or exceeds a memory limit is answered with an exception, and the connection goes
+//! on.
 
-use spandrel_cdr::Encoder;
-use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
-use spandrel_sync::atomic::Ordering;
-use spandrel_transport::{Charge, MemoryLimitExceeded};
+use spandrel_cdr::{Encoder, GiopVersion};
+use spandrel_giop::{
+    CompletionStatus, ReplyStatus, SystemException, SystemExceptionKind, begin_reply, exception_detail, ids,
+};
+use spandrel_orb::statistics::Event;
+use spandrel_transport::{Charge, DiscardedRequest, MemoryLimitExceeded, ReadError, RejectReason};
 
 use super::{
     ServerConnection,
     link::{NoMemory, SendProgress},
+    pending_requests::no_memory,
+    pooled,
+    reply_queue::no_room_for_reply,
 };
-use crate::{ServingOrb, frame::Frame, upcall::origin::AnswerKind};
+use crate::{frame::Frame, upcall::origin::AnswerKind};
 
 impl ServerConnection {
     /// Sends a reply, or keeps it until the client takes it.
@@ -58,7 +66,7 @@ impl ServerConnection {
     /// # Errors
     /// The limit that would be exceeded.
     pub(super) fn check_room_for_reply(&self) -> Result<(), MemoryLimitExceeded> {
-        let longest = self.orb.server().budget().longest_reply();
+        let longest = self.resources.budget.longest_reply();
         Charge::new(&self.intake, longest.saturating_mul(2)).map(drop)
     }
 
@@ -95,23 +103,14 @@ impl ServerConnection {
             // A thread that is writing a reply also writes those behind it. Otherwise the reading thread
             // writes them before it reads on.
         } else if !self.has_own_thread {
-            self.update_registration();
+            self.registration.update_output(|| self.link.is_blocked());
         } else if self.link.waits_for_reactor()
-            && !self.has_writer.swap(true, Ordering::SeqCst)
-            && let Err(error) = self.orb.server().pool().write_for(&self.shared())
+            && self.registration.begin_writer()
+            && let Err(error) = pooled::write_in(&self.resources.pool, self.shared())
         {
             tracing::debug!(peer = %self.link.peer(), %error, "no reactor to write a reply");
-            self.has_writer.store(false, Ordering::SeqCst);
+            self.registration.end_writer();
             self.cut();
-        }
-    }
-
-    /// Updates the registration: it waits for output if replies wait to be written.
-    pub(super) fn update_registration(&self) {
-        // One update at a time, so that the last one sets the present state.
-        let _order = self.output.lock();
-        if let Some(registration) = self.registration() {
-            registration.want_output(self.link.is_blocked());
         }
     }
 
@@ -119,7 +118,7 @@ impl ServerConnection {
     pub(crate) fn write_ready(&self) -> bool {
         let is_done = self.link.write_ready();
         if is_done && !self.has_own_thread {
-            self.update_registration();
+            self.registration.update_output(|| self.link.is_blocked());
             self.after_deferred();
         }
         is_done
@@ -127,7 +126,7 @@ impl ServerConnection {
 
     /// Called when the reactor no longer writes for this connection, which has a thread of its own.
     pub(crate) fn writer_left(&self) {
-        self.has_writer.store(false, Ordering::SeqCst);
+        self.registration.end_writer();
         // Checked afterwards: a thread that leaves a reply first queues it and then checks for the writer.
         self.write_later();
         self.after_deferred();
@@ -138,10 +137,51 @@ impl ServerConnection {
         self.link.cut();
         self.after_deferred();
     }
+
+    /// Handles a failure to read a message. If it concerns one request only, that request is answered.
+    ///
+    /// # Errors
+    /// Failures that end the connection.
+    pub(super) fn handle_read_failure(&self, error: ReadError) -> Result<(), ReadError> {
+        match error {
+            ReadError::Discarded(request) => {
+                self.answer_discarded(&request);
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+
+    #[cold]
+    fn answer_discarded(&self, request: &DiscardedRequest) {
+        let exception = refusal(&request.reason);
+        log_limited!(
+            warn, self.resources, "request refused", peer = %self.link.peer(), request_id = request.request_id, %exception, "refused a request"
+        );
+        self.orb.statistics().note(match request.reason {
+            RejectReason::TooLong { .. } => Event::RefusedTooLong,
+            RejectReason::MemoryLimit(_) => Event::RefusedMemory,
+        });
+        if !request.expects_reply {
+            return;
+        }
+        let mut out = Encoder::new(self.link.wire(GiopVersion::V1_2));
+        let says_more = self.resources.settings.sends_exception_details;
+        let detail = if says_more { exception_detail(&exception) } else { None };
+        let body = begin_reply(&mut out, request.request_id, ReplyStatus::SystemException, detail.as_slice());
+        match exception.encode(&mut out).and_then(|()| body.end(&mut out)) {
+            Ok(()) => drop(self.send(&out, AnswerKind::Refusal)),
+            Err(error) => tracing::error!(%error, "an exception could not be marshaled"),
+        }
+    }
 }
 
-/// NO_RESOURCES for a reply that exceeds a memory limit; the request was carried out.
-pub(crate) fn no_room_for_reply(no_room: &MemoryLimitExceeded) -> SystemException {
-    SystemException::no_resources(0, CompletionStatus::Yes)
-        .with_detail(|| format!("the reply cannot be kept until the client takes it: {no_room}"))
+/// The exception for a rejected request.
+fn refusal(reason: &RejectReason) -> SystemException {
+    match reason {
+        RejectReason::TooLong { .. } => {
+            SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::No).with_detail(|| reason.to_string())
+        }
+        RejectReason::MemoryLimit(exceeded) => no_memory(exceeded),
+    }
 }

@@ -1,0 +1,86 @@
+//! Reading while a thread waits.
+//!
+//! A thread may wait for the reply to a request over the connection itself, or let a reactor run further
+//! requests while its servant waits. In both cases another thread has to read the connection.
+
+use std::time::Duration;
+
+use spandrel_connection::ReaderWord;
+use spandrel_giop::SystemException;
+use spandrel_orb::{client::AdoptedReader, task::Task};
+use spandrel_sync::Arc;
+
+use super::ServerConnection;
+use crate::{
+    monitor::{LongUpcall, MonitoredConnection},
+    nesting::{self, PolledConnection},
+};
+
+impl AdoptedReader for ServerConnection {
+    fn ensure_reading(&self) -> Result<(), SystemException> {
+        let turn = self.reader_role.word().bits();
+        if self.dispatch_queue.is_some() {
+            // The queue's workers run its requests.
+            return Ok(());
+        }
+        let word = ReaderWord::from_bits(turn);
+        let is_read = !word.is_in_upcall() || word.is_registered() && self.resources.pool.is_fixed();
+        if is_read {
+            // Or it will be: threads of a fixed pool release the reader role before they wait.
+            return Ok(());
+        }
+        let running = self.reader_role.handed_over() + 1;
+        if running >= self.resources.settings.max_in_flight && self.reader_role.word().bits() == turn {
+            return Err(nesting::too_many(running));
+        }
+        let lasting = LongUpcall { turn, age: Duration::MAX, keeps_reading: false, has_input: true };
+        self.overdue(&lasting);
+        Ok(())
+    }
+
+    fn cut(&self) {
+        Self::cut(self);
+    }
+
+    fn written(&self) {
+        self.after_deferred();
+    }
+
+    fn run_in_other_thread(&self, notify: Task) -> Result<(), SystemException> {
+        self.orb.client_reactor().run(notify)
+    }
+}
+
+impl PolledConnection for ServerConnection {
+    fn release_reading(self: Arc<Self>, turn: u64) -> Result<(), SystemException> {
+        if self.reader_role.word().bits() != turn {
+            return Ok(());
+        }
+        let running = self.reader_role.handed_over() + 1;
+        if running >= self.resources.settings.max_in_flight {
+            // A thread that has taken over meanwhile was counted.
+            if self.reader_role.word().bits() != turn {
+                return Ok(());
+            }
+            return Err(nesting::too_many(running));
+        }
+        // Counted before the change, so that the connection does not look idle in between.
+        self.reader_role.count_handed_over();
+        if self.reader_role.change_word(|now| now.release(ReaderWord::from_bits(turn))).is_err() {
+            self.end_handed_over();
+            return Ok(());
+        }
+        self.reader_role.note_unblocked(&self.resources.pool);
+        let is_drained = {
+            let mut reader = self.reader.lock();
+            reader.rest();
+            reader.is_drained()
+        };
+        let renewed = self.registration.get().map(|registration| registration.renew(!is_drained));
+        if let Some(Err(error)) = renewed {
+            tracing::error!(%error, peer = %self.link.peer(), "could not register a connection anew to read on");
+            self.end_reading();
+        }
+        Ok(())
+    }
+}

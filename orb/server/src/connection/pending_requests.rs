@@ -1,0 +1,152 @@
+//! The requests of a connection that can be cancelled.
+//!
+//! These are all deferred requests, which are answered after their upcalls have returned, and the running ones
+//! whose servants have taken a cancellation token. A CancelRequest may be read before its servant takes a
+//! token. The last few of these are kept until then.
+
+use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey, ServerHalf};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::{CancelReason, cancellation::CancellationSource, statistics::Statistics};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+use spandrel_transport::{MemoryLimitExceeded, ReceiveBudget};
+
+/// The deferred requests, and the running ones whose servants have taken a cancellation token.
+#[derive(Debug)]
+pub(super) struct PendingRequests {
+    requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
+    /// The number of running upcalls whose servants have taken a cancellation token.
+    awaited_cancellations: AtomicU32,
+    /// The memory limit of the deferred requests.
+    intake: Arc<ReceiveBudget>,
+    /// The limit of their number.
+    max_deferred: usize,
+}
+
+impl PendingRequests {
+    pub(super) fn new(intake: Arc<ReceiveBudget>, max_deferred: usize) -> Self {
+        Self { requests: Mutex::default(), awaited_cancellations: AtomicU32::new(0), intake, max_deferred }
+    }
+
+    /// The number of deferred requests.
+    pub(super) fn deferred(&self) -> usize {
+        self.requests.lock().deferred()
+    }
+
+    /// Whether servants of running upcalls have taken cancellation tokens.
+    pub(super) fn awaits_cancellation(&self) -> bool {
+        self.awaited_cancellations.load(Ordering::SeqCst) != 0
+    }
+
+    /// Returns the cancellation source of a running request, for the token of its servant, and whether this
+    /// is the first one.
+    pub(super) fn watch(
+        &self,
+        request_key: RequestKey,
+        create: impl FnOnce() -> Arc<CancellationSource>,
+    ) -> (Arc<CancellationSource>, bool) {
+        let mut requests = self.requests.lock();
+        if let Some(known) = requests.watched(request_key.turn) {
+            return (Arc::clone(known), false);
+        }
+        let cancellation = create();
+        let is_cancelled = requests.watch(request_key, Arc::clone(&cancellation));
+        self.awaited_cancellations.fetch_add(1, Ordering::SeqCst);
+        drop(requests);
+        if is_cancelled {
+            cancellation.cancel(CancelReason::ClientCancelled);
+        }
+        (cancellation, true)
+    }
+
+    /// Removes the entry of an upcall that has ended, if its servant has taken a cancellation token.
+    #[inline]
+    pub(super) fn settle(&self, upcall: ReaderWord) {
+        // Relaxed: only the thread of the upcall makes its entry.
+        if self.awaited_cancellations.load(Ordering::Relaxed) != 0 {
+            self.settle_watched(upcall.count());
+        }
+    }
+
+    #[cold]
+    fn settle_watched(&self, turn: u64) {
+        let left = self.requests.lock().end_upcall(turn);
+        if let Some(cancellation) = left {
+            self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
+            cancellation.mark_answered();
+        }
+    }
+
+    /// Cancels these requests. `next_turn`: the first turn that has not begun, if upcalls run. It is called
+    /// while no request is entered.
+    pub(super) fn cancel(
+        &self,
+        cancelled_requests: CancelledRequests,
+        reason: CancelReason,
+        next_turn: impl FnOnce() -> Option<u64>,
+    ) {
+        let mut requests = self.requests.lock();
+        let cancelled = requests.cancel(cancelled_requests, next_turn());
+        drop(requests);
+        // Outside of the lock.
+        cancelled.iter().for_each(|cancellation| cancellation.cancel(reason));
+    }
+
+    /// Enters a running request as a deferred one that is charged for `octets`. Returns the key of the entry.
+    ///
+    /// # Errors
+    /// TRANSIENT if too many requests are deferred, or if a memory limit would be exceeded.
+    pub(super) fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+        statistics: &Statistics,
+    ) -> Result<u64, SystemException> {
+        let mut requests = self.requests.lock();
+        let limit = self.max_deferred;
+        if requests.deferred() >= limit {
+            drop(requests);
+            statistics.refused_deferred();
+            return Err(too_many_deferred(limit));
+        }
+        if let Err(no_room) = self.intake.charge(octets) {
+            drop(requests);
+            statistics.refused_memory();
+            return Err(no_memory(&no_room));
+        }
+        // From now on the request is a deferred one, also when its upcall ends.
+        let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(cancellation));
+        if was_watched {
+            self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(key)
+    }
+
+    /// Releases the memory of a deferred request that is being answered.
+    pub(super) fn uncharge_deferred(&self, key: u64) {
+        let octets = self.requests.lock().uncharge_deferred(key);
+        self.intake.release(octets);
+    }
+
+    /// Removes a deferred request that has ended.
+    pub(super) fn leave_deferred(&self, key: u64) {
+        let left = self.requests.lock().end_deferred(key);
+        self.intake.release(left.as_ref().map_or(0, |(octets, _)| *octets));
+        drop(left);
+    }
+}
+
+/// TRANSIENT for a request beyond the limit of a connection's deferred ones.
+pub(crate) fn too_many_deferred(limit: usize) -> SystemException {
+    SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(|| {
+        format!("{limit} requests of this connection are deferred, which is the limit (-ORBMaxDeferredRequests)")
+    })
+}
+
+/// TRANSIENT for a request that exceeds a memory limit at present.
+pub(super) fn no_memory(exceeded: &MemoryLimitExceeded) -> SystemException {
+    SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(|| exceeded.to_string())
+}

@@ -1,0 +1,370 @@
+//! The threads that read a connection: its own thread, those of a reactor, and those that take over from them.
+//!
+//! The thread that reads a request also runs its upcall. A long upcall keeps that thread. The monitor finds it,
+//! and a new thread takes over the reader role. If a reactor serves the connection, the pool counts the thread
+//! of the upcall as blocked, and the new thread suspends the registration. It returns the reading to the
+//! reactor when all upcalls have ended that lost the reader role.
+//!
+//! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time.
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
+
+use spandrel_connection::{CancelledRequests, ReaderWord};
+use spandrel_orb::CancelReason;
+use spandrel_sync::{Arc, MutexGuard};
+use spandrel_transport::{Deadline, MessageReader, Monitored, ReadError};
+
+use super::{ServerConnection, closing::CloseOnDrop, reader_role::NextRead, registration::ReactorRegistration};
+use crate::{monitor::LongUpcallAction, nesting};
+
+/// The age of an upcall at which another thread reads on, where the replies of all running requests may
+/// exceed a memory limit.
+const LONG_DELAY: Duration = Duration::from_millis(100);
+/// The greatest such age, in milliseconds, while a client has not taken as many replies as it has requests
+/// running.
+const SLOW_START: u32 = 64;
+
+/// How long a thread that took over from the reactor waits for a further request before it checks whether it
+/// is still needed. The time doubles while it is, so that thousands of such threads do not keep a processor
+/// busy.
+const READ_WAIT: Duration = Duration::from_millis(20);
+/// The longest such time.
+const LONGEST_READ_WAIT: Duration = Duration::from_millis(320);
+
+/// How a visit of a reactor's thread ended.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum VisitOutcome {
+    /// No more input is available, or another thread reads.
+    Idle,
+    /// The connection has ended.
+    Ended,
+}
+
+impl ServerConnection {
+    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor serves it
+    /// again.
+    pub(crate) fn serve(self: &Arc<Self>) {
+        let ending = CloseOnDrop(self);
+        let mut registration = self.registration.get();
+        let mut read_wait = READ_WAIT;
+        loop {
+            if self.is_blocked() {
+                self.await_unblocked();
+            }
+            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
+            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
+            let served = match next {
+                Ok(message) => self.handle(&message),
+                Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
+                    true => return mem::forget(ending),
+                    false => {
+                        read_wait = LONGEST_READ_WAIT.min(read_wait * 2);
+                        Ok(NextRead::Continue)
+                    }
+                },
+                Err(error) => self.handle_read_failure(error).map(|()| NextRead::Continue),
+            };
+            match served {
+                Ok(NextRead::Continue) => {}
+                Ok(NextRead::ByOther) => return mem::forget(ending),
+                Err(error) => {
+                    self.read_failed(&error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs an upcall, unless the connection accepts no further request. `answer` gets the number of its
+    /// step.
+    #[inline]
+    pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> NextRead {
+        let Some(upcall) = self.reader_role.begin_upcall(is_one_way) else {
+            // The request is not acted on. The client learns that from CloseConnection, which was or will be
+            // sent.
+            self.reader_role.note_unblocked(&self.resources.pool);
+            self.send_close_when_idle();
+            return NextRead::Continue;
+        };
+        self.resources.upcall_monitor.note_upcall();
+        let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
+        self.exit_forked_copy();
+        self.pending.settle(upcall);
+        let served = self.end_upcall(upcall);
+        match answered {
+            Ok(()) => served,
+            // The panic ends the connection that the thread reads, and nothing else.
+            Err(panic) if served == NextRead::Continue => resume_unwind(panic),
+            Err(_) => {
+                tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
+                served
+            }
+        }
+    }
+
+    /// Ends an upcall. Its thread reads on, unless it has lost the reader role.
+    fn end_upcall(&self, upcall: ReaderWord) -> NextRead {
+        let ended = self.reader_role.end_upcall(upcall);
+        if upcall.is_registered() {
+            self.reader_role.note_unblocked(&self.resources.pool);
+        }
+        match ended {
+            Some(before) => {
+                if before.is_closing() {
+                    self.send_close_when_idle();
+                }
+                NextRead::Continue
+            }
+            None => {
+                self.end_handed_over();
+                // Checked again: a thread that began to close meanwhile found this upcall still running.
+                if self.reader_role.word().is_closing() {
+                    self.send_close_when_idle();
+                }
+                NextRead::ByOther
+            }
+        }
+    }
+
+    /// Ends the count of an upcall whose thread has lost the reader role.
+    pub(super) fn end_handed_over(&self) {
+        if self.reader_role.uncount_handed_over() {
+            self.finish_when_done();
+        }
+    }
+
+    /// Handles a long upcall in a pool of fixed size: no other thread may read on, but the servant may have
+    /// taken a cancellation token.
+    pub(super) fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
+        if !self.pending.awaits_cancellation() {
+            return LongUpcallAction::Settled;
+        }
+        if !has_input && self.can_await_input() {
+            // A message that was stored for the next reader ends the search for CancelRequests.
+            let has_pending_result = self.reader.try_lock().is_some_and(|reader| reader.has_pending_result());
+            return if has_pending_result { LongUpcallAction::Settled } else { LongUpcallAction::AwaitsInput };
+        }
+        self.listen(turn);
+        LongUpcallAction::Listened
+    }
+
+    /// Whether the handle shows all input that is not in memory, so that the monitor can wait for it beside a
+    /// reactor.
+    pub(super) fn can_await_input(&self) -> bool {
+        self.pollable().is_some_and(|pollable| pollable.is_plain())
+    }
+
+    /// Whether another thread may take the reader role from an upcall.
+    pub(super) fn may_hand_over(&self) -> bool {
+        self.dispatch_queue.is_none() && (!self.reader_role.word().is_registered() || !self.resources.pool.is_fixed())
+    }
+
+    /// The age of an upcall at which another thread reads on. Normally zero: as soon as the monitor finds the
+    /// upcall.
+    ///
+    /// A client that has not yet shown that it takes replies gets further threads more and more slowly. The
+    /// first reply that it does not take ends this.
+    ///
+    /// The age is [`LONG_DELAY`] where the replies of all threads could exceed half of a memory limit. The
+    /// estimate is that none is taken, and that each is as long as the longest recent one. Half, because each
+    /// reply exists twice for a moment: as the servant's result and as the copy that is kept.
+    pub(super) fn hand_over_delay(&self, turn: u64) -> Duration {
+        let resources = &self.resources;
+        let running = self.reader_role.handed_over() + 1;
+        let begun = ReaderWord::from_bits(turn).count().div_ceil(2);
+        let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
+        let longest = resources.budget.longest_reply();
+        let of_connection = longest.saturating_mul(running as usize + 1);
+        let of_all = longest.saturating_mul(resources.threads.count()).saturating_add(resources.budget.used());
+        match () {
+            () if cfg!(shuttle) => Duration::ZERO,
+            () if of_connection > resources.settings.max_connection_memory / 2 => LONG_DELAY,
+            () if longest > 0 && of_all > resources.settings.max_server_memory / 2 => LONG_DELAY,
+            () if has_answered => Duration::ZERO,
+            () => Duration::from_millis(running.saturating_mul(running).saturating_mul(2).min(SLOW_START).into()),
+        }
+    }
+
+    /// Starts a thread that takes the reader role from the upcall of `turn`, if that still runs. Returns
+    /// whether a thread was started.
+    pub(super) fn hand_over_reading(&self, turn: u64) -> bool {
+        let running = self.reader_role.handed_over() + 1;
+        // A closing connection reads no requests, but a bidirectional one reads replies. Nothing is read from
+        // a client that does not take its replies.
+        let is_ending = ReaderWord::from_bits(turn).is_closing() && !self.is_bidirectional();
+        if is_ending || self.is_blocked() || running >= self.resources.settings.max_in_flight {
+            self.listen(turn);
+            return false;
+        }
+        if !self.reader_role.expect_relief() {
+            return false;
+        }
+        let connection = self.shared();
+        let started = self.resources.threads.spawn("spandrel-relief", move || connection.take_over(turn));
+        if let Err(error) = &started {
+            // The monitor tries again at its next look. Until then, the requests behind the long upcall wait.
+            self.reader_role.relief_tried();
+            log_limited!(
+                error, self.resources, "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
+            );
+        }
+        started.is_ok()
+    }
+
+    /// Takes the reader role from the upcall of `turn` and reads on, unless the upcall has ended.
+    pub(crate) fn take_over(self: &Arc<Self>, turn: u64) {
+        // Counted before the change, so that the connection does not look idle in between.
+        self.reader_role.count_handed_over();
+        let upcall = ReaderWord::from_bits(turn);
+        let taken = self.reader_role.change_word(|now| now.take_over(upcall));
+        self.reader_role.relief_tried();
+        if taken.is_ok() {
+            if upcall.is_registered() {
+                self.leave_reactor();
+            }
+            return self.serve();
+        }
+        self.end_handed_over();
+        if self.reader_role.word().is_closing() {
+            self.send_close_when_idle();
+        }
+    }
+
+    /// Looks for CancelRequests and for the end of the client, while the long upcall of `turn` keeps the
+    /// reader role.
+    pub(crate) fn listen(&self, turn: u64) {
+        if !self.pending.awaits_cancellation() {
+            return;
+        }
+        let Some(mut reader) = self.reader.try_lock() else { return };
+        // Checked with the reader locked: a thread that reads on waits for the lock.
+        if self.reader_role.word().count() == ReaderWord::from_bits(turn).count() {
+            self.look_ahead(&mut reader);
+        }
+    }
+
+    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader<Monitored>>) {
+        while let Some(message) = reader.look_ahead(self.link.transport()) {
+            // A CancelRequest that cannot be decoded cancels no request.
+            if let Ok(cancelled) = self.cancelled_by(&message) {
+                reader.cancel(cancelled);
+                self.cancel(CancelledRequests::Request(cancelled), CancelReason::ClientCancelled);
+            }
+        }
+        if reader.has_ended() {
+            self.cancel(CancelledRequests::Awaited, self.close_state.end_reason());
+        }
+    }
+
+    /// Registers the connection with a reactor, which serves it from now on.
+    pub(crate) fn register_with(&self, registration: Arc<dyn ReactorRegistration>) {
+        self.registration.set(registration);
+        if self.link.is_blocked() {
+            self.registration.update_output(|| self.link.is_blocked());
+        }
+        // Checked afterwards: a thread that ends the connection first changes the phase and then ends the
+        // registration that it finds.
+        if self.close_state.is_gone() {
+            self.registration.leave();
+        }
+    }
+
+    /// Called when the registration has ended for any reason. A thread that took over reads on to the end.
+    pub(crate) fn registration_closed(&self) {
+        if self.reader_role.word().is_registered() {
+            self.end_reading();
+        }
+        if self.close_state.is_finished() {
+            self.finish_close();
+        }
+    }
+
+    /// Runs the requests that are available now.
+    pub(crate) fn serve_ready(&self) -> VisitOutcome {
+        if self.close_state.is_reading_finished() {
+            return self.drop_ready();
+        }
+        if !self.reader_role.word().is_registered() || self.is_blocked() {
+            // A thread has taken over reading, or left a reply to be written, and is about to update the
+            // registration.
+            return VisitOutcome::Idle;
+        }
+        let ending = CloseOnDrop(self);
+        match self.serve_read() {
+            Ok(()) => mem::forget(ending),
+            Err(error) => {
+                self.read_failed(&error);
+                self.reader.lock().end();
+                drop(ending);
+            }
+        }
+        if self.close_state.is_gone() { VisitOutcome::Ended } else { VisitOutcome::Idle }
+    }
+
+    /// Reads and drops late octets. Without that, the peer could take the last reply for undelivered.
+    fn drop_ready(&self) -> VisitOutcome {
+        let is_over = self.close_state.is_finished() && self.late_octets.drop_ready(self.link.transport());
+        if is_over { VisitOutcome::Ended } else { VisitOutcome::Idle }
+    }
+
+    fn serve_read(&self) -> Result<(), ReadError> {
+        if let Some(dispatch_queue) = &self.dispatch_queue {
+            return dispatch_queue.read(self);
+        }
+        let mut next = {
+            let mut reader = self.reader.lock();
+            reader.wake();
+            reader.next_ready(self.link.transport())
+        };
+        loop {
+            match next {
+                Ok(None) => break,
+                Ok(Some(message)) => {
+                    // The number of the upcall that may follow: no other thread reads, and so none takes a
+                    // step.
+                    let _inside = nesting::enter(|| self.shared(), self.reader_role.word().bits() + 1);
+                    if self.handle(&message)? == NextRead::ByOther {
+                        return Ok(());
+                    }
+                }
+                Err(error) => self.handle_read_failure(error)?,
+            }
+            let mut reader = self.reader.lock();
+            if self.is_blocked() {
+                // Progress is not checked meanwhile: the client is not to blame for the pause.
+                reader.stop();
+                break;
+            }
+            next = reader.buffered();
+        }
+        self.reader.lock().rest();
+        Ok(())
+    }
+
+    /// Suspends the registration: an upcall keeps the reactor's thread, and this thread reads.
+    fn leave_reactor(&self) {
+        if let Some(registration) = self.registration.get() {
+            registration.suspend();
+        }
+    }
+
+    /// Returns the reading to the reactor, unless an upcall still runs that has lost the reader role. If the
+    /// registration has ended, `registration` becomes `None` and the caller reads on to the end.
+    fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
+        if self.reader_role.handed_over() != 0 {
+            return false;
+        }
+        let Some(place) = registration.take() else { return false };
+        self.reader.lock().rest();
+        let _ = self.reader_role.change_word(|now| Some(now.register()));
+        if place.resume() {
+            return true;
+        }
+        let _ = self.reader_role.change_word(|now| Some(now.unregister()));
+        false
+    }
+}

@@ -1,0 +1,208 @@
+//! The monitor's records of the connections, and its looks at them.
+
+use std::{collections::HashMap, time::Duration};
+
+use spandrel_orb::server_settings::ClientTimeouts;
+use spandrel_reactor::HandlerId;
+use spandrel_sync::{Arc, Weak, time::Instant};
+use spandrel_transport::MemoryBudget;
+
+use super::{
+    idle_sweep::{IdleHistory, WaitingReplies},
+    monitored::{LongUpcall, MonitoredConnection, MonitoredReplies, open_turn},
+    pace::LookFinding,
+};
+use crate::pool::Pool;
+
+/// The longest time that a one-way may keep the reading.
+const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
+/// This limit in models, counted in looks. A larger number would only make models longer.
+const ONE_WAY_LOOKS: u32 = 3;
+/// The time for which a connection counts as one whose peer pipelines.
+const PIPELINED_TIME: Duration = Duration::from_secs(2);
+
+/// The monitored connections, and the times of the sweeps.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The threads of the connections.
+    pub(super) pool: Weak<Pool>,
+    /// The memory budget of the connections.
+    pub(super) budget: Weak<MemoryBudget>,
+    pub(super) client_timeouts: ClientTimeouts,
+    /// The time of the next sweep, if there is one.
+    pub(super) next_round: Option<Instant>,
+    /// The monitored connections, by their addresses in memory.
+    pub(super) monitored: HashMap<usize, Monitored>,
+    /// The connections that this ORB has opened and that requests come in on.
+    pub(super) callbacks: Vec<(Weak<dyn MonitoredReplies>, WaitingReplies)>,
+    /// Whether the next look is due at once.
+    pub(super) is_hurried: bool,
+    pub(super) running: bool,
+    pub(super) stopped: bool,
+}
+
+/// A monitored connection, and its state at the last look.
+#[derive(Debug)]
+pub(super) struct Monitored {
+    pub(super) connection: Weak<dyn MonitoredConnection>,
+    /// The connection's turn at the last look.
+    pub(super) turn: u64,
+    /// The time of the first look that found this turn.
+    pub(super) since: Instant,
+    /// The number of further looks that found this turn.
+    pub(super) looks: u32,
+    /// Whether the upcall keeps input from being read.
+    pub(super) has_input: bool,
+    /// The last time at which an upcall kept input from being read.
+    pub(super) pipelined: Option<Instant>,
+    /// The registration by which input on the connection's handle wakes the monitor.
+    pub(super) registration: Option<HandlerId>,
+    /// The connection's history in the search for idle connections.
+    pub(super) past: IdleHistory,
+}
+
+/// The findings of one look, or of several.
+#[derive(Debug, Default)]
+pub(super) struct LookHistory {
+    /// Whether something has happened since the last look, or needs another look.
+    pub(super) is_active: bool,
+    pub(super) finding: LookFinding,
+}
+
+impl LookHistory {
+    pub(super) fn note(&mut self, finding: LookFinding) {
+        self.add(Self { is_active: true, finding });
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.is_active |= other.is_active;
+        self.finding = self.finding.max(other.finding);
+    }
+
+    /// Looks at the pool. Adds threads if all of them are stuck.
+    pub(super) fn note_pool(&mut self, pool: &Pool) {
+        if pool.is_fixed() {
+            return;
+        }
+        if pool.is_stuck() {
+            pool.add_workers();
+            self.note(LookFinding::Waiting);
+        } else if pool.is_full() {
+            self.note(LookFinding::Doubt);
+        }
+    }
+}
+
+/// A long upcall and its connection.
+pub(super) struct MonitoredUpcall {
+    pub(super) connection: Arc<dyn MonitoredConnection>,
+    pub(super) lasting: LongUpcall,
+    pub(super) is_registered: bool,
+}
+
+impl Monitored {
+    pub(super) fn new(connection: Weak<dyn MonitoredConnection>, now: Instant) -> Self {
+        Self {
+            connection,
+            turn: 0,
+            since: now,
+            looks: 0,
+            has_input: false,
+            pipelined: None,
+            registration: None,
+            past: IdleHistory::new(now),
+        }
+    }
+
+    /// Looks at the connection. Returns its upcall if that is long, and `None` if the connection is gone.
+    pub(super) fn look(&mut self, now: Instant, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
+        let connection = self.connection.upgrade()?;
+        let turn = connection.turn();
+        let in_upcall = turn % 2 == 1;
+        if open_turn(turn) == self.turn {
+            self.looks += 1;
+            if in_upcall && self.registration.is_none() && connection.has_input_in_memory() {
+                self.note_input(now);
+            }
+            return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
+        }
+        (self.turn, self.since, self.looks, self.has_input) = (open_turn(turn), now, 0, false);
+        let pipelined = self.pipelined.is_some_and(|last| now - last < PIPELINED_TIME);
+        seen.note(if pipelined { LookFinding::Waiting } else { LookFinding::Nothing });
+        if in_upcall && connection.has_input_in_memory() {
+            self.pipelined = Some(now);
+            seen.note(LookFinding::Waiting);
+        } else if in_upcall && !pipelined && connection.has_unread_input() {
+            seen.note(LookFinding::Doubt);
+        }
+        Some(None)
+    }
+
+    /// Records that the upcall keeps input from being read.
+    fn note_input(&mut self, now: Instant) {
+        (self.has_input, self.pipelined) = (true, Some(now));
+    }
+
+    fn lasting(&self, connection: Arc<dyn MonitoredConnection>, turn: u64, now: Instant) -> MonitoredUpcall {
+        let age = now - self.since;
+        let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_OVERTAKE_DELAY };
+        let keeps_reading = is_patient && connection.is_one_way();
+        let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
+        MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }
+    }
+}
+
+impl State {
+    /// Advances the next sweep to the end of this connection's handshake, if it has one. Returns whether that
+    /// is sooner.
+    pub(super) fn note_handshake(&mut self, connection: &dyn MonitoredConnection) -> bool {
+        let Some(left) = connection.handshake_left() else { return false };
+        let end = Instant::now() + left;
+        let is_sooner = self.next_round.is_none_or(|next| end < next);
+        if is_sooner {
+            self.next_round = Some(end);
+        }
+        is_sooner
+    }
+
+    /// Looks at all connections. Returns the findings and the long upcalls.
+    pub(super) fn look(&mut self, now: Instant) -> (LookHistory, Vec<MonitoredUpcall>) {
+        let (mut seen, mut lasting) = (LookHistory::default(), Vec::new());
+        self.monitored.retain(|_, monitored| match monitored.look(now, &mut seen) {
+            None => false,
+            Some(upcall) => {
+                lasting.extend(upcall);
+                true
+            }
+        });
+        (seen, lasting)
+    }
+
+    /// Whether a change since the last look is a reason not to sleep.
+    pub(super) fn has_moved(&self) -> bool {
+        self.monitored.values().any(|monitored| {
+            let Some(connection) = monitored.connection.upgrade() else { return false };
+            let turn = connection.turn();
+            let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
+            open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for()
+        })
+    }
+
+    /// Records input on the handle of a connection. Returns `None` if its upcall has ended. Returns the
+    /// upcall if it is known to be long.
+    pub(super) fn note_input(
+        &mut self,
+        (index, registration): (usize, HandlerId),
+        now: Instant,
+    ) -> Option<Option<MonitoredUpcall>> {
+        let monitored = self.monitored.get_mut(&index)?;
+        monitored.registration.take_if(|known| *known == registration)?;
+        let connection = monitored.connection.upgrade()?;
+        let turn = connection.turn();
+        if open_turn(turn) != monitored.turn || turn % 2 == 0 {
+            return None;
+        }
+        monitored.note_input(now);
+        Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now)))
+    }
+}

@@ -1,0 +1,89 @@
+//! The resources that the connections and the upcalls of one ORB share: its settings, threads, memory budget
+//! and object adapter.
+//!
+//! This module knows neither the connections nor the listeners. They get the resources of their ORB when they
+//! are created, or [find](ServingOrb) them by the ORB.
+
+use std::io;
+
+use spandrel_orb::{Spawn, server_settings::ServerSettings};
+use spandrel_reactor::LogLimit;
+use spandrel_sync::Arc;
+use spandrel_transport::MemoryBudget;
+
+use crate::{
+    ObjectAdapter, listen_points::AnnouncedAddresses, monitor::UpcallMonitor, pool::Pool, queue::WorkerQueue,
+    running_calls::RunningCalls, threads::ServerThreads, upcall::origin::UpcallServices,
+};
+
+/// The shared resources of the server side of one ORB.
+#[derive(Debug)]
+pub(crate) struct ServerResources {
+    pub(crate) settings: Arc<ServerSettings>,
+    pub(crate) adapter: Arc<dyn ObjectAdapter>,
+    /// The reactor and its threads.
+    pub(crate) pool: Arc<Pool>,
+    /// The threads of the server.
+    pub(crate) threads: Arc<ServerThreads>,
+    pub(crate) upcall_monitor: Arc<UpcallMonitor>,
+    log_limit: Arc<LogLimit>,
+    /// The memory budget of all connections.
+    pub(crate) budget: Arc<MemoryBudget>,
+    /// The addresses that clients have announced.
+    pub(crate) announced: AnnouncedAddresses,
+    /// The calls that run outside of accepted connections.
+    pub(crate) running_calls: RunningCalls,
+}
+
+impl ServerResources {
+    /// Creates the resources of a server with these settings. `queue`: the queue of the pool's workers, if
+    /// they run the requests that its reactor reads.
+    pub(crate) fn new(
+        settings: ServerSettings,
+        adapter: Arc<dyn ObjectAdapter>,
+        threads: Arc<ServerThreads>,
+        log_limit: Arc<LogLimit>,
+        queue: Option<Arc<dyn WorkerQueue>>,
+    ) -> Self {
+        Self {
+            adapter,
+            pool: Arc::new(Pool::new(&settings, queue, &threads, &log_limit)),
+            threads,
+            upcall_monitor: Arc::default(),
+            log_limit,
+            budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
+            announced: AnnouncedAddresses::default(),
+            running_calls: RunningCalls::default(),
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// Limits the log lines that clients can cause.
+    pub(crate) fn log_limit(&self) -> &LogLimit {
+        &self.log_limit
+    }
+}
+
+impl UpcallServices for ServerResources {
+    fn settings(&self) -> &ServerSettings {
+        &self.settings
+    }
+
+    fn log_limit(&self) -> &LogLimit {
+        &self.log_limit
+    }
+
+    fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()> {
+        match &self.settings.spawner {
+            Some(spawner) => then(&*spawner.0),
+            None => then(&self.pool.workers()?),
+        }
+        Ok(())
+    }
+}
+
+/// An ORB with a server side. Its requests and connections exist only with it.
+pub(crate) trait ServingOrb {
+    /// The resources of the server side.
+    fn resources(&self) -> &Arc<ServerResources>;
+}
