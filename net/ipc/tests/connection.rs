@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
-use spandrel_test_support::{PATIENCE, within_time};
+use spandrel_test_support::{TEST_TIMEOUT, within_time};
 
 /// An address without a listener, reserved while the socket lives.
 fn vacant() -> (Addr, Socket) {
@@ -21,7 +21,7 @@ fn vacant() -> (Addr, Socket) {
 fn connecting_without_a_listener_is_refused() {
     let (addr, _kept) = vacant();
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    assert_eq!(Connector::connect_timeout(&addr, PATIENCE).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn shutting_down_ends_a_blocked_accept() {
 fn shutting_down_resets_connections_not_yet_accepted() {
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
-    client.set_recv_timeout(Some(PATIENCE)).unwrap();
+    client.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     acceptor.shutdown().unwrap();
     drop(acceptor);
     assert_eq!(client.recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use spandrel_ipc::dgram::{Batch, Connected, SendError, Unconnected};
 use spandrel_ipc::inet::{self, Addr, ConnectedDgram, Dgram, DgramOptions};
 use spandrel_ipc::{Interest, is_timeout, wait_ready};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -34,7 +34,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
         here.send_to(data, &their_name).unwrap();
     }
     for data in [&b"first"[..], b"", b"the third, and longer"] {
-        let (received, from) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
+        let (received, from) = there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!((&octets[..received.len()], &from), (data, &our_name));
         assert!(!received.is_truncated());
         assert_eq!(received.datagram_len(), Some(data.len()));
@@ -42,7 +42,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
 
     // A datagram longer than the buffer is truncated, and reported so.
     here.try_send_to(b"eleven octs", &their_name).unwrap();
-    assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&there, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     let (received, from) = there.recv_from(&mut octets[..4]).unwrap();
     assert_eq!((received.len(), received.is_truncated(), from), (4, true, our_name.clone()));
     if cfg!(target_os = "linux") {
@@ -65,7 +65,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
     assert_eq!((here.send_batch(&mut batch).unwrap(), batch.len()), (3, 0));
     let mut answered = 0;
     while answered < 3 {
-        assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&there, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
         let came = there.recv_batch(&mut batch).unwrap();
         assert!((1..=3).contains(&came) && batch.len() == came);
         assert!(batch.iter().all(|datagram| datagram.addr().unwrap() == our_name));
@@ -73,7 +73,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
         answered += there.send_batch(&mut batch).unwrap();
     }
     for word in ["SOME", "GO", "TOGETHER"] {
-        let (received, from) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
+        let (received, from) = here.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!((&octets[..received.len()], from), (word.as_bytes(), their_name.clone()));
     }
 }
@@ -83,10 +83,10 @@ fn connected<D: Connected>((here, there): (D, D)) {
     let mut octets = [0; 64];
     for data in [&b"first"[..], b"", b"the third, and longer"] {
         here.send(data).unwrap();
-        let received = there.recv_within(&mut octets, PATIENCE).unwrap();
+        let received = there.recv_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!((&octets[..received.len()], received.is_truncated()), (data, false));
     }
-    there.send_within(b"eleven octs", PATIENCE).unwrap();
+    there.send_within(b"eleven octs", TEST_TIMEOUT).unwrap();
     let received = here.recv(&mut octets[..4]).unwrap();
     assert_eq!((received.len(), received.is_truncated()), (4, true));
 
@@ -101,7 +101,7 @@ fn connected<D: Connected>((here, there): (D, D)) {
     assert_eq!(here.send_batch(&mut batch).unwrap(), 2);
     let mut words = Vec::new();
     while words.len() < 2 {
-        assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&there, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
         there.recv_batch(&mut batch).unwrap();
         words.extend(batch.iter().map(|datagram| datagram.octets().to_vec()));
     }
@@ -151,15 +151,15 @@ fn datagrams_are_gathered_and_scattered() {
     let pieces = [IoSlice::new(b"ga"), IoSlice::new(b""), IoSlice::new(b"thered")];
     here.send_to_v(&pieces, &to).unwrap();
     here.try_send_to_v(&pieces, &to).unwrap();
-    here.send_to_v_within(&pieces, &to, PATIENCE).unwrap();
+    here.send_to_v_within(&pieces, &to, TEST_TIMEOUT).unwrap();
     let (mut head, mut tail) = ([0; 3], [0; 20]);
     for form in 0..3 {
         let slices = &mut [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
-        assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&there, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
         let (received, _) = match form {
             0 => there.recv_from_v(slices).unwrap(),
             1 => there.try_recv_from_v(slices).unwrap(),
-            _ => there.recv_from_v_within(slices, PATIENCE).unwrap(),
+            _ => there.recv_from_v_within(slices, TEST_TIMEOUT).unwrap(),
         };
         assert_eq!((received.len(), received.is_truncated()), (8, false));
         assert_eq!((&head, &tail[..5]), (b"gat", &b"hered"[..]));
@@ -171,14 +171,14 @@ fn datagrams_are_gathered_and_scattered() {
     let (one, other) = inet_pair(&Addr::loopback(0));
     one.send_v(&pieces).unwrap();
     one.try_send_v(&pieces).unwrap();
-    one.send_v_within(&pieces, PATIENCE).unwrap();
+    one.send_v_within(&pieces, TEST_TIMEOUT).unwrap();
     for form in 0..3 {
         let slices = &mut [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
-        assert_eq!(wait_ready(&other, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&other, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
         let received = match form {
             0 => other.recv_v(slices).unwrap(),
             1 => other.try_recv_v(slices).unwrap(),
-            _ => other.recv_v_within(slices, PATIENCE).unwrap(),
+            _ => other.recv_v_within(slices, TEST_TIMEOUT).unwrap(),
         };
         assert_eq!(received.len(), 8);
     }
@@ -199,7 +199,7 @@ fn a_connected_endpoint_receives_from_its_peer_alone() {
     stranger.send_to(b"psst", &here.local_addr().unwrap()).unwrap();
     there.send(b"hello").unwrap();
     let mut octets = [0; 16];
-    let received = here.recv_within(&mut octets, PATIENCE).unwrap();
+    let received = here.recv_within(&mut octets, TEST_TIMEOUT).unwrap();
     assert_eq!(&octets[..received.len()], b"hello");
     assert_eq!(here.try_recv(&mut octets).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
@@ -215,7 +215,7 @@ fn a_peer_can_be_disconnected() {
         let stranger = Dgram::open(&loopback).unwrap();
         stranger.send_to(b"now you hear me", &addr).unwrap();
         let mut octets = [0; 16];
-        let (_, from) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
+        let (_, from) = here.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!(from, stranger.local_addr().unwrap());
         drop(there);
     }
@@ -239,25 +239,25 @@ fn an_absent_peer_is_reported_once_and_later() {
     let mut octets = [0; 16];
     if cfg!(unix) {
         here.send(b"anybody?").unwrap();
-        assert_eq!(here.recv_within(&mut octets, PATIENCE).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(here.recv_within(&mut octets, TEST_TIMEOUT).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert_eq!(here.recv_within(&mut octets, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
     if cfg!(target_os = "linux") {
         here.send(b"anybody?").unwrap();
-        wait_ready(&here, Interest::INPUT, Some(PATIENCE)).unwrap();
+        wait_ready(&here, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap();
         let error = here.send(b"not sent").unwrap_err();
         assert!(matches!(error, SendError::Refused(_)), "{error:?}");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         assert_eq!(std::io::Error::from(error).kind(), ErrorKind::ConnectionRefused);
         here.send(b"anybody?").unwrap();
-        wait_ready(&here, Interest::INPUT, Some(PATIENCE)).unwrap();
+        wait_ready(&here, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap();
         assert_eq!(here.take_error().unwrap().unwrap().kind(), ErrorKind::ConnectionRefused);
     }
 
     let there = Dgram::open(&addr).unwrap();
     here.send(b"at last").unwrap();
-    let (received, from) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
+    let (received, from) = there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
     assert_eq!((&octets[..received.len()], from), (&b"at last"[..], here.local_addr().unwrap()));
 }
 
@@ -273,7 +273,7 @@ fn an_unconnected_endpoint_ignores_absent_receivers() {
     here.send_to(b"anybody?", &absent).unwrap();
     there.send_to(b"somebody", &here.local_addr().unwrap()).unwrap();
     let mut octets = [0; 16];
-    let (received, _) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
+    let (received, _) = here.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
     assert_eq!(&octets[..received.len()], b"somebody");
 }
 
@@ -293,7 +293,7 @@ fn a_datagram_too_long_is_reported_with_its_length() {
     }
     here.send(&data[..65_507]).unwrap();
     let mut room = vec![0; 70_000];
-    assert_eq!(there.recv_within(&mut room, PATIENCE).unwrap().len(), 65_507);
+    assert_eq!(there.recv_within(&mut room, TEST_TIMEOUT).unwrap().len(), 65_507);
 }
 
 #[test]
@@ -314,8 +314,8 @@ fn plain_forms_respect_timeouts_and_nonblocking_mode() {
     for zero in [here.set_recv_timeout(Some(Duration::ZERO)), here.set_send_timeout(Some(Duration::ZERO))] {
         assert_eq!(zero.unwrap_err().kind(), ErrorKind::InvalidInput);
     }
-    here.set_send_timeout(Some(PATIENCE)).unwrap();
-    assert_eq!(here.send_timeout().unwrap(), Some(PATIENCE));
+    here.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
+    assert_eq!(here.send_timeout().unwrap(), Some(TEST_TIMEOUT));
 }
 
 #[test]
@@ -325,8 +325,8 @@ fn a_wait_ends_when_a_datagram_comes() {
     let receiver = thread::spawn(move || {
         let mut octets = [0; 8];
         let mut batch = Batch::new(4, 8);
-        assert_eq!(there.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 5);
-        there.recv_batch_within(&mut batch, PATIENCE).unwrap();
+        assert_eq!(there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap().0.len(), 5);
+        there.recv_batch_within(&mut batch, TEST_TIMEOUT).unwrap();
         batch.get(0).unwrap().octets().to_vec()
     });
     here.send_to(b"first", &to).unwrap();
@@ -383,9 +383,9 @@ fn a_dual_stack_endpoint_receives_from_both_versions() {
     for loopback in loopbacks() {
         let client = Dgram::open(&loopback).unwrap();
         client.send_to(b"hello", &loopback.with_port(port)).unwrap();
-        let (_, from) = both.recv_from_within(&mut octets, PATIENCE).unwrap();
+        let (_, from) = both.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
         both.send_to(b"answer", &from).unwrap();
-        assert_eq!(client.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 6);
+        assert_eq!(client.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap().0.len(), 6);
     }
 }
 
@@ -401,7 +401,7 @@ fn endpoints_are_shared_between_threads() {
         scope.spawn(|| (0..50).for_each(|_| other.send(b"octets").unwrap()));
         let mut octets = [0; 8];
         for _ in 0..100 {
-            assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
+            assert_eq!(there.recv_within(&mut octets, TEST_TIMEOUT).unwrap().len(), 6);
         }
     });
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use spandrel_ipc::dgram::{Batch, PushError, SendError};
 use spandrel_ipc::inet::{Addr, Dgram};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 /// Two unconnected endpoints and the address of the second.
 fn endpoints() -> (Dgram, Dgram, Addr) {
@@ -20,7 +20,7 @@ fn receive_all(there: &Dgram, count: usize, room: usize) -> Vec<(Vec<u8>, bool)>
     let mut batch = Batch::new(64, room);
     let mut all = Vec::new();
     while all.len() < count {
-        assert_eq!(there.recv_batch_within(&mut batch, PATIENCE).unwrap(), batch.len());
+        assert_eq!(there.recv_batch_within(&mut batch, TEST_TIMEOUT).unwrap(), batch.len());
         all.extend(batch.iter().map(|one| (one.octets().to_vec(), one.received().is_truncated())));
     }
     all
@@ -111,7 +111,7 @@ fn different_receivers_get_their_own() {
     assert_eq!(here.send_batch(&mut batch).unwrap(), 10);
     for (index, receiver) in receivers.iter().enumerate() {
         let mut octets = [0; 8];
-        assert_eq!(receiver.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 1);
+        assert_eq!(receiver.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap().0.len(), 1);
         assert_eq!(octets[0], index as u8);
     }
 }
@@ -155,7 +155,7 @@ mod unix {
             let mut batch = Batch::new(room, 300);
             let mut all = Vec::new();
             while all.len() < count {
-                there.recv_batch_within(&mut batch, PATIENCE).unwrap();
+                there.recv_batch_within(&mut batch, TEST_TIMEOUT).unwrap();
                 assert!((1..=room).contains(&batch.len()));
                 all.extend(batch.iter().map(|one| one.octets().to_vec()));
             }
@@ -165,7 +165,7 @@ mod unix {
         for (index, size) in sizes.iter().enumerate() {
             batch.push(&vec![index as u8; *size]).unwrap();
         }
-        here.set_send_timeout(Some(PATIENCE)).unwrap();
+        here.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
         while !batch.is_empty() {
             here.send_batch(&mut batch).unwrap();
         }
@@ -222,7 +222,7 @@ mod unix {
                     for one in room.iter() {
                         assert_eq!(one.octets(), expected.next().unwrap().to_ne_bytes());
                     }
-                    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+                    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use spandrel_ipc::dgram::SendError;
 use spandrel_ipc::inet::{Addr, Broadcast, Dgram, DgramOptions, Interface, Multicast};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 fn loopback() -> Interface {
     Interface::with_addr(Ipv4Addr::LOCALHOST.into()).unwrap()
@@ -37,7 +37,7 @@ fn at(group: impl Into<IpAddr>, port: u16) -> Addr {
 #[track_caller]
 fn next(endpoint: &Multicast) -> (Vec<u8>, Addr) {
     let mut octets = [0; 64];
-    let (received, from) = endpoint.recv_from_within(&mut octets, PATIENCE).unwrap();
+    let (received, from) = endpoint.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
     (octets[..received.len()].to_vec(), from)
 }
 
@@ -190,16 +190,16 @@ fn a_broadcast_reaches_every_listener() {
         let networks = match form {
             0 => endpoint.send(word, port),
             1 => endpoint.try_send(word, port),
-            2 => endpoint.send_within(word, port, PATIENCE),
+            2 => endpoint.send_within(word, port, TEST_TIMEOUT),
             3 => endpoint.send_v(&pieces, port),
             _ => endpoint.try_send_v(&pieces, port),
         };
         assert_eq!(networks.unwrap(), 1);
         for listener in [&first, &second] {
-            let (received, from) = listener.recv_from_within(&mut octets, PATIENCE).unwrap();
+            let (received, from) = listener.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
             assert_eq!(&octets[..received.len()], word);
             listener.send_to(b"here", &from.with_port(endpoint.local_addr().unwrap().port())).unwrap();
-            let (_, answering) = endpoint.recv_from_within(&mut octets, PATIENCE).unwrap();
+            let (_, answering) = endpoint.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
             assert_eq!(answering.port(), port);
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use spandrel_ipc::dgram::SendError;
 use spandrel_ipc::inet::{Addr, Broadcast, ConnectedDgram, Dgram, DgramOptions, Interface, Multicast, Via};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 fn loopback() -> Interface {
     Interface::with_addr(Ipv4Addr::LOCALHOST.into()).unwrap()
@@ -31,14 +31,14 @@ fn a_datagram_has_its_destination_and_is_answered_from_it() {
 
     server.set_recv_destination(true).unwrap();
     client.send(b"a question, cut").unwrap();
-    let arrival = server.recv_arrival_within(&mut octets[..10], PATIENCE).unwrap();
+    let arrival = server.recv_arrival_within(&mut octets[..10], TEST_TIMEOUT).unwrap();
     assert_eq!((arrival.to, arrival.interface), (Some(requested.ip()), Some(loopback().index())));
     assert_eq!((arrival.received.len(), arrival.received.datagram_len()), (10, Some(15)));
     assert!(arrival.received.is_truncated());
 
     server.send_to(b"from elsewhere", &arrival.from).unwrap();
     server.send_to_via(b"answer", &arrival.from, &Via::from(requested.ip())).unwrap();
-    assert_eq!(client.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
+    assert_eq!(client.recv_within(&mut octets, TEST_TIMEOUT).unwrap().len(), 6);
     assert_eq!(&octets[..6], b"answer");
     assert_eq!(server.try_recv_arrival(&mut octets).unwrap_err().kind(), ErrorKind::WouldBlock);
     let short = Duration::from_millis(20);
@@ -70,11 +70,11 @@ fn destinations_over_ipv6_and_of_both_versions() {
     {
         let client = ConnectedDgram::connect(&requested).unwrap();
         client.send(b"question").unwrap();
-        let arrival = server.recv_arrival_within(&mut octets, PATIENCE).unwrap();
+        let arrival = server.recv_arrival_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!((arrival.to, arrival.interface), (Some(requested.ip()), Some(loopback().index())));
         let via = Via::from(via.map_or(requested.ip(), IpAddr::V4));
         server.send_to_via(b"answer", &arrival.from, &via).unwrap();
-        assert_eq!(client.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
+        assert_eq!(client.recv_within(&mut octets, TEST_TIMEOUT).unwrap().len(), 6);
     }
 }
 
@@ -90,7 +90,7 @@ fn a_member_gets_the_group_of_a_datagram() {
     for group in groups {
         member.join(group.into(), Some(&loopback())).unwrap();
         sender.send_to(b"hello", &Addr::new(&group.to_string(), port).unwrap()).unwrap();
-        let arrival = member.recv_arrival_within(&mut [0; 8], PATIENCE).unwrap();
+        let arrival = member.recv_arrival_within(&mut [0; 8], TEST_TIMEOUT).unwrap();
         assert_eq!((arrival.to, arrival.interface), (Some(group.into()), Some(loopback().index())));
     }
 }
@@ -103,7 +103,7 @@ fn one_send_of_segments_is_many_datagrams() {
     here.send_segments_to(&data, 100, &to).unwrap();
     let mut octets = [0; 200];
     for expected in data.chunks(100) {
-        let (received, _) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
+        let (received, _) = there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!(&octets[..received.len()], expected);
     }
     assert_eq!(here.send_segments_to(&data, 0, &to).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -114,7 +114,7 @@ fn one_send_of_segments_is_many_datagrams() {
     let mut all = Vec::new();
     let mut room = vec![0; 65_535];
     while all.len() < data.len() {
-        let arrival = there.recv_arrival_within(&mut room, PATIENCE).unwrap();
+        let arrival = there.recv_arrival_within(&mut room, TEST_TIMEOUT).unwrap();
         let len = arrival.received.len();
         assert!(len <= 100 || arrival.segment == Some(100), "{arrival:?}");
         all.extend_from_slice(&room[..len]);
@@ -137,7 +137,7 @@ fn an_endpoint_bound_to_an_interface_receives_from_it_alone() {
     let sender = Dgram::open(&Addr::loopback(0)).unwrap();
     let to = Addr::loopback(endpoint.local_addr().unwrap().port());
     sender.send_to(b"hello", &to).unwrap();
-    assert_eq!(endpoint.recv_from_within(&mut [0; 8], PATIENCE).unwrap().0.len(), 5);
+    assert_eq!(endpoint.recv_from_within(&mut [0; 8], TEST_TIMEOUT).unwrap().0.len(), 5);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use signal_hook::consts::SIGUSR1;
 use spandrel_ipc::dgram::Batch;
 use spandrel_ipc::inet::{Addr, Dgram};
 use spandrel_ipc::unix;
-use spandrel_test_support::{PATIENCE, comes_within};
+use spandrel_test_support::{TEST_TIMEOUT, holds_within};
 
 const SIGNALS: usize = 20;
 
@@ -30,14 +30,14 @@ pub(crate) fn waits_continue_after_signals() {
 fn receives(handled: &Arc<AtomicBool>) {
     let (here, there) = (Dgram::open(&Addr::loopback(0)).unwrap(), Dgram::open(&Addr::loopback(0)).unwrap());
     let to = there.local_addr().unwrap();
-    there.set_recv_timeout(Some(PATIENCE)).unwrap();
+    there.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut octets = [0; 8];
     let mut batch = Batch::new(4, 8);
     let waits: [&mut dyn FnMut(); 5] = [
         &mut || assert_eq!(there.recv_from(&mut octets).expect("it goes on").0.len(), 5),
-        &mut || assert_eq!(there.recv_from_within(&mut [0; 8], PATIENCE).expect("it goes on").0.len(), 5),
+        &mut || assert_eq!(there.recv_from_within(&mut [0; 8], TEST_TIMEOUT).expect("it goes on").0.len(), 5),
         &mut || assert_eq!(there.recv_batch(&mut batch).expect("it goes on"), 1),
-        &mut || assert_eq!(there.recv_batch_within(&mut Batch::new(4, 8), PATIENCE).expect("it goes on"), 1),
+        &mut || assert_eq!(there.recv_batch_within(&mut Batch::new(4, 8), TEST_TIMEOUT).expect("it goes on"), 1),
         &mut || assert_eq!(there.recv_arrival(&mut [0; 8]).expect("it goes on").received.len(), 5),
     ];
     for wait in waits {
@@ -57,7 +57,7 @@ fn receives(handled: &Arc<AtomicBool>) {
 fn sends(handled: &Arc<AtomicBool>) {
     for form in 0..3 {
         let (here, there) = unix::ConnectedDgram::pair().unwrap();
-        here.set_send_timeout(Some(PATIENCE)).unwrap();
+        here.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
         while here.try_send(b"octets").is_ok() {}
         let handled = Arc::clone(handled);
         let interrupter = thread::spawn(move || {
@@ -69,7 +69,7 @@ fn sends(handled: &Arc<AtomicBool>) {
         });
         match form {
             0 => here.send(b"at last").expect("it goes on"),
-            1 => here.send_within(b"at last", PATIENCE).expect("it goes on"),
+            1 => here.send_within(b"at last", TEST_TIMEOUT).expect("it goes on"),
             _ => {
                 let mut batch = Batch::new(1, 8);
                 batch.push(b"at last").unwrap();
@@ -95,7 +95,7 @@ fn wait_until_main_sleeps() {
 
 /// Waits for a condition; ends the program if it never holds, as the main thread may be waiting for this one.
 fn bounded(condition: impl Fn() -> bool) {
-    if !comes_within(PATIENCE, condition) {
+    if !holds_within(TEST_TIMEOUT, condition) {
         eprintln!("dgram_signals: the main thread does not wait for a datagram any more");
         process::exit(1);
     }

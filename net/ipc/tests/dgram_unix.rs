@@ -10,7 +10,7 @@ use std::time::Duration;
 use spandrel_ipc::dgram::SendError;
 use spandrel_ipc::unix::{Addr, ConnectedDgram, Dgram, DgramOptions};
 use spandrel_ipc::{Interest, wait_ready};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 use tempfile::TempDir;
 
 fn name_in(folder: &TempDir, name: &str) -> Addr {
@@ -37,16 +37,16 @@ fn a_full_queue_makes_a_connected_sender_wait() {
     assert!(here.send(b"octets").unwrap_err().is_timeout());
 
     let sender = thread::spawn(move || {
-        here.send_within(b"at last", PATIENCE).unwrap();
+        here.send_within(b"at last", TEST_TIMEOUT).unwrap();
         here
     });
     let mut octets = [0; 8];
     for _ in 0..sent {
-        assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
+        assert_eq!(there.recv_within(&mut octets, TEST_TIMEOUT).unwrap().len(), 6);
     }
-    assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 7);
+    assert_eq!(there.recv_within(&mut octets, TEST_TIMEOUT).unwrap().len(), 7);
     let here = sender.join().unwrap();
-    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
 }
 
 /// An unconnected socket is always ready for output: a wait must neither spin nor miss the moment at which
@@ -76,13 +76,13 @@ fn a_full_queue_makes_an_unconnected_sender_wait_without_spinning() {
     }
 
     let name = to.clone();
-    let sender = thread::spawn(move || here.send_to_within(b"at last", &name, PATIENCE));
+    let sender = thread::spawn(move || here.send_to_within(b"at last", &name, TEST_TIMEOUT));
     let mut octets = [0; 8];
     for _ in 0..sent {
-        assert_eq!(there.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 6);
+        assert_eq!(there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap().0.len(), 6);
     }
     sender.join().unwrap().unwrap();
-    assert_eq!(there.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 7);
+    assert_eq!(there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap().0.len(), 7);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn closing_the_receiver_ends_a_send_to_it() {
     let there = Dgram::open_with(&to, &DgramOptions::default().keep_file(true)).unwrap();
     let here = Dgram::unnamed().unwrap();
     while here.try_send_to(b"octets", &to).is_ok() {}
-    let sender = thread::spawn(move || here.send_to_within(b"unsent", &to, PATIENCE));
+    let sender = thread::spawn(move || here.send_to_within(b"unsent", &to, TEST_TIMEOUT));
     drop(there);
     let error = sender.join().unwrap().unwrap_err();
     assert!(matches!(error, SendError::Refused(_)), "{error:?}");
@@ -104,7 +104,7 @@ fn sending_to_a_closed_peer_is_refused() {
     here.send(b"last words").unwrap();
     drop(here);
     let mut octets = [0; 16];
-    assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 10, "what was sent before is still there");
+    assert_eq!(there.recv_within(&mut octets, TEST_TIMEOUT).unwrap().len(), 10, "what was sent before is still there");
     for _ in 0..2 {
         let error = there.send(b"hello?").unwrap_err();
         assert!(matches!(error, SendError::Refused(_)), "{error:?}");
@@ -181,10 +181,10 @@ fn abstract_names_of_senders_can_be_answered() {
     let here = Dgram::open(&ours).unwrap();
     here.send_to(b"question", &to).unwrap();
     let mut octets = [0; 16];
-    let (_, from) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
+    let (_, from) = there.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
     assert_eq!(from, ours);
     there.send_to(b"answer", &from).unwrap();
-    let (received, from) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
+    let (received, from) = here.recv_from_within(&mut octets, TEST_TIMEOUT).unwrap();
     assert_eq!((&octets[..received.len()], from), (&b"answer"[..], to));
 }
 
@@ -197,7 +197,7 @@ fn unnamed_senders_have_no_address() {
     nameless.send_to(b"one", &to).unwrap();
     nameless.connect(&to).unwrap().send(b"two").unwrap();
     for _ in 0..2 {
-        let (received, from) = there.recv_from_within(&mut [0; 4], PATIENCE).unwrap();
+        let (received, from) = there.recv_from_within(&mut [0; 4], TEST_TIMEOUT).unwrap();
         assert_eq!((received.len(), from), (3, Addr::unnamed()));
     }
 }
@@ -216,7 +216,7 @@ fn a_sender_with_the_longest_name_counts_as_unnamed() {
     rustix::net::bind(&socket, &name).unwrap();
     let sender = Dgram::try_from(socket).unwrap();
     sender.send_to(b"hello", &to).unwrap();
-    let (received, from) = there.recv_from_within(&mut [0; 8], PATIENCE).unwrap();
+    let (received, from) = there.recv_from_within(&mut [0; 8], TEST_TIMEOUT).unwrap();
     assert_eq!((received.len(), from), (5, Addr::unnamed()));
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use spandrel_ipc::{Accept, Family, Receive, Transmit};
-use spandrel_test_support::{PATIENCE, this_program};
+use spandrel_test_support::{TEST_TIMEOUT, this_program};
 use support::test_families::*;
 
 /// Environment variable: the family that the child process is to test.
@@ -67,7 +67,7 @@ fn serve<P: TestFamily>() {
                     loop {
                         let Ok((stream, _)) = acceptor.accept() else { return };
                         let mut octet = [0];
-                        if stream.recv_n_within(&mut octet, PATIENCE).is_ok() {
+                        if stream.recv_n_within(&mut octet, TEST_TIMEOUT).is_ok() {
                             stream.send_n(&octet).unwrap();
                         }
                     }
@@ -138,9 +138,9 @@ where
     let mut server = Server::start(test);
     let addr: AddrOf<P> = server.report().parse().unwrap();
     let is_served = || -> bool {
-        let Ok(client) = P::family().connect(&addr, Some(PATIENCE)) else { return false };
+        let Ok(client) = P::family().connect(&addr, Some(TEST_TIMEOUT)) else { return false };
         let mut octet = [7];
-        client.send_n(&octet).is_ok() && client.recv_n_within(&mut octet, PATIENCE).is_ok()
+        client.send_n(&octet).is_ok() && client.recv_n_within(&mut octet, TEST_TIMEOUT).is_ok()
     };
     assert!(server.order("fill").parse::<u64>().unwrap() > 8, "there were descriptors to use up");
     server.order("accept");
@@ -155,7 +155,7 @@ where
     for _ in 0..20 {
         let start = std::time::Instant::now();
         assert!(!is_served());
-        assert!(start.elapsed() < PATIENCE / 2, "a refusal took {:?}", start.elapsed());
+        assert!(start.elapsed() < TEST_TIMEOUT / 2, "a refusal took {:?}", start.elapsed());
     }
     let before = server.time();
     thread::sleep(Duration::from_millis(300));

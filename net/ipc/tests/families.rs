@@ -12,7 +12,7 @@ use std::time::Duration;
 use spandrel_ipc::{
     Accept, Connecting, Family, Interest, Pollable, Receive, Shutdown, Transfer, Transmit, is_timeout, wait_ready,
 };
-use spandrel_test_support::{PATIENCE, pattern};
+use spandrel_test_support::{TEST_TIMEOUT, pattern};
 use support::test_families::*;
 
 /// Long enough to be noticed, short enough to be waited for.
@@ -88,18 +88,18 @@ fn octets_go_both_ways_in_every_form<P: TestFamily>() {
         assert_eq!([&one[..], &other[..]].concat(), b"vector");
         from.send_n(b"all").unwrap();
         from.send_n_v(&mut [IoSlice::new(b"of"), IoSlice::new(b"it")]).unwrap();
-        to.recv_n_within(&mut octets, PATIENCE).unwrap();
+        to.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!(&octets, b"allofi");
         assert_eq!(to.recv(&mut octets).unwrap(), 1);
-        from.send_within(b"ti", PATIENCE).unwrap();
-        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], PATIENCE).unwrap();
-        from.send_n_within(b"bou", PATIENCE).unwrap();
-        from.send_n_v_within(&mut [IoSlice::new(b"nd")], PATIENCE).unwrap();
+        from.send_within(b"ti", TEST_TIMEOUT).unwrap();
+        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], TEST_TIMEOUT).unwrap();
+        from.send_n_within(b"bou", TEST_TIMEOUT).unwrap();
+        from.send_n_v_within(&mut [IoSlice::new(b"nd")], TEST_TIMEOUT).unwrap();
         let mut octets = [0; 9];
-        assert!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], PATIENCE).unwrap() == 1);
-        assert!(to.recv_within(&mut octets[1..2], PATIENCE).unwrap() == 1);
+        assert!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], TEST_TIMEOUT).unwrap() == 1);
+        assert!(to.recv_within(&mut octets[1..2], TEST_TIMEOUT).unwrap() == 1);
         let (one, other) = octets[2..].split_at_mut(3);
-        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], PATIENCE).unwrap();
+        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], TEST_TIMEOUT).unwrap();
         assert_eq!(&octets, b"timebound");
         assert_eq!(from.try_send(b"tr").unwrap(), 2);
         assert_eq!(from.try_send_v(&[IoSlice::new(b"y"), IoSlice::new(b"!")]).unwrap(), 2);
@@ -248,7 +248,7 @@ fn an_exact_transfer_respects_its_timeout<P: TestFamily>() {
     let error = a.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     let mut received = vec![0; error.transferred];
-    b.recv_n_within(&mut received, PATIENCE).unwrap();
+    b.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
     assert!(received == data[..error.transferred]);
 }
 
@@ -263,7 +263,7 @@ fn a_closed_peer_is_noticed<P: TestFamily>() {
     assert_eq!(end.unwrap(), 0);
     let error = std::iter::repeat_with(|| b.send(b"to no one")).take(1_000_000).find_map(Result::err).unwrap();
     assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
-    assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
+    assert!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap().contains(Interest::INPUT));
 }
 
 fn a_peer_that_leaves_octets_unread_is_noticed<P: TestFamily>() {
@@ -299,7 +299,7 @@ fn shutting_down_ends_a_receive_in_another_thread<P: TestFamily>() {
         });
         assert!(outcome.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
-        let end = outcome.recv_timeout(PATIENCE).expect("the wait ends").unwrap();
+        let end = outcome.recv_timeout(TEST_TIMEOUT).expect("the wait ends").unwrap();
         assert!(!matches!(end, Ok(1..)), "{end:?}");
     });
     assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -316,14 +316,14 @@ fn shutting_down_ends_a_send_in_another_thread<P: TestFamily>() {
         });
         assert!(outcome.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
-        outcome.recv_timeout(PATIENCE).expect("the wait ends").unwrap().unwrap_err();
+        outcome.recv_timeout(TEST_TIMEOUT).expect("the wait ends").unwrap().unwrap_err();
     });
 }
 
 fn closing_the_reader_ends_a_wait<P: TestFamily>() {
     let (a, b) = connected::<P>();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], PATIENCE));
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], TEST_TIMEOUT));
         a.close_reader().unwrap();
         assert_eq!(waiting.join().unwrap().unwrap(), 0);
     });
@@ -336,13 +336,13 @@ fn readiness_predicts_the_next_transfer<P: TestFamily>() {
     let now = Some(Duration::ZERO);
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
     assert!(wait_ready(&b, Interest::INPUT, Some(SHORT)).unwrap().is_none());
-    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
     thread::scope(|scope| {
         scope.spawn(|| a.send_n(b"xy").unwrap());
-        assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     });
     b.recv_n(&mut [0; 1]).unwrap();
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "there is more");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT, "there is more");
     b.recv_n(&mut [0; 1]).unwrap();
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none() && !b.pending());
 
@@ -352,12 +352,12 @@ fn readiness_predicts_the_next_transfer<P: TestFamily>() {
         sent += std::iter::from_fn(|| a.try_send(&[7; 65_536]).ok()).sum::<usize>();
     }
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| wait_ready(&a, Interest::OUTPUT, Some(PATIENCE)).unwrap());
+        let waiting = scope.spawn(|| wait_ready(&a, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap());
         b.recv_n(&mut vec![0; sent]).unwrap();
         assert_eq!(waiting.join().unwrap(), Interest::OUTPUT);
     });
     drop(a);
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "the end");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT, "the end");
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
 }
 
@@ -388,7 +388,7 @@ fn shutting_down_ends_every_waiting_accept<P: TestFamily>() {
             acceptor.shutdown().unwrap();
             acceptor.shutdown().unwrap();
             for _ in 0..waiting {
-                assert_eq!(outcome.recv_timeout(PATIENCE).expect("the wait ends"), ErrorKind::NotConnected);
+                assert_eq!(outcome.recv_timeout(TEST_TIMEOUT).expect("the wait ends"), ErrorKind::NotConnected);
             }
         });
         assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::NotConnected);
@@ -399,9 +399,10 @@ fn a_nonblocking_acceptor_would_block<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
-    let client = thread::spawn(move || P::family().connect(&fresh.addr, Some(PATIENCE)).map(|client| (client, fresh)));
+    let client =
+        thread::spawn(move || P::family().connect(&fresh.addr, Some(TEST_TIMEOUT)).map(|client| (client, fresh)));
     let server = loop {
-        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none(), "a client connects");
+        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap().is_none(), "a client connects");
         match acceptor.accept() {
             Ok((server, _)) => break server,
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -418,8 +419,8 @@ fn an_acceptor_becomes_readable_for_a_connection<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     assert!(wait_ready(&acceptor, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
     thread::scope(|scope| {
-        let client = scope.spawn(|| P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap());
-        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        let client = scope.spawn(|| P::family().connect(&fresh.addr, Some(TEST_TIMEOUT)).unwrap());
+        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
         let (server, _) = acceptor.accept().unwrap();
         client.join().unwrap().send_n(b"x").unwrap();
         server.recv_n(&mut [0; 1]).unwrap();
@@ -430,18 +431,18 @@ fn connecting_without_a_listener_is_refused<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     drop(acceptor);
     let refused = |kind| matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::NotFound);
-    for timeout in [None, Some(PATIENCE)] {
+    for timeout in [None, Some(TEST_TIMEOUT)] {
         let error = P::family().connect(&fresh.addr, timeout).unwrap_err();
         assert!(refused(error.kind()), "{error:?}");
     }
-    let result = P::family().start(&fresh.addr).and_then(|connecting| connecting.complete(Some(PATIENCE)));
+    let result = P::family().start(&fresh.addr).and_then(|connecting| connecting.complete(Some(TEST_TIMEOUT)));
     let error = result.unwrap_err();
     assert!(refused(error.kind()), "{error:?}");
     // A client that waits while the acceptor closes gets an error, with or without an established connection.
     let (acceptor, fresh) = listening::<P>();
     let connecting = P::family().start(&fresh.addr).unwrap();
     drop(acceptor);
-    let end = connecting.complete(Some(PATIENCE)).map(|stream| stream.recv(&mut [0; 1]));
+    let end = connecting.complete(Some(TEST_TIMEOUT)).map(|stream| stream.recv(&mut [0; 1]));
     assert!(!matches!(end, Ok(Ok(1..))), "{end:?}");
     assert!(!end.is_err_and(|error| error.kind() == ErrorKind::TimedOut));
 }
@@ -455,7 +456,10 @@ fn a_pending_connection_can_be_waited_for<P: TestFamily>() {
             if let Some(client) = connecting.try_complete().unwrap() {
                 break client;
             }
-            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "it ends in time");
+            assert!(
+                !wait_ready(&connecting, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap().is_none(),
+                "it ends in time"
+            );
         };
         connecting.try_complete().expect_err("a connection is made only once");
         let server = server.join().unwrap();
@@ -525,7 +529,7 @@ fn several_threads_accept<P: TestFamily>() {
                     let mut served = 0;
                     while let Ok((stream, _)) = acceptor.accept() {
                         let mut octet = [0];
-                        stream.recv_n_within(&mut octet, PATIENCE).unwrap();
+                        stream.recv_n_within(&mut octet, TEST_TIMEOUT).unwrap();
                         stream.send_n(&octet).unwrap();
                         served += 1;
                     }
@@ -534,10 +538,10 @@ fn several_threads_accept<P: TestFamily>() {
             })
             .collect();
         for i in 0..40 {
-            let client = P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
+            let client = P::family().connect(&fresh.addr, Some(TEST_TIMEOUT)).unwrap();
             client.send_n(&[i]).unwrap();
             let mut octet = [0];
-            client.recv_n_within(&mut octet, PATIENCE).unwrap();
+            client.recv_n_within(&mut octet, TEST_TIMEOUT).unwrap();
             assert_eq!(octet[0], i);
         }
         acceptor.shutdown().unwrap();

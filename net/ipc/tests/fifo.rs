@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use spandrel_ipc::fifo::{ATOMIC, Addr, Reader, Writer, create, pair};
 use spandrel_ipc::{Interest, is_timeout, wait_ready};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 use tempfile::TempDir;
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ fn opening_without_waiting_fails_without_a_reader() {
     assert_eq!(Writer::open_within(&addr, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     let reader = Reader::try_open(&addr).unwrap();
     assert_eq!(reader.recv(&mut [0; 1]).unwrap(), 0, "no writer yet");
-    let writer = Writer::open_within(&addr, PATIENCE).unwrap();
+    let writer = Writer::open_within(&addr, TEST_TIMEOUT).unwrap();
     assert_eq!(reader.try_recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(reader);
     assert_eq!(writer.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -93,7 +93,7 @@ fn every_form_of_transfer_works() {
         move || writer.send_n_v(&mut [IoSlice::new(&data[error.transferred..])]).unwrap()
     });
     let mut received = vec![0; data.len()];
-    reader.recv_n_within(&mut received, PATIENCE).unwrap();
+    reader.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
     sender.join().unwrap();
     assert!(received == data);
     assert_eq!(reader.recv(&mut a).unwrap(), 0);
@@ -122,9 +122,9 @@ fn messages_of_many_writers_arrive_in_one_piece() {
 fn a_reactor_can_wait_for_either_end() {
     let (reader, writer) = pair().unwrap();
     assert!(wait_ready(&reader, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
-    assert_eq!(wait_ready(&writer, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&writer, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
     writer.send_n(b"x").unwrap();
-    assert_eq!(wait_ready(&reader, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&reader, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     let larger = writer.set_capacity(1 << 17).unwrap();
     assert_eq!((reader.capacity().unwrap(), larger), (1 << 17, 1 << 17));
 }

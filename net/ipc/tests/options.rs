@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 use spandrel_ipc::inet::AcceptorOptions;
 use spandrel_ipc::inet::{Acceptor, Addr, Connector, KeepAlive};
 use spandrel_ipc::{Interest, wait_ready};
-use spandrel_test_support::{PATIENCE, pattern, within_time};
+use spandrel_test_support::{TEST_TIMEOUT, pattern, within_time};
 use support::{pair, pair_over};
 
 fn loopbacks() -> Vec<Addr> {
@@ -119,7 +119,7 @@ fn an_urgent_octet_overtakes_earlier_ones() {
     client.send_n(b"before").unwrap();
     client.send_urgent(b'!').unwrap();
     client.send_n(b"after").unwrap();
-    assert_eq!(wait_ready(&server, Interest::EXCEPTION, Some(PATIENCE)).unwrap(), Interest::EXCEPTION);
+    assert_eq!(wait_ready(&server, Interest::EXCEPTION, Some(TEST_TIMEOUT)).unwrap(), Interest::EXCEPTION);
     assert_eq!(server.recv_urgent().unwrap(), b'!');
     assert_eq!(server.recv_urgent().unwrap_err().kind(), ErrorKind::WouldBlock);
     let mut skipped = Vec::new();
@@ -173,7 +173,7 @@ fn connecting_continues_during_other_work() {
     let local = Addr::new("127.0.0.3", 0).unwrap();
     let attempt = Connector::new().local(local).no_delay(true).start(&addr).unwrap();
     assert_eq!(attempt.target(), addr);
-    let client = attempt.complete(Some(PATIENCE)).unwrap();
+    let client = attempt.complete(Some(TEST_TIMEOUT)).unwrap();
     let (server, from) = acceptor.accept().unwrap();
     assert_eq!((from.ip(), client.no_delay().unwrap()), (local.ip(), true));
     server.send_n(b"x").unwrap();
@@ -206,13 +206,13 @@ fn the_address_that_answers_is_connected() {
     let addr = acceptor.local_addr().unwrap();
     let start = Instant::now();
     // A refusal does not use up the time between two attempts.
-    let client = Connector::new().stagger(PATIENCE).open_any(&[deaf, deaf, addr]).unwrap();
+    let client = Connector::new().stagger(TEST_TIMEOUT).open_any(&[deaf, deaf, addr]).unwrap();
     assert_eq!(client.remote_addr().unwrap(), addr);
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TEST_TIMEOUT);
     acceptor.accept().unwrap();
     assert_eq!(Connector::new().open_any(&[deaf, deaf]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(Connector::new().open_any(&[]).unwrap_err().kind(), ErrorKind::InvalidInput);
-    let client = Connector::new().timeout(PATIENCE).open_host("localhost", addr.port()).unwrap();
+    let client = Connector::new().timeout(TEST_TIMEOUT).open_host("localhost", addr.port()).unwrap();
     assert_eq!(client.remote_addr().unwrap().port(), addr.port());
     let error = Connector::new().timeout(Duration::ZERO).open_any(&[addr]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -230,7 +230,8 @@ fn a_silent_address_does_not_hold_up_the_next() {
     }
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let addr = acceptor.local_addr().unwrap();
-    let client = Connector::new().timeout(PATIENCE).stagger(Duration::from_millis(10)).open_any(&[deaf, addr]).unwrap();
+    let client =
+        Connector::new().timeout(TEST_TIMEOUT).stagger(Duration::from_millis(10)).open_any(&[deaf, addr]).unwrap();
     assert_eq!(client.remote_addr().unwrap(), addr);
     // The number of concurrent attempts is bounded, even if many addresses are silent.
     let to_deaf = format!(":{:04X} 02 ", deaf.port()); // in the state SYN_SENT

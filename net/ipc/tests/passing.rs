@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::io::{FdFlags, fcntl_getfd};
 use spandrel_ipc::unix::{MAX_HANDLES, Passable, PassingError, Stream, pair};
 use spandrel_ipc::{fifo, inet, spipe, unix};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 /// An end of a pipe that shows whether the other end is open anywhere.
 fn probe() -> (fifo::Reader, fifo::Writer) {
@@ -20,7 +20,7 @@ fn probe() -> (fifo::Reader, fifo::Writer) {
 
 /// Whether all copies of the writer have been closed.
 fn is_closed(reader: &fifo::Reader) -> bool {
-    reader.recv_within(&mut [0; 1], PATIENCE).expect("it is closed in time") == 0
+    reader.recv_within(&mut [0; 1], TEST_TIMEOUT).expect("it is closed in time") == 0
 }
 
 fn failure<T: Passable + std::fmt::Debug>(stream: &Stream) -> PassingError {
@@ -49,7 +49,7 @@ fn a_stream_arrives_as_a_stream() {
     );
 
     here.send_handle(&acceptor).unwrap();
-    let passed: inet::Acceptor = there.recv_handle_within(PATIENCE).unwrap();
+    let passed: inet::Acceptor = there.recv_handle_within(TEST_TIMEOUT).unwrap();
     assert_eq!(passed.local_addr().unwrap(), acceptor.local_addr().unwrap());
     drop(acceptor);
     inet::Connector::connect(&passed.local_addr().unwrap()).unwrap();
@@ -205,9 +205,9 @@ fn a_receiver_without_descriptors_reports_lost_handles() {
         Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env(ROLE, addr).spawn().unwrap();
     let (stream, _) = acceptor.accept().unwrap();
     let (reader, writer) = probe();
-    stream.recv_n_within(&mut [0; 1], PATIENCE).expect("the child has no descriptors left");
+    stream.recv_n_within(&mut [0; 1], TEST_TIMEOUT).expect("the child has no descriptors left");
     stream.send_handle(&writer).unwrap();
-    stream.recv_n_within(&mut [0; 1], PATIENCE).expect("the child has lost the handle");
+    stream.recv_n_within(&mut [0; 1], TEST_TIMEOUT).expect("the child has lost the handle");
     stream.send_handle(&writer).unwrap();
     drop(writer);
     assert!(child.wait().unwrap().success());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spandrel_ipc::shm::{Acceptor, AcceptorOptions, Addr, Connector, Credentials, Stream, pair};
 use spandrel_ipc::{Interest, Pollable, is_timeout, unix, wait_ready};
-use spandrel_test_support::{PATIENCE, pattern, within_time};
+use spandrel_test_support::{TEST_TIMEOUT, pattern, within_time};
 
 const RING: usize = 4096;
 const BOTH: Interest = Interest::from_bits(Interest::INPUT.bits() | Interest::OUTPUT.bits());
@@ -19,8 +19,8 @@ const BOTH: Interest = Interest::from_bits(Interest::INPUT.bits() | Interest::OU
 fn small() -> (Stream, Stream) {
     let (one, other) = pair(1).unwrap();
     for stream in [&one, &other] {
-        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
-        stream.set_send_timeout(Some(PATIENCE)).unwrap();
+        stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
     }
     (one, other)
 }
@@ -283,7 +283,7 @@ fn readiness_follows_the_rings() {
     assert!(!one.pending());
     assert_eq!(wait_ready(&one, BOTH, now).unwrap(), Interest::NONE);
     other.recv(&mut [0; RING]).unwrap();
-    assert_eq!(wait_ready(&one, BOTH, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&one, BOTH, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
     assert_eq!(one.prepare(Interest::NONE).wait_for, Interest::NONE);
     assert_eq!(one.prepare(Interest::OUTPUT).wait_for, Interest::INPUT);
     assert!(!one.is_plain());
@@ -314,7 +314,7 @@ fn exchange_by_waiting(stream: &Stream, data: &[u8]) {
     let mut buffer = [0; 1000];
     while received.len() < data.len() || sent < data.len() {
         let wanted = if sent < data.len() { BOTH } else { Interest::INPUT };
-        let ready = wait_ready(stream, wanted, Some(PATIENCE)).unwrap();
+        let ready = wait_ready(stream, wanted, Some(TEST_TIMEOUT)).unwrap();
         assert!(!ready.is_none(), "nothing happened for long");
         if ready.contains(Interest::INPUT) {
             match stream.try_recv(&mut buffer) {
@@ -359,18 +359,18 @@ fn a_reactor_and_a_blocking_peer_exchange_octets() {
 fn a_wait_on_the_handle_reports_the_end() {
     let (one, other) = small();
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| wait_ready(&one, Interest::INPUT, Some(PATIENCE)).unwrap());
+        let waiter = scope.spawn(|| wait_ready(&one, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap());
         drop(other);
         assert_eq!(waiter.join().unwrap(), Interest::INPUT);
     });
     assert_eq!(one.try_recv(&mut [0]).unwrap(), 0);
-    assert_eq!(wait_ready(&one, BOTH, Some(PATIENCE)).unwrap(), BOTH);
+    assert_eq!(wait_ready(&one, BOTH, Some(TEST_TIMEOUT)).unwrap(), BOTH);
 
     // A half-close does not end the connection: the doorbell signals it.
     let (one, other) = small();
     assert!(one.prepare(Interest::INPUT).ready.is_none());
     other.close_writer().unwrap();
-    assert_eq!(wait_ready(&one, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&one, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     assert_eq!(one.try_recv(&mut [0]).unwrap(), 0);
 }
 
@@ -395,7 +395,7 @@ fn many_connections_are_served_at_once() {
                 let stream = Connector::connect(addr).unwrap();
                 stream.send_n(&[i; 1000]).unwrap();
                 let mut octets = [0; 1000];
-                stream.recv_n_within(&mut octets, PATIENCE).unwrap();
+                stream.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
                 assert_eq!(octets, [i; 1000]);
             });
         }
@@ -413,14 +413,14 @@ fn a_silent_connection_does_not_delay_others() {
     assert!(!shows_input(&acceptor), "they are pending, without an event");
 
     let client = Connector::connect(&addr).unwrap();
-    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     let (server, _) = acceptor.accept().unwrap();
     client.send_n(b"served").unwrap();
     server.recv_n(&mut [0; 6]).unwrap();
 
     // Closed connections are removed.
     drop(silent);
-    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(acceptor.refused(), 3);
 }
@@ -433,14 +433,14 @@ fn the_number_of_pending_connections_is_limited() {
     let silent: Vec<_> = (0..70).map(|_| unix::Connector::connect(&addr).unwrap()).collect();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(acceptor.refused(), 6, "the oldest");
-    assert_eq!(silent[0].recv_within(&mut [0], PATIENCE).unwrap(), 0, "it was closed");
+    assert_eq!(silent[0].recv_within(&mut [0], TEST_TIMEOUT).unwrap(), 0, "it was closed");
     assert_eq!(silent[69].try_recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
 fn shutting_down_ends_spinning() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
-    let client = Connector::new().spin(10 * PATIENCE).open(&acceptor.local_addr().unwrap()).unwrap();
+    let client = Connector::new().spin(10 * TEST_TIMEOUT).open(&acceptor.local_addr().unwrap()).unwrap();
     let (_server, _) = acceptor.accept().unwrap();
     within_time(move || {
         thread::scope(|scope| {

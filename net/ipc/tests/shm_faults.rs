@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use spandrel_ipc::shm::{Acceptor, AcceptorOptions, Addr, Connector, Stream};
 use spandrel_ipc::{Interest, unix, wait_ready};
-use spandrel_test_support::{PATIENCE, alone};
+use spandrel_test_support::{TEST_TIMEOUT, alone};
 
 /// The offsets of the words and octets in the memory, as in `shm::segment`; both rings hold 4,096 octets
 /// here.
@@ -58,7 +58,7 @@ fn refused(octets: &[u8], files: &[BorrowedFd<'_>]) {
     let (stream, _) = acceptor.accept().unwrap();
     assert_eq!(acceptor.refused(), 1);
     stream.send_n(b"served").unwrap();
-    assert_eq!(hostile.recv_within(&mut [0], PATIENCE).unwrap_or(0), 0, "the connection is closed");
+    assert_eq!(hostile.recv_within(&mut [0], TEST_TIMEOUT).unwrap_or(0), 0, "the connection is closed");
     drop((stream, hostile));
     assert!(self::descriptors() <= descriptors, "descriptors of the handshake are closed");
 }
@@ -140,8 +140,8 @@ impl Attack {
         let file = memory(SIZE, SEALS);
         send_handshake(&socket, &HANDSHAKE, &[file.as_fd()]);
         let (victim, _) = acceptor.accept().unwrap();
-        victim.set_recv_timeout(Some(PATIENCE)).unwrap();
-        victim.set_send_timeout(Some(PATIENCE)).unwrap();
+        victim.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
+        victim.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self { victim, socket, file }
     }
 
@@ -160,8 +160,8 @@ fn an_impossible_tail_ends_the_connection() {
             assert_eq!(error.kind(), ErrorKind::InvalidData, "position {position}");
         }
         assert_eq!(attack.victim.send(b"more").unwrap_err().kind(), ErrorKind::InvalidData);
-        assert_eq!(wait_ready(&attack.victim, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
-        assert_eq!(attack.socket.recv_within(&mut [0], PATIENCE).unwrap(), 0, "the other side is notified");
+        assert_eq!(wait_ready(&attack.victim, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
+        assert_eq!(attack.socket.recv_within(&mut [0], TEST_TIMEOUT).unwrap(), 0, "the other side is notified");
     }
 }
 
@@ -247,7 +247,7 @@ fn dropping_an_acceptor_resets_pending_connections() {
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
     client.send_n(b"is anybody there").unwrap();
     drop(acceptor);
-    client.set_recv_timeout(Some(PATIENCE)).unwrap();
+    client.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     assert_eq!(client.recv(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     while client.try_send(&[0; 65_536]).is_ok() {}
     assert_eq!(client.send(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -281,7 +281,7 @@ fn another_user_is_refused_unless_any_user_is_set() {
         let client = scope.spawn(connect_as_other_user).join().unwrap();
         assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         assert_eq!(acceptor.refused(), 1);
-        client.set_recv_timeout(Some(PATIENCE)).unwrap();
+        client.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
         assert!(matches!(client.recv(&mut [0]), Ok(0)), "it is closed");
         drop(acceptor);
 
@@ -290,6 +290,6 @@ fn another_user_is_refused_unless_any_user_is_set() {
         let (server, _) = acceptor.accept().unwrap();
         assert_eq!(server.peer_credentials().unwrap().uid, 65_534);
         client.send_n(b"welcome").unwrap();
-        server.recv_n_within(&mut [0; 7], PATIENCE).unwrap();
+        server.recv_n_within(&mut [0; 7], TEST_TIMEOUT).unwrap();
     });
 }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use spandrel_ipc::shm::{Acceptor, Addr, Connector, Stream};
 use spandrel_ipc::{Interest, wait_ready};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 /// Time limit for noticing a death: it is immediate, except for delays of a busy machine. A missed one waits
-/// for [`PATIENCE`].
+/// for [`TEST_TIMEOUT`].
 const SOON: Duration = Duration::from_secs(5);
 /// The tasks of the peer.
 const WRITE: u8 = 1;
@@ -52,10 +52,10 @@ fn start(task: u8) -> (Child, Stream) {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let mut peer = Command::new(env::current_exe().unwrap());
     let child = peer.arg("peer").arg(acceptor.local_addr().unwrap().to_string()).spawn().unwrap();
-    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     let (stream, _) = acceptor.accept().unwrap();
-    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
-    stream.set_send_timeout(Some(PATIENCE)).unwrap();
+    stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
+    stream.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.send_n(&[task]).unwrap();
     let mut reply = [0];
     stream.recv_n(&mut reply).unwrap();
@@ -124,7 +124,7 @@ pub(crate) fn a_send_reports_the_peers_death() {
 
 pub(crate) fn a_poll_reports_the_peers_death() {
     let (child, stream) = start(BE_SILENT);
-    let ready = assert_noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(PATIENCE))).unwrap();
+    let ready = assert_noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(TEST_TIMEOUT))).unwrap();
     assert_eq!(ready, Interest::INPUT);
     assert_eq!(stream.try_recv(&mut [0]).unwrap(), 0);
 }

@@ -20,7 +20,7 @@ use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, is_t
 use crate::for_every_place;
 use crate::support::pair;
 use crate::support::test_families::*;
-use spandrel_test_support::{PATIENCE, comes_within};
+use spandrel_test_support::{TEST_TIMEOUT, holds_within};
 
 pub(crate) fn every_wait_continues_after_signals() {
     let waits = Waits::new();
@@ -89,16 +89,20 @@ impl Waits {
         let (client, server) = connected::<P>();
         let octet = || client.send_n(b"x").unwrap();
         let mut buffer = [0; 1];
-        for timeout in [None, Some(PATIENCE)] {
+        for timeout in [None, Some(TEST_TIMEOUT)] {
             server.set_recv_timeout(timeout).unwrap();
             self.interrupted(P::NAME, || server.recv(&mut buffer).expect("recv goes on"), octet);
             self.interrupted(P::NAME, || server.recv_n(&mut buffer).expect("recv_n goes on"), octet);
             let mut slices = [IoSliceMut::new(&mut buffer)];
             self.interrupted(P::NAME, || server.recv_v(&mut slices).expect("recv_v goes on"), octet);
         }
-        self.interrupted(P::NAME, || server.recv_within(&mut buffer, PATIENCE).expect("recv_within goes on"), octet);
-        self.interrupted(P::NAME, || server.recv_n_within(&mut buffer, PATIENCE).expect("it goes on"), octet);
-        let readable = || assert!(!wait_ready(&server, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
+        self.interrupted(
+            P::NAME,
+            || server.recv_within(&mut buffer, TEST_TIMEOUT).expect("recv_within goes on"),
+            octet,
+        );
+        self.interrupted(P::NAME, || server.recv_n_within(&mut buffer, TEST_TIMEOUT).expect("it goes on"), octet);
+        let readable = || assert!(!wait_ready(&server, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap().is_none());
         self.interrupted(P::NAME, readable, octet);
     }
 
@@ -108,7 +112,7 @@ impl Waits {
         // The octets sent without a receiver, which must be received before more can be sent.
         let fill = || -> usize { std::iter::from_fn(|| client.try_send(&data).ok()).sum() };
         let drain = |octets: usize| server.recv_n(&mut vec![0; octets]).unwrap();
-        for timeout in [None, Some(PATIENCE)] {
+        for timeout in [None, Some(TEST_TIMEOUT)] {
             client.set_send_timeout(timeout).unwrap();
             let mut full = fill();
             let (sent, ()) = self.interrupted(P::NAME, || client.send(&data).expect("send goes on"), || drain(full));
@@ -121,16 +125,16 @@ impl Waits {
             self.interrupted(P::NAME, || client.send_n(&data).expect("send_n goes on"), || drain(all));
         }
         let all = fill() + data.len();
-        let send = || client.send_n_within(&data, PATIENCE).expect("send_n_within goes on");
+        let send = || client.send_n_within(&data, TEST_TIMEOUT).expect("send_n_within goes on");
         self.interrupted(P::NAME, send, || drain(all));
     }
 
     fn accepting<P: TestFamily>(&self) {
         let (acceptor, fresh) = listening::<P>();
-        let connect = || P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
+        let connect = || P::family().connect(&fresh.addr, Some(TEST_TIMEOUT)).unwrap();
         self.interrupted(P::NAME, || acceptor.accept().expect("accept goes on"), connect);
         let waiting = || {
-            assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
+            assert!(!wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap().is_none());
             acceptor.accept().unwrap()
         };
         self.interrupted(P::NAME, waiting, connect);
@@ -142,18 +146,18 @@ impl Waits {
         let full = unix::Acceptor::open_with(&unix::Addr::unnamed(), &short).unwrap();
         let addr = full.local_addr().unwrap();
         let _queued = unix::Connector::connect(&addr).unwrap();
-        for timeout in [None, Some(PATIENCE)] {
+        for timeout in [None, Some(TEST_TIMEOUT)] {
             let connect = || unix::Unix::default().connect(&addr, timeout).expect("connecting goes on");
             self.interrupted("unix connect", connect, || full.accept().unwrap());
         }
 
         let (acceptor, fresh) = listening::<Pipe>();
-        for timeout in [None, Some(PATIENCE)] {
+        for timeout in [None, Some(TEST_TIMEOUT)] {
             let connect = || spipe::Spipe::default().connect(&fresh.addr, timeout).expect("connecting goes on");
             self.interrupted("spipe connect", connect, || acceptor.accept().unwrap());
         }
 
-        for timeout in [None, Some(PATIENCE)] {
+        for timeout in [None, Some(TEST_TIMEOUT)] {
             let short = inet::AcceptorOptions::default().backlog(0);
             let full = inet::Acceptor::open_with(&inet::Addr::loopback(0), &short).unwrap();
             let addr = full.local_addr().unwrap();
@@ -179,7 +183,7 @@ impl Waits {
         drop(writer);
         let open = || fifo::Writer::open(&addr).expect("opening goes on");
         let (writer, reader) = self.interrupted("fifo", open, || fifo::Reader::open(&addr).unwrap());
-        for timeout in [None, Some(PATIENCE)] {
+        for timeout in [None, Some(TEST_TIMEOUT)] {
             reader.set_recv_timeout(timeout).unwrap();
             self.interrupted(
                 "fifo",
@@ -201,7 +205,7 @@ impl Waits {
         let receive = || there.recv_handle::<spipe::Stream>().expect("it goes on");
         let (received, ()) = self.interrupted("passing", receive, pass);
         drop(received);
-        let receive = || there.recv_handle_within::<spipe::Stream>(PATIENCE).expect("it goes on");
+        let receive = || there.recv_handle_within::<spipe::Stream>(TEST_TIMEOUT).expect("it goes on");
         self.interrupted("passing", receive, pass);
     }
 }
@@ -238,7 +242,7 @@ impl Waits {
         let has_ended = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let end = Instant::now() + PATIENCE;
+                let end = Instant::now() + TEST_TIMEOUT;
                 while !has_ended.load(Ordering::SeqCst) {
                     if Instant::now() > end {
                         eprintln!("signals: the main thread waits for ever ({what})");
@@ -263,7 +267,7 @@ fn wait_until_main_sleeps(what: &str) {
 
 /// Waits for a condition; ends the program if it never holds, as the main thread may be waiting for this one.
 fn bounded(what: &str, condition: impl Fn() -> bool) {
-    if !comes_within(PATIENCE, condition) {
+    if !holds_within(TEST_TIMEOUT, condition) {
         eprintln!("signals: the main thread does not wait any more ({what})");
         process::exit(1);
     }

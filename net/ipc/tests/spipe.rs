@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spandrel_ipc::spipe::{Acceptor, Addr, Connector, pair};
 use spandrel_ipc::{Connecting as _, Interest, unix, wait_ready};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 use tempfile::TempDir;
 
 fn folder_and_addr() -> (TempDir, Addr) {
@@ -60,7 +60,7 @@ fn there_is_no_pipe_before_the_accept() {
         Ok(0) => acceptor.accept().unwrap().0,
         _ => first,
     };
-    assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
     let client = connecting.try_complete().unwrap().expect("there is a pipe now");
     connecting.try_complete().expect_err("there is one result only");
     server.send_n(b"x").unwrap();
@@ -73,7 +73,7 @@ fn dropping_an_acceptor_refuses_waiting_clients() {
     let acceptor = Acceptor::open(&addr).unwrap();
     let waiting = Connector::start(&addr).unwrap();
     drop(acceptor);
-    assert_eq!(waiting.complete(Some(PATIENCE)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(waiting.complete(Some(TEST_TIMEOUT)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(Connector::connect(&Addr::unnamed()).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
@@ -90,13 +90,13 @@ fn the_handle_of_a_pending_connection_stays_the_same() {
     let handle = second.handle().as_raw_fd();
     assert!(second.try_complete().unwrap().is_none());
     acceptor.accept().unwrap();
-    first.complete(Some(PATIENCE)).unwrap();
+    first.complete(Some(TEST_TIMEOUT)).unwrap();
     while acceptor.set_nonblocking(true).is_ok() && acceptor.accept().is_err() {
         assert!(second.try_complete().unwrap().is_none());
-        assert!(!wait_ready(&second, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "time for a retry");
+        assert!(!wait_ready(&second, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap().is_none(), "time for a retry");
         assert_eq!(second.handle().as_raw_fd(), handle);
     }
-    second.complete(Some(PATIENCE)).unwrap();
+    second.complete(Some(TEST_TIMEOUT)).unwrap();
 }
 
 #[cfg(target_os = "linux")]
@@ -135,11 +135,11 @@ fn silent_clients_do_not_delay_others() {
         let outcome_sender = outcome_sender.clone();
         thread::spawn(move || {
             let mut octet = [0];
-            let received = server.recv_within(&mut octet, PATIENCE).unwrap();
+            let received = server.recv_within(&mut octet, TEST_TIMEOUT).unwrap();
             outcome_sender.send(octet[..received].to_vec()).unwrap();
         });
     }
-    assert_eq!(outcome.recv_timeout(PATIENCE).unwrap(), b"!");
+    assert_eq!(outcome.recv_timeout(TEST_TIMEOUT).unwrap(), b"!");
     client.join().unwrap();
     for _ in silent.drain(..) {} // which closes the ends that they never received
     drop(outcome_sender);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use spandrel_ipc::is_timeout;
 use spandrel_ipc::spipe::{Acceptor, AcceptorOptions, Addr, Connector, Stream, pair};
-use spandrel_test_support::{PATIENCE, pattern, within_time};
+use spandrel_test_support::{TEST_TIMEOUT, pattern, within_time};
 
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -32,8 +32,8 @@ fn fresh() -> Addr {
 fn accepted_pair() -> (Acceptor, Stream, Stream) {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
-    let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
-    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
+    let client = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
+    let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
     (acceptor, client, server)
 }
 
@@ -55,7 +55,7 @@ fn fill(stream: &Stream) -> usize {
 /// Receives that many octets, which must be those of [`fill`].
 fn drain(stream: &Stream, octets: usize) {
     let mut received = vec![0; octets];
-    stream.recv_n_within(&mut received, PATIENCE).unwrap();
+    stream.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
     assert!(received.chunks(50_000).all(|chunk| chunk == &pattern(50_000)[..chunk.len()]));
 }
 
@@ -87,10 +87,10 @@ fn each_client_gets_a_pipe() {
         .map(|i| {
             let addr = addr.clone();
             thread::spawn(move || {
-                let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+                let client = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
                 client.send_n(&[i]).unwrap();
                 let mut reply = [0];
-                client.recv_n_within(&mut reply, PATIENCE).unwrap();
+                client.recv_n_within(&mut reply, TEST_TIMEOUT).unwrap();
                 assert_eq!(reply[0], i + 100);
             })
         })
@@ -100,10 +100,10 @@ fn each_client_gets_a_pipe() {
             let acceptor = Arc::clone(&acceptor);
             thread::spawn(move || {
                 for _ in 0..4 {
-                    let (server, from) = acceptor.accept_within(PATIENCE).unwrap();
+                    let (server, from) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
                     assert_eq!(from, Addr::unnamed());
                     let mut octet = [0];
-                    server.recv_n_within(&mut octet, PATIENCE).unwrap();
+                    server.recv_n_within(&mut octet, TEST_TIMEOUT).unwrap();
                     server.send_n(&[octet[0] + 100]).unwrap();
                 }
             })
@@ -130,7 +130,7 @@ fn the_number_of_accepted_streams_is_limited() {
     let addr = fresh();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(2)).unwrap();
     let clients = [(); 3].map(|()| {
-        let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+        let client = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
         (client, acceptor.try_accept())
     });
     let [(_, Ok((first, _))), (_, Ok(_second)), (third, Err(refused))] = clients else { panic!("two are accepted") };
@@ -140,9 +140,9 @@ fn the_number_of_accepted_streams_is_limited() {
     assert_eq!(Acceptor::open(&addr).unwrap_err().kind(), ErrorKind::AddrInUse);
     assert_eq!(Connector::connect_timeout(&addr, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(first);
-    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
+    let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
     third.send_n(b"third").unwrap();
-    server.recv_n_within(&mut [0; 5], PATIENCE).unwrap();
+    server.recv_n_within(&mut [0; 5], TEST_TIMEOUT).unwrap();
     for number in [0, 254] {
         let options = AcceptorOptions::default().connections(number);
         assert_eq!(Acceptor::open_with(&fresh(), &options).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -158,7 +158,7 @@ fn an_acceptor_respects_its_time_limits() {
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     acceptor.set_nonblocking(false).unwrap();
-    let client = thread::spawn(move || Connector::connect_timeout(&addr, PATIENCE).unwrap());
+    let client = thread::spawn(move || Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap());
     within_time(move || acceptor.accept().unwrap());
     client.join().unwrap();
 }
@@ -167,10 +167,10 @@ fn an_acceptor_respects_its_time_limits() {
 fn shutting_down_an_acceptor_ends_its_waits() {
     let addr = fresh();
     let acceptor = Arc::new(Acceptor::open(&addr).unwrap());
-    let early = Connector::connect_timeout(&addr, PATIENCE).unwrap();
-    acceptor.accept_within(PATIENCE).unwrap();
-    let unaccepted = Connector::connect_timeout(&addr, PATIENCE).unwrap();
-    drop(acceptor.accept_within(PATIENCE).unwrap());
+    let early = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
+    acceptor.accept_within(TEST_TIMEOUT).unwrap();
+    let unaccepted = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
+    drop(acceptor.accept_within(TEST_TIMEOUT).unwrap());
     let (outcome_sender, outcome) = mpsc::channel();
     for _ in 0..3 {
         let (acceptor, outcome_sender) = (Arc::clone(&acceptor), outcome_sender.clone());
@@ -181,12 +181,12 @@ fn shutting_down_an_acceptor_ends_its_waits() {
     acceptor.shutdown().unwrap();
     assert!(acceptor.is_shut_down());
     for _ in 0..3 {
-        assert_eq!(outcome.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotConnected);
+        assert_eq!(outcome.recv_timeout(TEST_TIMEOUT).unwrap(), ErrorKind::NotConnected);
     }
     assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::NotConnected);
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
     for stream in [early, unaccepted] {
-        assert_eq!(stream.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
+        assert_eq!(stream.recv_within(&mut [0; 1], TEST_TIMEOUT).unwrap(), 0);
     }
 }
 
@@ -195,14 +195,14 @@ fn a_closed_client_is_accepted_with_its_octets() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     for words in ["first", "again"] {
-        let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+        let client = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
         client.send_n(words.as_bytes()).unwrap();
         drop(client);
-        let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
+        let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
         let mut received = [0; 5];
-        server.recv_n_within(&mut received, PATIENCE).unwrap();
+        server.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
         assert_eq!(&received, words.as_bytes());
-        assert_eq!(server.recv_within(&mut received, PATIENCE).unwrap(), 0);
+        assert_eq!(server.recv_within(&mut received, TEST_TIMEOUT).unwrap(), 0);
     }
 }
 
@@ -219,8 +219,8 @@ fn the_end_of_an_accepting_thread_loses_no_connection() {
     );
     let other = Arc::clone(&acceptor);
     thread::spawn(move || other.accept_within(SHORT).unwrap_err()).join().unwrap();
-    let _client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
-    acceptor.accept_within(PATIENCE).unwrap();
+    let _client = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
+    acceptor.accept_within(TEST_TIMEOUT).unwrap();
 }
 
 #[test]
@@ -238,15 +238,15 @@ fn every_form_of_transfer_brings_the_same_octets() {
         assert_eq!((&first, &second[..2]), (b"abcd", &b"ef"[..]));
         one.send_n_v(&mut [IoSlice::new(b"abc"), IoSlice::new(b"def")]).unwrap();
         other.recv_n_v(&mut [IoSliceMut::new(&mut octets[..1]), IoSliceMut::new(&mut [0; 5])]).unwrap();
-        one.send_n_within(b"abc", PATIENCE).unwrap();
-        one.send_n_v_within(&mut [IoSlice::new(b"def")], PATIENCE).unwrap();
-        other.recv_n_v_within(&mut [IoSliceMut::new(&mut octets)], PATIENCE).unwrap();
+        one.send_n_within(b"abc", TEST_TIMEOUT).unwrap();
+        one.send_n_v_within(&mut [IoSlice::new(b"def")], TEST_TIMEOUT).unwrap();
+        other.recv_n_v_within(&mut [IoSliceMut::new(&mut octets)], TEST_TIMEOUT).unwrap();
         assert_eq!(&octets, b"abcdef");
         assert_eq!(one.try_send_v(&[IoSlice::new(b"abc")]).unwrap(), 3);
-        assert_eq!(one.send_v_within(&[IoSlice::new(b"def")], PATIENCE).unwrap(), 3);
-        other.recv_n_within(&mut octets, PATIENCE).unwrap();
-        assert_eq!(one.send_within(b"x", PATIENCE).unwrap(), 1);
-        assert_eq!(other.recv_v_within(&mut [IoSliceMut::new(&mut octets)], PATIENCE).unwrap(), 1);
+        assert_eq!(one.send_v_within(&[IoSlice::new(b"def")], TEST_TIMEOUT).unwrap(), 3);
+        other.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
+        assert_eq!(one.send_within(b"x", TEST_TIMEOUT).unwrap(), 1);
+        assert_eq!(other.recv_v_within(&mut [IoSliceMut::new(&mut octets)], TEST_TIMEOUT).unwrap(), 1);
         assert_eq!((one.send(b"").unwrap(), other.recv(&mut []).unwrap()), (0, 0));
         let nothing = other.try_recv_v(&mut [IoSliceMut::new(&mut octets)]).unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
@@ -265,7 +265,7 @@ fn large_transfers_run_both_ways_at_once() {
             let send = thread::spawn(move || data.chunks(70_001).for_each(|chunk| sender.send_n(chunk).unwrap()));
             let receive = thread::spawn(move || {
                 let mut received = vec![0; 3_000_000];
-                end.recv_n_within(&mut received, PATIENCE).unwrap();
+                end.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
                 assert!(received == pattern(3_000_000));
             });
             [send, receive]
@@ -314,21 +314,21 @@ fn a_send_timeout_reports_the_octets_sent() {
     client.set_nonblocking(false).unwrap();
     drain(&server, sent);
 
-    client.send_n_within(b"again", PATIENCE).unwrap();
-    server.recv_n_within(&mut [0; 5], PATIENCE).unwrap();
+    client.send_n_within(b"again", TEST_TIMEOUT).unwrap();
+    server.recv_n_within(&mut [0; 5], TEST_TIMEOUT).unwrap();
     let data = pattern(1_000_000);
     let stopped = client.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(stopped.kind(), ErrorKind::TimedOut);
     assert!(stopped.transferred > 0);
     let rest = thread::spawn({
         let data = data.clone();
-        move || client.send_n_within(&data[stopped.transferred..], PATIENCE).unwrap()
+        move || client.send_n_within(&data[stopped.transferred..], TEST_TIMEOUT).unwrap()
     });
     let mut received = vec![0; 1_000_000];
-    server.recv_n_within(&mut received, PATIENCE).unwrap();
+    server.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
     assert!(received == data);
     rest.join().unwrap();
-    assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0, "and nothing twice");
+    assert_eq!(server.recv_within(&mut [0; 1], TEST_TIMEOUT).unwrap(), 0, "and nothing twice");
 }
 
 #[test]
@@ -336,21 +336,21 @@ fn sent_octets_survive_their_thread_and_their_end() {
     let (_acceptor, client, server) = accepted_pair();
     let sent = thread::spawn(move || fill(&client)).join().unwrap(); // and with it the end is closed
     drain(&server, sent);
-    assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
+    assert_eq!(server.recv_within(&mut [0; 1], TEST_TIMEOUT).unwrap(), 0);
 }
 
 #[test]
 fn a_silent_peer_delays_closing_for_a_limited_time() {
     let addr = fresh();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(1)).unwrap();
-    let idle = Connector::connect_timeout(&addr, PATIENCE).unwrap();
-    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
+    let idle = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
+    let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
     fill(&server);
     drop(server);
-    let _next = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+    let _next = Connector::connect_timeout(&addr, TEST_TIMEOUT).unwrap();
     assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::WouldBlock, "the end goes on");
-    acceptor.accept_within(PATIENCE).unwrap();
-    assert_eq!(idle.send_within(b"x", PATIENCE).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    acceptor.accept_within(TEST_TIMEOUT).unwrap();
+    assert_eq!(idle.send_within(b"x", TEST_TIMEOUT).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -368,13 +368,17 @@ fn shutting_down_an_end_ends_all_waits_and_keeps_sent_octets() {
     outcome.recv_timeout(SHORT).unwrap_err(); // likely they wait by now
     client.shutdown().unwrap();
     let mut ends: Vec<_> =
-        (0..4).map(|_| outcome.recv_timeout(PATIENCE).unwrap().map_err(|error| error.kind())).collect();
+        (0..4).map(|_| outcome.recv_timeout(TEST_TIMEOUT).unwrap().map_err(|error| error.kind())).collect();
     ends.sort_by_key(Result::is_err);
     assert_eq!(ends, [Ok(0), Ok(0), Err(ErrorKind::BrokenPipe), Err(ErrorKind::BrokenPipe)]);
     assert_eq!(client.recv(&mut [0; 9]).unwrap(), 0);
     assert_eq!(client.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
     drain(&server, sent);
-    assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0, "the end, though the other side is not dropped");
+    assert_eq!(
+        server.recv_within(&mut [0; 1], TEST_TIMEOUT).unwrap(),
+        0,
+        "the end, though the other side is not dropped"
+    );
     client.shutdown().unwrap();
 }
 
@@ -383,9 +387,9 @@ fn a_closed_peer_is_the_end_and_then_a_broken_pipe() {
     let (_acceptor, client, server) = accepted_pair();
     server.send_n(b"last").unwrap();
     drop(server);
-    client.recv_n_within(&mut [0; 4], PATIENCE).unwrap();
+    client.recv_n_within(&mut [0; 4], TEST_TIMEOUT).unwrap();
     for _ in 0..2 {
-        assert_eq!(client.recv_within(&mut [0; 4], PATIENCE).unwrap(), 0);
+        assert_eq!(client.recv_within(&mut [0; 4], TEST_TIMEOUT).unwrap(), 0);
     }
     let stopped = client.recv_n(&mut [0; 4]).unwrap_err();
     assert_eq!((stopped.transferred, stopped.kind()), (0, ErrorKind::UnexpectedEof));
@@ -401,7 +405,7 @@ fn a_closed_peer_is_the_end_and_then_a_broken_pipe() {
     thread::spawn(move || told_other.send(other.recv(&mut [0; 1]).map_err(|error| error.kind())).unwrap());
     outcome.recv_timeout(SHORT).unwrap_err();
     drop(server);
-    let ends = [outcome.recv_timeout(PATIENCE).unwrap(), outcome.recv_timeout(PATIENCE).unwrap()];
+    let ends = [outcome.recv_timeout(TEST_TIMEOUT).unwrap(), outcome.recv_timeout(TEST_TIMEOUT).unwrap()];
     assert!(ends.contains(&Ok(0)) && ends.contains(&Err(ErrorKind::BrokenPipe)), "{ends:?}");
 }
 
@@ -410,11 +414,11 @@ fn a_write_of_zero_octets_is_not_the_end() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     let mut client = File::options().read(true).write(true).open(addr.as_path().unwrap()).unwrap();
-    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
+    let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
     assert_eq!(client.write(b"").unwrap(), 0);
     client.write_all(b"x").unwrap();
     let mut octet = [0];
-    assert_eq!((server.recv_within(&mut octet, PATIENCE).unwrap(), octet), (1, *b"x"));
+    assert_eq!((server.recv_within(&mut octet, TEST_TIMEOUT).unwrap(), octet), (1, *b"x"));
 }
 
 #[test]
@@ -449,16 +453,16 @@ fn waits_that_end_early_neither_lose_nor_repeat_octets() {
     let client = sender.join().unwrap();
     assert_eq!(server.try_recv(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(client);
-    assert_eq!(server.recv_within(&mut buffer, PATIENCE).unwrap(), 0);
+    assert_eq!(server.recv_within(&mut buffer, TEST_TIMEOUT).unwrap(), 0);
 }
 
 #[test]
 fn killing_the_peer_process_closes_the_connection() {
     const ROLE: &str = "SPANDREL_TEST_PIPE";
     if let Ok(addr) = env::var(ROLE) {
-        let client = Connector::connect_timeout(&addr.parse().unwrap(), PATIENCE).unwrap();
+        let client = Connector::connect_timeout(&addr.parse().unwrap(), TEST_TIMEOUT).unwrap();
         client.send_n(&process::id().to_le_bytes()).unwrap();
-        thread::sleep(PATIENCE); // receives nothing for as long as it lives
+        thread::sleep(TEST_TIMEOUT); // receives nothing for as long as it lives
         return;
     }
     let addr = fresh();
@@ -469,15 +473,15 @@ fn killing_the_peer_process_closes_the_connection() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
+    let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
     let mut id = [0; 4];
-    server.recv_n_within(&mut id, PATIENCE).unwrap();
+    server.recv_n_within(&mut id, TEST_TIMEOUT).unwrap();
     assert_eq!((u32::from_le_bytes(id), server.peer_process_id()), (child.id(), Some(child.id())));
     fill(&server);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(server.recv_within(&mut id, PATIENCE).unwrap(), 0);
-    assert_eq!(server.send_within(b"x", PATIENCE).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(server.recv_within(&mut id, TEST_TIMEOUT).unwrap(), 0);
+    assert_eq!(server.send_within(b"x", TEST_TIMEOUT).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -497,7 +501,7 @@ fn several_threads_may_send_and_receive_at_one_end() {
                 let mut counts = [0_usize; 5];
                 let mut buffer = [0; 3000];
                 loop {
-                    match other.recv_within(&mut buffer, PATIENCE).unwrap() {
+                    match other.recv_within(&mut buffer, TEST_TIMEOUT).unwrap() {
                         0 => return counts,
                         n => buffer[..n].iter().for_each(|mark| counts[usize::from(*mark)] += 1),
                     }
@@ -530,9 +534,9 @@ fn the_ends_of_a_pair_are_one_pipe() {
     }
     for (i, (one, other)) in pairs.iter().enumerate() {
         let mut octets = [0; 4];
-        other.recv_n_within(&mut octets, PATIENCE).unwrap();
+        other.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!(octets, [i as u8; 4]);
-        one.recv_n_within(&mut octets, PATIENCE).unwrap();
+        one.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!(octets, [i as u8 + 100; 4]);
     }
 }

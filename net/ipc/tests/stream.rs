@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet};
 use spandrel_ipc::{Accept, Family, Pollable, Receive, Transfer, Transmit, is_timeout};
-use spandrel_test_support::{PATIENCE, pattern, within_time};
+use spandrel_test_support::{TEST_TIMEOUT, pattern, within_time};
 use support::{pair, pair_from, pair_over};
 
 /// The loopback addresses that this machine has.
@@ -43,7 +43,7 @@ fn both_ip_versions_carry_octets_both_ways() {
 /// Code generic over the family.
 fn echo_once<F: Family>(family: &F, addr: &F::Addr) -> Vec<u8> {
     let acceptor = family.open(addr).unwrap();
-    let client = family.connect(&acceptor.local_addr().unwrap(), Some(PATIENCE)).unwrap();
+    let client = family.connect(&acceptor.local_addr().unwrap(), Some(TEST_TIMEOUT)).unwrap();
     let (server, _) = acceptor.accept().unwrap();
     assert!(!server.pending() && !acceptor.pending());
     client.send_n_v(&mut [IoSlice::new(b"ge"), IoSlice::new(b"neric")]).unwrap();
@@ -241,8 +241,8 @@ fn options_are_stored() {
         client.set_keep_alive(on).unwrap();
         assert_eq!(client.keep_alive().unwrap(), on);
     }
-    client.set_send_timeout(Some(PATIENCE)).unwrap();
-    assert_eq!(client.send_timeout().unwrap(), Some(PATIENCE));
+    client.set_send_timeout(Some(TEST_TIMEOUT)).unwrap();
+    assert_eq!(client.send_timeout().unwrap(), Some(TEST_TIMEOUT));
     assert_eq!(client.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     assert!(client.take_error().unwrap().is_none());
 }

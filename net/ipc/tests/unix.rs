@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spandrel_ipc::unix::{Acceptor, AcceptorOptions, Addr, Connector, pair};
 use spandrel_ipc::{Connecting as _, Interest, Pollable, wait_ready};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 use tempfile::TempDir;
 
 fn folder_and_addr() -> (TempDir, Addr) {
@@ -149,11 +149,11 @@ fn connecting_waits_for_a_full_queue() {
     let mut waiting = Connector::new().start(&addr).unwrap();
     assert!(!waiting.is_plain() && waiting.try_complete().unwrap().is_none());
     assert!(
-        wait_ready(&waiting, Interest::OUTPUT, Some(PATIENCE)).unwrap().contains(Interest::OUTPUT),
+        wait_ready(&waiting, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap().contains(Interest::OUTPUT),
         "time to try again"
     );
     drop((acceptor.accept().unwrap(), queued));
-    let client = waiting.complete(Some(PATIENCE)).unwrap();
+    let client = waiting.complete(Some(TEST_TIMEOUT)).unwrap();
     let (server, _) = acceptor.accept().unwrap();
     client.send_n(b"in").unwrap();
     server.recv_n(&mut [0; 2]).unwrap();

@@ -13,7 +13,7 @@ use spandrel_ipc::{Family, Receive, Shutdown, Transfer, Transmit};
 use spandrel_reactor::strategy::{AtMost, Concurrency, Pooled, Reactive, Singleton, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Peer, Server, ServiceHandler};
 
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 use support::test_families::*;
 use support::{Echo, Running, client, expect_echo, expect_end};
 
@@ -53,9 +53,9 @@ fn assert_contract<P: TestFamily>(concurrency: impl Concurrency<P::Family, Echo>
     assert_eq!(&last, b"last words");
     expect_end(&clients[3]);
 
-    assert_eq!(server.drain(PATIENCE), 0, "idle connections end by themselves");
+    assert_eq!(server.drain(TEST_TIMEOUT), 0, "idle connections end by themselves");
     clients[4..].iter().for_each(expect_end);
-    assert!(P::family().connect(server.addr(), Some(PATIENCE)).is_err(), "the listener is closed");
+    assert!(P::family().connect(server.addr(), Some(TEST_TIMEOUT)).is_err(), "the listener is closed");
 }
 
 macro_rules! conforming {
@@ -262,11 +262,11 @@ fn unread_output_is_queued<P: TestFamily>() {
     let server = Acceptor::new(P::family(), make).open(running.reactor.registry(), &addr).unwrap();
     let client = client_of::<P>(server.addr());
     client.send_n(b"input that has to wait").unwrap();
-    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "timer", "timers continue while output waits");
+    assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "timer", "timers continue while output waits");
     let mut octets = vec![0; OCTETS];
     client.recv_n(&mut octets).unwrap();
     assert!(octets.iter().all(|octet| *octet == 7));
-    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "sent");
+    assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "sent");
 }
 
 /// Sends many octets and closes at the first input.
@@ -343,7 +343,7 @@ fn a_thread_that_serves_one_connection_serves_its_timers() {
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();
     let client = client(server.addr());
-    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "timer");
+    assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "timer");
     drop(client);
     eventually(|| server.connections() == 0);
 }
@@ -357,7 +357,7 @@ impl<F: Family> ServiceHandler<F> for Blocked {
             peer.close();
             return Ok(());
         }
-        self.0.lock().unwrap().recv_timeout(PATIENCE).map_err(io::Error::other)?;
+        self.0.lock().unwrap().recv_timeout(TEST_TIMEOUT).map_err(io::Error::other)?;
         peer.put(b"done")
     }
 }
@@ -375,7 +375,7 @@ fn draining_lets_connections_finish() {
     client.send_n(b"begin").unwrap();
     eventually(|| server.connections() == 1);
     let draining = server.clone();
-    let drained_processes_end = thread::spawn(move || draining.drain(PATIENCE));
+    let drained_processes_end = thread::spawn(move || draining.drain(TEST_TIMEOUT));
     go.send(()).unwrap();
     let mut reply = [0; 4];
     client.recv_n(&mut reply).unwrap();

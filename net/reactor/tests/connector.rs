@@ -11,7 +11,7 @@ use spandrel_ipc::{Family, Shutdown};
 use spandrel_reactor::strategy::{Concurrency, Reactive, ThreadPerConnection};
 use spandrel_reactor::{Acceptor, Backoff, CacheLimits, CloseReason, ConnectionCache, Connector, Peer, ServiceHandler};
 
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 use support::{Echo, Running, expect_echo};
 
 /// Sends a greeting to its peer, and reports the answer.
@@ -44,10 +44,10 @@ fn assert_contract(concurrency: impl Concurrency<Inet, Greeter>) {
     let (say, reports) = mpsc::channel();
     let connector = Connector::new(Inet::default(), move || Greeter(say.clone())).concurrency(concurrency);
     let client = connector.connect(registry, server.addr()).unwrap();
-    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "greetings");
+    assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "greetings");
     assert!(client.is_connected());
-    assert_eq!(client.drain(PATIENCE), 0);
-    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "closed");
+    assert_eq!(client.drain(TEST_TIMEOUT), 0);
+    assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "closed");
     eventually(|| server.connections() == 0);
 }
 
@@ -74,10 +74,10 @@ fn a_refusal_is_reported_and_ends_the_connector() {
     let connector = Connector::new(Inet::default(), move || Greeter(say.clone()))
         .on_failure(move |error| fail.send(error.kind()).unwrap());
     let client = connector.connect(running.reactor.registry(), &vacant()).unwrap();
-    assert_eq!(failed.recv_timeout(PATIENCE).unwrap(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(failed.recv_timeout(TEST_TIMEOUT).unwrap(), io::ErrorKind::ConnectionRefused);
     assert!(!client.is_connected());
     // Its failure handler is dropped with it: there is no further attempt.
-    assert_eq!(failed.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(failed.recv_timeout(TEST_TIMEOUT), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -92,17 +92,17 @@ fn a_connector_retries_until_connected_and_after_a_loss() {
         .connect(running.reactor.registry(), &addr)
         .unwrap();
     for _ in 0..3 {
-        failed.recv_timeout(PATIENCE).unwrap();
+        failed.recv_timeout(TEST_TIMEOUT).unwrap();
     }
     let listener = Listener::open(&addr).unwrap();
     for _ in 0..3 {
         let (stream, _) = listener.accept().unwrap();
-        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+        stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut greeting = [0; 9];
         stream.recv_n(&mut greeting).unwrap();
         assert_eq!(&greeting, b"greetings");
         drop(stream);
-        assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "closed");
+        assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "closed");
     }
     client.close();
 }
@@ -122,7 +122,7 @@ fn an_attempt_times_out() {
         .on_failure(move |error| fail.send(error.kind()).unwrap())
         .connect(running.reactor.registry(), &addr)
         .unwrap();
-    let kind = failed.recv_timeout(PATIENCE).unwrap();
+    let kind = failed.recv_timeout(TEST_TIMEOUT).unwrap();
     assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused), "{kind:?}");
     drop(attempts);
 }
@@ -138,13 +138,13 @@ fn a_connection_is_reused() {
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
     for _ in 0..3 {
-        let stream = cache.connect(server.addr(), Some(PATIENCE)).unwrap();
+        let stream = cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
         expect_echo(&*stream, "again");
         assert_eq!(cache.idle(), 0);
         drop(stream);
         assert_eq!((cache.idle(), server.connections()), (1, 1));
     }
-    cache.connect(server.addr(), Some(PATIENCE)).unwrap().discard();
+    cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap().discard();
     assert_eq!(cache.idle(), 0);
     eventually(|| server.connections() == 0);
 }
@@ -154,12 +154,12 @@ fn a_connection_closed_while_idle_is_not_reused() {
     let running = Running::start(1);
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
-    let stream = cache.connect(server.addr(), Some(PATIENCE)).unwrap();
+    let stream = cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
     expect_echo(&*stream, "alive");
     stream.shutdown(Shutdown::Write).unwrap();
     drop(stream);
     eventually(|| server.connections() == 0);
-    let stream = cache.connect(server.addr(), Some(PATIENCE)).unwrap();
+    let stream = cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
     expect_echo(&*stream, "a new one");
     assert_eq!(cache.idle(), 0);
 }
@@ -171,7 +171,7 @@ fn the_least_recently_used_is_closed_first() {
     let limits = CacheLimits::default().idle(2);
     let cache = ConnectionCache::new(Inet::default(), limits);
     for server in &servers {
-        expect_echo(&*cache.connect(server.addr(), Some(PATIENCE)).unwrap(), "hello");
+        expect_echo(&*cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap(), "hello");
     }
     eventually(|| servers[0].connections() == 0);
     assert_eq!((cache.idle(), servers[1].connections(), servers[2].connections()), (2, 1, 1));

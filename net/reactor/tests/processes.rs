@@ -8,7 +8,7 @@ use spandrel_reactor::strategy::{ProcessPerConnection, Reactive, ThreadPerConnec
 use spandrel_reactor::{Acceptor, Peer, Reactor, ServiceHandler};
 
 use crate::support::{Running, client, expect_end};
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 
 /// Sends its process ID; a `!` kills the process, a `~` keeps it busy for ever, a `#` requests its number of
 /// handles, a `>` the view of a process that it starts.
@@ -126,7 +126,7 @@ fn drained_processes_end() {
     let idle = client(server.addr());
     idle.send_n(b"pid").unwrap();
     idle.recv_n(&mut [0; 4]).unwrap();
-    assert_eq!(server.drain(PATIENCE), 0);
+    assert_eq!(server.drain(TEST_TIMEOUT), 0);
     expect_end(&idle);
 
     let server = executing(&running);
@@ -163,7 +163,7 @@ fn closed_with_the_reactor() {
 fn run(reactor: &Reactor, mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "the condition never held");
+        assert!(start.elapsed() < TEST_TIMEOUT, "the condition never held");
         reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
     }
 }
@@ -208,7 +208,7 @@ fn unsupervised_processes_are_killed() {
     for _ in 0..3 {
         let stream = client(server.addr());
         let is_over = || !matches!(stream.try_recv(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-        assert!(reactor.run_until(Some(PATIENCE), is_over).unwrap());
+        assert!(reactor.run_until(Some(TEST_TIMEOUT), is_over).unwrap());
         assert_eq!((children(), server.connections()), (0, 0));
     }
 }
@@ -228,7 +228,7 @@ fn forked() {
     let mut id = [0; 4];
     let mut filled = 0;
     while filled < 4 {
-        assert!(start.elapsed() < PATIENCE);
+        assert!(start.elapsed() < TEST_TIMEOUT);
         reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
         match stream.try_recv(&mut id[filled..]) {
             Ok(count) => filled += count,
@@ -238,7 +238,7 @@ fn forked() {
     assert_ne!(u32::from_le_bytes(id), std::process::id());
     drop(stream);
     while server.connections() != 0 {
-        assert!(start.elapsed() < PATIENCE, "the child is reaped");
+        assert!(start.elapsed() < TEST_TIMEOUT, "the child is reaped");
         reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
     }
 }

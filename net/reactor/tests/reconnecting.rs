@@ -13,7 +13,7 @@ use spandrel_ipc::{Accept, Family, Shutdown};
 use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConnection};
 use spandrel_reactor::{Acceptor, Backoff, Connector, Options, Peer, Reactor, ServiceHandler};
 
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 use support::test_families::*;
 use support::{Echo, Running};
 
@@ -46,9 +46,9 @@ fn a_connector_reconnects_repeatedly<P: TestFamily>(concurrency: impl Concurrenc
     let connector = Connector::new(P::family(), move || Hello(say.clone())).concurrency(concurrency).reconnect(quick());
     let client = connector.connect(registry, server.addr()).unwrap();
     for _ in 0..5 {
-        assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "hello");
+        assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), "hello");
     }
-    let _ = client.drain(PATIENCE);
+    let _ = client.drain(TEST_TIMEOUT);
     assert!(!client.is_connected());
     eventually(|| server.connections() == 0);
 }
@@ -122,8 +122,8 @@ fn a_failed_creation_counts_as_a_failed_attempt() {
             .connect(registry, server.addr())
             .unwrap();
         // The fifth attempt is the last: then the sender is dropped.
-        (0..5).for_each(|_| failed.recv_timeout(PATIENCE).unwrap());
-        assert_eq!(failed.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected), "panics: {panics}");
+        (0..5).for_each(|_| failed.recv_timeout(TEST_TIMEOUT).unwrap());
+        assert_eq!(failed.recv_timeout(TEST_TIMEOUT), Err(mpsc::RecvTimeoutError::Disconnected), "panics: {panics}");
         assert_eq!(made.load(Ordering::SeqCst), 5);
         // At least half of 8, 16, 32 and 64 milliseconds.
         assert!(start.elapsed() >= Duration::from_millis(60), "the waits grow: {:?}", start.elapsed());
@@ -166,7 +166,7 @@ fn a_connector_retries_without_room_for_handlers() {
             kind = kind.or(failed.try_recv().ok());
             kind.is_some()
         };
-        assert!(reactor.run_until(Some(PATIENCE), has_failed).unwrap());
+        assert!(reactor.run_until(Some(TEST_TIMEOUT), has_failed).unwrap());
         assert_eq!(kind, Some(io::ErrorKind::QuotaExceeded));
     }
     client.close();
@@ -191,7 +191,7 @@ fn the_end_is_noticed_without_room_for_a_notice() {
             come = come.take().or(listener.accept().ok());
             come.is_some()
         };
-        assert!(reactor.run_until(Some(PATIENCE), has_come).unwrap());
+        assert!(reactor.run_until(Some(TEST_TIMEOUT), has_come).unwrap());
     }
     client.close();
 }
@@ -216,13 +216,13 @@ fn closing_cancels_the_attempt_and_the_wait() {
         client.close();
         let _ = client.drain(Duration::ZERO);
         let is_over = || reactor.registry().is_empty();
-        assert!(reactor.run_until(Some(PATIENCE), is_over).unwrap(), "after {rounds} rounds");
+        assert!(reactor.run_until(Some(TEST_TIMEOUT), is_over).unwrap(), "after {rounds} rounds");
         assert!(reports.try_recv().is_err());
     }
     // During the wait.
     drop(listener);
-    let (client, reports) = connect(Backoff::new(PATIENCE * 100, PATIENCE * 100));
-    assert!(reactor.run_until(Some(PATIENCE), || reactor.registry().len() == 1).unwrap());
+    let (client, reports) = connect(Backoff::new(TEST_TIMEOUT * 100, TEST_TIMEOUT * 100));
+    assert!(reactor.run_until(Some(TEST_TIMEOUT), || reactor.registry().len() == 1).unwrap());
     client.close();
     assert!(reactor.registry().is_empty());
     assert_eq!(reports.try_recv(), Err(mpsc::TryRecvError::Disconnected), "nothing is left of it");
@@ -261,7 +261,7 @@ fn late_attempts_and_their_successes_make_one_connection() {
         while !client.is_connected() && start.elapsed() < Duration::from_millis(20) {
             thread::yield_now();
         }
-        let _ = client.drain(PATIENCE);
+        let _ = client.drain(TEST_TIMEOUT);
     }
     assert!(most.load(Ordering::SeqCst) <= 1, "{most:?} connections at once");
 }
@@ -277,9 +277,9 @@ fn an_unfinished_handshake_times_out() {
         .connect(running.reactor.registry(), &listener.local_addr().unwrap())
         .unwrap();
     let (silent, _) = listener.accept().unwrap();
-    assert_eq!(failed.recv_timeout(PATIENCE).unwrap(), io::ErrorKind::TimedOut);
+    assert_eq!(failed.recv_timeout(TEST_TIMEOUT).unwrap(), io::ErrorKind::TimedOut);
     // The octets that it has sent by then, and the end.
-    silent.set_recv_timeout(Some(PATIENCE)).unwrap();
+    silent.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     while silent.recv(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     silent.shutdown(Shutdown::Both).unwrap_or_default();
     assert!(!client.is_connected());

@@ -13,7 +13,7 @@ use spandrel_ipc::{Family, Interest, Receive, Shutdown, Transfer};
 use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Listening, Peer, Reactor, ServiceHandler};
 
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 use support::test_families::*;
 use support::{Echo, Running, client, expect_echo, expect_end};
 
@@ -228,7 +228,7 @@ impl<F: Family> ServiceHandler<F> for Timed {
             peer.close();
             return Ok(());
         }
-        let never = peer.schedule(PATIENCE, None, 9)?;
+        let never = peer.schedule(TEST_TIMEOUT, None, 9)?;
         assert!(peer.cancel(never) && !peer.cancel(never));
         for argument in 1..=3 {
             peer.schedule(Duration::from_nanos(argument), Some(Duration::from_nanos(1)), argument)?;
@@ -344,11 +344,11 @@ fn a_reactor_that_closes_closes_its_connections() {
     let make = move || Stops(Arc::clone(&count));
     let server = Acceptor::new(Inet::default(), make).open(reactor.registry(), &Addr::loopback(0)).unwrap();
     let clients = [client(server.addr()), client(server.addr())];
-    assert!(reactor.run_until(Some(PATIENCE), || server.connections() == 2).unwrap());
+    assert!(reactor.run_until(Some(TEST_TIMEOUT), || server.connections() == 2).unwrap());
     drop(reactor);
     assert_eq!((closed.load(Ordering::SeqCst), server.connections()), (2, 0));
     clients.iter().for_each(expect_end);
-    assert_eq!(server.drain(PATIENCE), 0);
+    assert_eq!(server.drain(TEST_TIMEOUT), 0);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn several_servers_are_drained_together() {
     clients.iter().for_each(|client| expect_echo(client, "hello"));
     servers.iter().for_each(|server| server.begin_drain());
     clients.iter().for_each(expect_end);
-    servers.iter().for_each(|server| assert_eq!(server.drain(PATIENCE), 0));
+    servers.iter().for_each(|server| assert_eq!(server.drain(TEST_TIMEOUT), 0));
 }
 
 #[test]
@@ -372,14 +372,14 @@ fn a_draining_server_admits_no_connection() {
         let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
         let addr = *server.addr();
         let crowd = thread::spawn(move || {
-            while let Ok(stream) = Inet::default().connect(&addr, Some(PATIENCE)) {
+            while let Ok(stream) = Inet::default().connect(&addr, Some(TEST_TIMEOUT)) {
                 drop(stream);
             }
         });
         eventually(|| server.connections() > 0);
         let other = server.clone();
-        let twice = thread::spawn(move || other.drain(PATIENCE));
-        assert_eq!((server.drain(PATIENCE), twice.join().unwrap()), (0, 0));
+        let twice = thread::spawn(move || other.drain(TEST_TIMEOUT));
+        assert_eq!((server.drain(TEST_TIMEOUT), twice.join().unwrap()), (0, 0));
         assert_eq!(server.connections(), 0);
         crowd.join().unwrap();
     }
@@ -397,7 +397,7 @@ fn other_handlers_run_while_many_connections_are_accepted() {
     let over = Arc::clone(&is_over);
     let crowd = thread::spawn(move || {
         while over.load(Ordering::SeqCst) == 0 {
-            drop(Inet::default().connect(&addr, Some(PATIENCE)));
+            drop(Inet::default().connect(&addr, Some(TEST_TIMEOUT)));
         }
     });
     (0..200).for_each(|round| expect_echo(&early, &format!("round {round}")));

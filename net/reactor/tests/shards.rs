@@ -6,7 +6,7 @@ use crate::support;
 use spandrel_ipc::inet::{self, Addr, Inet};
 use spandrel_reactor::{Acceptor, Options, Shards};
 
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 use support::{Echo, client, expect_echo, expect_end};
 
 #[test]
@@ -21,7 +21,7 @@ fn several_reactors_share_an_address() {
     let shares: Vec<_> = servers.iter().map(|server| server.connections()).collect();
     assert_eq!(shares.iter().sum::<usize>(), 60);
     assert!(shares.iter().filter(|share| **share > 0).count() > 1, "the system spreads them: {shares:?}");
-    servers.iter().for_each(|server| assert_eq!(server.drain(PATIENCE), 0));
+    servers.iter().for_each(|server| assert_eq!(server.drain(TEST_TIMEOUT), 0));
     shards.stop().unwrap();
 }
 

@@ -10,7 +10,7 @@ use spandrel_ipc::{Interest, inet};
 use spandrel_reactor::{Backend, Options, Reactor, Trigger};
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 use spandrel_sync::{Arc, thread};
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 
 /// One module per test, one test per back end.
 macro_rules! suite {
@@ -163,7 +163,7 @@ mod cases {
         let kind = |result: io::Result<()>| result.map_err(|error| error.kind());
         assert_eq!(kind(registry.set_interest(old, Interest::INPUT)), Err(io::ErrorKind::NotFound));
         assert_eq!(kind(registry.notify(old, 1)), Err(io::ErrorKind::NotFound));
-        assert_eq!(kind(registry.schedule(old, PATIENCE, None, 1).map(drop)), Err(io::ErrorKind::NotFound));
+        assert_eq!(kind(registry.schedule(old, TEST_TIMEOUT, None, 1).map(drop)), Err(io::ErrorKind::NotFound));
         assert!(registry.contains(new));
         assert_eq!(registry.len(), 1);
     }
@@ -208,7 +208,7 @@ mod cases {
         let log = Log::default();
         let (near, far) = pair();
         near.send_n(b"x").expect("sent");
-        spandrel_ipc::wait_ready(&far, Interest::INPUT, Some(PATIENCE)).expect("it arrives");
+        spandrel_ipc::wait_ready(&far, Interest::INPUT, Some(TEST_TIMEOUT)).expect("it arrives");
         let handler = Scripted::new("a", &log).over(far).input(|cx, _| {
             cx.close();
             Ok(())
@@ -428,19 +428,19 @@ mod cases {
         let log = Log::default();
         let id = registry.register(Scripted::new("a", &log), NONE).expect("registered");
         let early = registry.schedule(id, Duration::from_millis(1), None, 1).expect("room");
-        let moved = registry.schedule(id, PATIENCE * 10, None, 2).expect("room");
+        let moved = registry.schedule(id, TEST_TIMEOUT * 10, None, 2).expect("room");
         assert!(registry.cancel(early) && !registry.cancel(early));
         assert!(registry.reschedule(moved, Duration::from_millis(5), None));
         run_until(&reactor, || log.has("a timeout 2"));
         assert!(!log.has("a timeout 1"));
-        assert!(!registry.reschedule(moved, PATIENCE, None) && !registry.cancel(moved));
+        assert!(!registry.reschedule(moved, TEST_TIMEOUT, None) && !registry.cancel(moved));
     }
 
     pub(crate) fn a_sooner_timer_shortens_the_wait(backend: Backend) {
         let reactor = reactor(backend);
         let log = Log::default();
         let id = reactor.registry().register(Scripted::new("a", &log), NONE).expect("registered");
-        reactor.registry().schedule(id, PATIENCE * 10, None, 1).expect("room");
+        reactor.registry().schedule(id, TEST_TIMEOUT * 10, None, 1).expect("room");
         let registry = reactor.registry().clone();
         let other = thread::spawn(move || registry.schedule(id, Duration::from_millis(20), None, 2).map(drop));
         run_until(&reactor, || log.has("a timeout 2"));
@@ -562,7 +562,7 @@ mod cases {
         let (inner, observed_log) = (reactor.clone(), log.clone());
         let outer = Scripted::new("a", &log).notice(move |cx, _| {
             near.send_n(b"x")?;
-            assert!(inner.run_until(Some(PATIENCE), || observed_log.has("b input"))?);
+            assert!(inner.run_until(Some(TEST_TIMEOUT), || observed_log.has("b input"))?);
             observed_log.note("a goes on");
             cx.stop();
             Ok(())

@@ -10,7 +10,7 @@ use spandrel_ipc::{Interest, Pollable, inet};
 use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, HandlerId, Options, Reactor, ThreadStrategy};
 use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex, thread};
-use spandrel_test_support::{PATIENCE, eventually};
+use spandrel_test_support::{TEST_TIMEOUT, eventually};
 
 const POOL: ThreadStrategy = ThreadStrategy::HalfSyncHalfAsync { workers: 3, queue: 4 };
 
@@ -130,7 +130,7 @@ fn a_long_dispatch_loses_the_leadership() {
 fn a_handler_passes_on_the_leadership() {
     for backend in Backend::available() {
         // With a takeover time so long that only the handler itself can let another lead in time.
-        let options = Options::default().backend(backend).takeover_after(PATIENCE * 100);
+        let options = Options::default().backend(backend).takeover_after(TEST_TIMEOUT * 100);
         let reactor = Reactor::with(&options).expect("a reactor");
         let runs: Vec<_> = (0..2)
             .map(|_| {
@@ -304,7 +304,7 @@ fn run_until_ends_whichever_thread_makes_it_true() {
         let runs: Vec<_> = (0..3)
             .map(|number| {
                 let (reactor, flags) = (reactor.clone(), Arc::clone(&flags));
-                thread::spawn(move || reactor.run_until(Some(PATIENCE), || flags[number].load(Ordering::SeqCst)))
+                thread::spawn(move || reactor.run_until(Some(TEST_TIMEOUT), || flags[number].load(Ordering::SeqCst)))
             })
             .collect();
         for flag in flags.iter() {
@@ -312,7 +312,7 @@ fn run_until_ends_whichever_thread_makes_it_true() {
             reactor.registry().wake();
         }
         runs.into_iter().for_each(|run| assert!(run.join().expect("no panic").expect("runs")));
-        assert!(start.elapsed() < PATIENCE, "it was not notified, but timed out");
+        assert!(start.elapsed() < TEST_TIMEOUT, "it was not notified, but timed out");
     }
 }
 
@@ -408,7 +408,7 @@ impl EventHandler for Nesting {
                     log: log.clone(),
                 };
                 cx.register(next, Interest::INPUT)?;
-                assert!(reactor.run_until(Some(PATIENCE), || open.load(Ordering::SeqCst) == depth)?);
+                assert!(reactor.run_until(Some(TEST_TIMEOUT), || open.load(Ordering::SeqCst) == depth)?);
             }
             b')' => drop(self.open.fetch_sub(1, Ordering::SeqCst)),
             _ => {}

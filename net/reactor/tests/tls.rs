@@ -12,7 +12,7 @@ use std::time::Duration;
 use spandrel_ipc::{Family, inet};
 use spandrel_reactor::strategy::{Concurrency, Reactive, ThreadPerConnection};
 use spandrel_reactor::{Acceptor, Connector, Peer, Reactor, Server, ServiceHandler};
-use spandrel_test_support::{comes, pattern};
+use spandrel_test_support::{pattern, wait_until};
 use spandrel_tls::{Tls, tls_error};
 use support::*;
 
@@ -70,12 +70,12 @@ fn echoes(concurrency: impl Concurrency<Tls, Echo>) {
         for client in 0..8 {
             let (family, addr) = (&family, *server.addr());
             scope.spawn(move || {
-                let stream = family.connect(&addr, Some(PATIENCE)).unwrap();
+                let stream = family.connect(&addr, Some(TEST_TIMEOUT)).unwrap();
                 let data = pattern(1 << client << 8);
                 for _ in 0..10 {
                     let mut received = vec![0; data.len()];
                     stream.send_n(&data).unwrap();
-                    stream.recv_n_within(&mut received, PATIENCE).unwrap();
+                    stream.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
                     assert!(received == data);
                 }
                 stream.close_writer().unwrap();
@@ -86,7 +86,7 @@ fn echoes(concurrency: impl Concurrency<Tls, Echo>) {
     let mut alert = [0; 7];
     stranger.recv_n(&mut alert).unwrap();
     assert_eq!(alert[0], 21);
-    comes("only the silent ones are left", || server.connections() == 2);
+    wait_until("only the silent ones are left", || server.connections() == 2);
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn one_record_in_many_parts_is_served_without_further_input() {
     let running = Running::start();
     let acceptor = Acceptor::new(tcp(), || Sip(0));
     let server = acceptor.open(running.reactor.registry(), &inet::Addr::loopback(0)).unwrap();
-    let client = tcp().connect(server.addr(), Some(PATIENCE)).unwrap();
+    let client = tcp().connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
     let message = [&[b' '; 999][..], b"."].concat();
     client.send_n(&message).unwrap();
     let mut count = [0; size_of::<usize>()];
-    client.recv_n_within(&mut count, PATIENCE).unwrap();
+    client.recv_n_within(&mut count, TEST_TIMEOUT).unwrap();
     assert_eq!(usize::from_be_bytes(count), message.len());
 }
 
@@ -125,33 +125,33 @@ fn one_record_in_many_parts_is_served_without_further_input() {
 fn a_slow_reader_receives_everything_and_then_the_end() {
     let running = Running::start();
     let server = running.serve(tcp(), Reactive);
-    let client = tcp().connect(server.addr(), Some(PATIENCE)).unwrap();
+    let client = tcp().connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
     let data = pattern(12 << 20);
     thread::scope(|scope| {
         scope.spawn(|| {
             client.send_n(&data).unwrap();
             client.close_writer().unwrap();
         });
-        comes("neither side takes any more", || client.flush(Some(SHORT)).is_err());
+        wait_until("neither side takes any more", || client.flush(Some(SHORT)).is_err());
         let mut received = vec![0; data.len()];
         for part in received.chunks_mut(3000) {
-            client.recv_n_within(part, PATIENCE).unwrap();
+            client.recv_n_within(part, TEST_TIMEOUT).unwrap();
         }
         assert!(received == data);
-        assert_eq!(client.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
+        assert_eq!(client.recv_within(&mut [0; 1], TEST_TIMEOUT).unwrap(), 0);
     });
-    comes("no connection is served", || server.connections() == 0);
+    wait_until("no connection is served", || server.connections() == 0);
 }
 
 #[test]
 fn a_server_that_drains_ends_idle_connections_cleanly() {
     let running = Running::start();
     let server = running.serve(tcp(), Reactive);
-    let client = tcp().connect(server.addr(), Some(PATIENCE)).unwrap();
+    let client = tcp().connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
     client.send_n(b"x").unwrap();
     client.recv_n(&mut [0; 1]).unwrap();
-    assert_eq!(server.drain(PATIENCE), 0);
-    assert_eq!(client.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
+    assert_eq!(server.drain(TEST_TIMEOUT), 0);
+    assert_eq!(client.recv_within(&mut [0; 1], TEST_TIMEOUT).unwrap(), 0);
 }
 
 /// Sends a greeting to its peer, and reports the answer.
@@ -178,7 +178,7 @@ fn a_reactor_makes_connections_of_tls() {
     let (say, reports) = mpsc::channel();
     let connector = Connector::new(tcp(), move || Greeter(say.clone()));
     let client = connector.connect(running.reactor.registry(), server.addr()).unwrap();
-    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), b"greetings");
+    assert_eq!(reports.recv_timeout(TEST_TIMEOUT).unwrap(), b"greetings");
     assert!(client.is_connected());
 }
 
@@ -196,9 +196,9 @@ fn a_failed_connection_is_reported_with_its_reason() {
             .timeout(time)
             .on_failure(move |error| fail.send((error.kind(), tls_error(error).cloned())).unwrap());
         let _client = connector.connect(running.reactor.registry(), addr).unwrap();
-        failed.recv_timeout(PATIENCE).unwrap()
+        failed.recv_timeout(TEST_TIMEOUT).unwrap()
     };
-    let (kind, error) = reason(wrong, server.addr(), PATIENCE);
+    let (kind, error) = reason(wrong, server.addr(), TEST_TIMEOUT);
     assert_eq!(kind, ErrorKind::InvalidData);
     assert!(matches!(error, Some(rustls::Error::InvalidCertificate(_))), "{error:?}");
     assert_eq!(reason(tcp(), &silent.local_addr().unwrap(), Duration::from_millis(100)), (ErrorKind::TimedOut, None));

@@ -15,7 +15,7 @@ use spandrel_ipc::{
 };
 use spandrel_test_support::pattern;
 use spandrel_tls::{Stream, Tls};
-use support::{PATIENCE, SHORT, pair_of, tls};
+use support::{SHORT, TEST_TIMEOUT, pair_of, tls};
 
 /// An underlying family under test.
 trait TestFamily {
@@ -120,18 +120,18 @@ fn octets_go_both_ways_in_every_form<P: TestFamily>() {
         assert_eq!([&one[..], &other[..]].concat(), b"vector");
         from.send_n(b"all").unwrap();
         from.send_n_v(&mut [IoSlice::new(b"of"), IoSlice::new(b"it")]).unwrap();
-        to.recv_n_within(&mut octets, PATIENCE).unwrap();
+        to.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
         assert_eq!(&octets, b"allofi");
         assert_eq!(to.recv(&mut octets).unwrap(), 1);
-        from.send_within(b"ti", PATIENCE).unwrap();
-        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], PATIENCE).unwrap();
-        from.send_n_within(b"bou", PATIENCE).unwrap();
-        from.send_n_v_within(&mut [IoSlice::new(b"nd")], PATIENCE).unwrap();
+        from.send_within(b"ti", TEST_TIMEOUT).unwrap();
+        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], TEST_TIMEOUT).unwrap();
+        from.send_n_within(b"bou", TEST_TIMEOUT).unwrap();
+        from.send_n_v_within(&mut [IoSlice::new(b"nd")], TEST_TIMEOUT).unwrap();
         let mut octets = [0; 9];
-        assert_eq!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], PATIENCE).unwrap(), 1);
-        assert_eq!(to.recv_within(&mut octets[1..2], PATIENCE).unwrap(), 1);
+        assert_eq!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], TEST_TIMEOUT).unwrap(), 1);
+        assert_eq!(to.recv_within(&mut octets[1..2], TEST_TIMEOUT).unwrap(), 1);
         let (one, other) = octets[2..].split_at_mut(3);
-        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], PATIENCE).unwrap();
+        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], TEST_TIMEOUT).unwrap();
         assert_eq!(&octets, b"timebound");
         assert_eq!(from.try_send(b"tr").unwrap(), 2);
         assert_eq!(from.try_send_v(&[IoSlice::new(b"y"), IoSlice::new(b"!")]).unwrap(), 2);
@@ -287,9 +287,9 @@ fn an_exact_transfer_respects_its_timeout<P: TestFamily>() {
     let error = a.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     thread::scope(|scope| {
-        scope.spawn(|| a.send_n_within(&data[error.transferred..], PATIENCE).unwrap());
+        scope.spawn(|| a.send_n_within(&data[error.transferred..], TEST_TIMEOUT).unwrap());
         let mut received = vec![0; data.len()];
-        b.recv_n_within(&mut received, PATIENCE).unwrap();
+        b.recv_n_within(&mut received, TEST_TIMEOUT).unwrap();
         assert!(received == data);
     });
 }
@@ -306,7 +306,7 @@ fn a_closed_peer_is_noticed<P: TestFamily>() {
     let error = std::iter::repeat_with(|| b.send(b"to a closed peer")).take(1_000_000).find_map(Result::err).unwrap();
     assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
     assert_eq!(b.send(b"to a closed peer").unwrap_err().kind(), error.kind(), "the error stays");
-    assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
+    assert!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap().contains(Interest::INPUT));
 }
 
 fn an_early_end_reports_the_octets_received<P: TestFamily>() {
@@ -339,7 +339,7 @@ fn shutting_down_ends_waits_in_other_threads<P: TestFamily>() {
         assert!(outcomes.recv().unwrap().is_none() && outcomes.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
         for _ in 0..2 {
-            assert_eq!(outcomes.recv_timeout(PATIENCE).expect("the wait ends"), Some(true));
+            assert_eq!(outcomes.recv_timeout(TEST_TIMEOUT).expect("the wait ends"), Some(true));
         }
     });
     assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -349,7 +349,7 @@ fn shutting_down_ends_waits_in_other_threads<P: TestFamily>() {
 fn closing_the_reader_ends_a_wait<P: TestFamily>() {
     let (a, b) = connected::<P>();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], PATIENCE));
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], TEST_TIMEOUT));
         a.close_reader().unwrap();
         assert_eq!(waiting.join().unwrap().unwrap(), 0);
     });
@@ -363,13 +363,13 @@ fn readiness_predicts_the_next_transfer<P: TestFamily>() {
     assert!(!b.is_plain());
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
     assert!(wait_ready(&b, Interest::INPUT, Some(SHORT)).unwrap().is_none());
-    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
     thread::scope(|scope| {
         scope.spawn(|| a.send_n(b"xy").unwrap());
-        assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     });
     b.recv_n(&mut [0; 1]).unwrap();
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "there is more");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT, "there is more");
     assert!(b.pending());
     b.recv_n(&mut [0; 1]).unwrap();
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none() && !b.pending());
@@ -381,14 +381,14 @@ fn readiness_predicts_the_next_transfer<P: TestFamily>() {
     }
     thread::scope(|scope| {
         scope.spawn(|| {
-            assert_eq!(wait_ready(&a, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+            assert_eq!(wait_ready(&a, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
             assert_eq!(a.try_send(&[7]).unwrap(), 1);
         });
         b.recv_n(&mut vec![0; sent + 1]).unwrap();
     });
     assert!(!a.has_unsent());
     drop(a);
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "the end");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT, "the end");
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
     assert!(b.pending(), "the end stays");
 }
@@ -416,9 +416,9 @@ fn an_acceptor_becomes_readable_and_can_be_nonblocking<P: TestFamily>() {
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     thread::scope(|scope| {
-        let client = scope.spawn(|| family.connect(&addr, Some(PATIENCE)).unwrap());
+        let client = scope.spawn(|| family.connect(&addr, Some(TEST_TIMEOUT)).unwrap());
         let server = loop {
-            assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+            assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
             match acceptor.accept() {
                 Ok((server, _)) => break server,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -452,7 +452,10 @@ fn a_pending_connection_can_be_waited_for<P: TestFamily>() {
             if let Some(client) = connecting.try_complete().unwrap() {
                 break client;
             }
-            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "it ends in time");
+            assert!(
+                !wait_ready(&connecting, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap().is_none(),
+                "it ends in time"
+            );
         };
         connecting.try_complete().expect_err("a connection is made only once");
         assert!(!client.is_handshaking());
@@ -472,15 +475,15 @@ fn tls_goes_over_tls() {
             let mut received = vec![0; data.len()];
             server.recv_n(&mut received).unwrap();
             assert!(received == data);
-            wait_ready(&server, Interest::OUTPUT, Some(PATIENCE)).unwrap();
+            wait_ready(&server, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap();
             server.send_n(&received).unwrap();
         });
-        let client = tls(below).start(&addr).unwrap().complete(Some(PATIENCE)).unwrap();
+        let client = tls(below).start(&addr).unwrap().complete(Some(TEST_TIMEOUT)).unwrap();
         client.send_n(&data).unwrap();
         let mut received = vec![0; data.len()];
         let mut at = 0;
         while at < received.len() {
-            assert_eq!(wait_ready(&client, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+            assert_eq!(wait_ready(&client, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
             at += client.try_recv(&mut received[at..][..1000.min(data.len() - at)]).expect("it was announced");
         }
         assert!(received == data);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustls::Error;
 use spandrel_ipc::{Family, Interest, Pollable, Shutdown, inet, wait_ready};
-use spandrel_test_support::{comes, pattern};
+use spandrel_test_support::{pattern, wait_until};
 use spandrel_tls::tls_error;
 use support::*;
 
@@ -27,7 +27,7 @@ impl Wire {
         let (server, to_server) = plain_pair();
         let wire =
             Self { client: family.join(client).unwrap(), server: family.serve(server).unwrap(), to_client, to_server };
-        comes("the handshake", || {
+        wait_until("the handshake", || {
             let _ = (wire.client.try_handshake(), wire.server.try_handshake());
             wire.to_server.send_n(&drained(&wire.to_client)).unwrap();
             wire.carry_to_client();
@@ -40,7 +40,7 @@ impl Wire {
     fn record(&self, data: &[u8]) -> Vec<u8> {
         self.client.send_n(data).unwrap();
         let mut record = vec![0; data.len() + 5 + 1 + 16]; // header, kind, tag (RFC 8446, 5.2)
-        self.to_client.recv_n_within(&mut record, PATIENCE).unwrap();
+        self.to_client.recv_n_within(&mut record, TEST_TIMEOUT).unwrap();
         assert_eq!(record[..3], [23, 3, 3]);
         record
     }
@@ -54,7 +54,7 @@ impl Wire {
         loop {
             match self.client.recv_within(buffer, SHORT) {
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    assert!(!wait_ready(&self.to_server, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
+                    assert!(!wait_ready(&self.to_server, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap().is_none());
                     self.carry_to_client();
                 }
                 result => return result,
@@ -247,7 +247,7 @@ fn a_waiting_sender_does_not_block_a_receiver() {
         let mut octets = [0; 3];
         for _ in 0..100 {
             b.send_n(b"abc").unwrap();
-            a.recv_n_within(&mut octets, PATIENCE).unwrap();
+            a.recv_n_within(&mut octets, TEST_TIMEOUT).unwrap();
             assert_eq!(&octets, b"abc");
         }
         assert!(!sending.is_finished(), "no octet was received");
@@ -263,7 +263,7 @@ fn a_waiting_receiver_does_not_block_a_sender() {
         let receiving = scope.spawn(|| a.recv_n(&mut [0; 1]).unwrap());
         for _ in 0..100 {
             a.send_n(b"abc").unwrap();
-            b.recv_n_within(&mut [0; 3], PATIENCE).unwrap();
+            b.recv_n_within(&mut [0; 3], TEST_TIMEOUT).unwrap();
         }
         assert!(!receiving.is_finished());
         b.send_n(b"x").unwrap();
@@ -281,7 +281,7 @@ fn concurrent_sends_keep_records_intact() {
         let mut counts = [0; 5];
         let mut block = [0; 1000];
         for _ in 0..800 {
-            b.recv_n_within(&mut block, PATIENCE).unwrap();
+            b.recv_n_within(&mut block, TEST_TIMEOUT).unwrap();
             assert!(block.iter().all(|octet| *octet == block[0]));
             counts[usize::from(block[0])] += 1;
         }
@@ -296,7 +296,7 @@ fn a_key_update_is_answered_by_a_receiving_side() {
     a.send_n(b"new keys").unwrap();
     b.recv_n(&mut [0; 8]).unwrap();
     // The answer has arrived, and is no input.
-    assert_eq!(wait_ready(a.inner(), Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(a.inner(), Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     assert!(!is_readable(&a));
     b.send_n(b"others").unwrap();
     a.recv_n(&mut [0; 6]).unwrap();
@@ -312,9 +312,9 @@ fn a_wait_for_input_sends_pending_ciphertext() {
     a.send_n(b"x").unwrap();
     b.recv_n(&mut [0; 1]).unwrap();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap());
+        let waiting = scope.spawn(|| wait_ready(&b, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap());
         a.recv_n(&mut vec![0; sent - 65_536]).unwrap();
-        comes("the waiting thread sends the rest", || !b.has_unsent());
+        wait_until("the waiting thread sends the rest", || !b.has_unsent());
         a.send_n(b"y").unwrap();
         assert_eq!(waiting.join().unwrap(), Interest::INPUT);
     });
@@ -341,7 +341,7 @@ fn octets_sent_before_the_end_arrive_with_unread_input() {
     for _ in 0..50 {
         thread::scope(|scope| {
             // The server's tickets are left unread.
-            scope.spawn(|| family.connect(&addr, Some(PATIENCE)).unwrap().send_n(&pattern(50_000)).unwrap());
+            scope.spawn(|| family.connect(&addr, Some(TEST_TIMEOUT)).unwrap().send_n(&pattern(50_000)).unwrap());
             let (server, _) = acceptor.accept().unwrap();
             let mut received = vec![0; 50_000];
             server.recv_n(&mut received).unwrap();
@@ -426,7 +426,7 @@ fn a_blocked_sender_delays_closing_without_preventing_it() {
     let data = vec![7; 24 << 20];
     let sent = thread::scope(|scope| {
         let sending = scope.spawn(|| a.send_n(&data).unwrap_err());
-        comes("it waits", || a.flush(Some(SHORT)).is_err());
+        wait_until("it waits", || a.flush(Some(SHORT)).is_err());
         assert_eq!(a.close_writer().unwrap_err().kind(), ErrorKind::TimedOut);
         let error = sending.join().unwrap();
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustls::{AlertDescription, CertificateError, Error, ProtocolVersion};
 use spandrel_ipc::{Connecting, Family, Interest, inet, wait_ready};
 use spandrel_sync::Arc;
-use spandrel_test_support::{comes, pattern};
+use spandrel_test_support::{pattern, wait_until};
 use spandrel_tls::{ClientOptions, ServerOptions, Stream, Tls, pem, tls_error};
 use support::*;
 
@@ -21,7 +21,7 @@ fn handshake_pair(
     let family = Tls::new(inet::Inet::default())
         .server(server.build().unwrap())
         .client(client.build().unwrap(), name())
-        .handshake_timeout(PATIENCE);
+        .handshake_timeout(TEST_TIMEOUT);
     handshake_pair_in(&family)
 }
 
@@ -65,7 +65,7 @@ fn a_silent_peer_delays_neither_the_acceptor_nor_others() {
         let stuck = scope.spawn(move || stuck.recv(&mut [0; 1]));
         for _ in 0..3 {
             let client = scope.spawn(|| {
-                let client = family.connect(&addr, Some(PATIENCE)).unwrap();
+                let client = family.connect(&addr, Some(TEST_TIMEOUT)).unwrap();
                 client.send_n(b"x").unwrap();
             });
             let (server, _) = acceptor.accept().unwrap();
@@ -96,7 +96,7 @@ fn a_handshake_timeout_fails_every_transfer() {
     assert_eq!(server.send(b"x").unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(server.handshake().unwrap_err().kind(), ErrorKind::TimedOut);
     let both = Interest::INPUT | Interest::OUTPUT;
-    assert_eq!(wait_ready(&server, both, Some(PATIENCE)).unwrap(), both, "the next transfer reports it");
+    assert_eq!(wait_ready(&server, both, Some(TEST_TIMEOUT)).unwrap(), both, "the next transfer reports it");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn connecting_to_a_silent_peer_times_out() {
     assert_eq!(patient.start(&addr).unwrap().complete(Some(SHORT)).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(silent);
     assert_eq!(patient.connect(&addr, None).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    let refused = patient.start(&addr).and_then(|connecting| connecting.complete(Some(PATIENCE)));
+    let refused = patient.start(&addr).and_then(|connecting| connecting.complete(Some(TEST_TIMEOUT)));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
@@ -156,7 +156,7 @@ fn a_peer_that_closes_during_the_handshake_is_noticed() {
         let server = tcp().serve(server).unwrap();
         peer.send_n(&[22, 3, 1, 1, 0].repeat(10)[..hello]).unwrap();
         drop(peer);
-        assert_eq!(wait_ready(&server, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+        assert_eq!(wait_ready(&server, Interest::OUTPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::OUTPUT);
         let kind = server.send(b"x").unwrap_err().kind();
         assert!(matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData), "{kind:?} after {hello} octets");
         assert_eq!(server.recv(&mut [0; 1]).unwrap_err().kind(), kind);
@@ -320,13 +320,13 @@ fn a_handshake_in_single_octets_completes() {
         let count = from.try_recv(&mut octets).unwrap_or(0);
         for octet in &octets[..count] {
             to.send_n(&[*octet]).unwrap();
-            wait_ready(side.inner(), Interest::INPUT, Some(PATIENCE)).unwrap();
+            wait_ready(side.inner(), Interest::INPUT, Some(TEST_TIMEOUT)).unwrap();
             assert!(side.try_handshake().is_ok() || side.is_handshaking());
         }
         count
     };
     let mut forwarded = 0;
-    comes("the handshake", || {
+    wait_until("the handshake", || {
         let _ = (client.try_handshake(), server.try_handshake());
         forwarded += hand_on(&to_client, &to_server, &server);
         forwarded += hand_on(&to_server, &to_client, &client);
@@ -334,7 +334,7 @@ fn a_handshake_in_single_octets_completes() {
     });
     assert!(forwarded > 500, "{forwarded} octets make no handshake");
     client.send_n(b"x").unwrap();
-    comes("the octet", || {
+    wait_until("the octet", || {
         hand_on(&to_client, &to_server, &server);
         server.try_recv(&mut [0; 1]).is_ok()
     });
@@ -355,8 +355,8 @@ fn the_first_transfers_perform_the_handshake() {
                     assert_eq!(&octets, b"first");
                 });
                 scope.spawn(move || side.handshake().unwrap());
-                scope.spawn(move || side.send_n_within(b"", PATIENCE).unwrap());
-                scope.spawn(move || side.handshake_within(PATIENCE).unwrap());
+                scope.spawn(move || side.send_n_within(b"", TEST_TIMEOUT).unwrap());
+                scope.spawn(move || side.handshake_within(TEST_TIMEOUT).unwrap());
             }
         });
         assert!(!client.has_unsent() && !server.has_unsent());

@@ -9,7 +9,7 @@ use spandrel::{
 
 use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};
 
-pub use spandrel_test_support::{PATIENCE, eventually, in_background};
+pub use spandrel_test_support::{TEST_TIMEOUT, eventually, in_background};
 
 /// A server with its root adapter, and a client that reaches it only by a socket.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Gate {
     /// Waits until the gate is open.
     ///
     /// # Panics
-    /// If it is not opened within [`PATIENCE`].
+    /// If it is not opened within [`TEST_TIMEOUT`].
     pub fn wait_until_open(&self) {
         let mut state = self.0.0.lock().unwrap();
         state.arrived += 1;
@@ -167,13 +167,13 @@ impl Gate {
     /// Waits until `count` threads have arrived, whether or not they have passed.
     ///
     /// # Panics
-    /// If fewer arrive within [`PATIENCE`].
+    /// If fewer arrive within [`TEST_TIMEOUT`].
     pub fn await_arrivals(&self, count: usize) {
         self.wait_until(self.0.0.lock().unwrap(), |state| state.arrived >= count);
     }
 
     fn wait_until(&self, state: std::sync::MutexGuard<'_, GateState>, condition: impl Fn(&GateState) -> bool) {
-        let waited = self.0.1.wait_timeout_while(state, PATIENCE, |state| !condition(state)).unwrap();
+        let waited = self.0.1.wait_timeout_while(state, TEST_TIMEOUT, |state| !condition(state)).unwrap();
         assert!(!waited.1.timed_out(), "timed out waiting at the gate");
     }
 }

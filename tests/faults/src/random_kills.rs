@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
-use spandrel_test_support::comes_within;
+use spandrel_test_support::holds_within;
 
 use crate::call::{CALL_KINDS, CallKind, Outcome};
 use crate::journal::{self, Executions, Journal};
@@ -102,7 +102,7 @@ fn kill_repeatedly(
     let mut rng = Rng::with_seed(seed);
     for _ in 0..kills {
         let target = next.load(Ordering::SeqCst) + rng.u64(1..CALLS_BETWEEN_KILLS);
-        let progress = comes_within(TIMEOUT, || next.load(Ordering::SeqCst) >= target);
+        let progress = holds_within(TIMEOUT, || next.load(Ordering::SeqCst) >= target);
         ensure!(progress, "the callers make no progress");
         server.kill()?;
         server = Server::start(configuration)?;
@@ -169,7 +169,7 @@ pub fn kill_clients(seed: u64, kills: u64, endpoint: &str) -> Result<usize> {
         caller.kill()?;
         caller.wait()?;
     }
-    let is_clean = comes_within(TIMEOUT, || server.descriptors() <= before);
+    let is_clean = holds_within(TIMEOUT, || server.descriptors() <= before);
     ensure!(is_clean, "the server keeps descriptors of killed callers");
     server.finish()?;
     let (calls, executed) = (journal::read(&client_journal)?, journal::read(&configuration.journal)?);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use spandrel::{IiopProfile, Orb};
-use spandrel_test_support::comes_within;
+use spandrel_test_support::holds_within;
 use tempfile::TempDir;
 
 use crate::call::Outcome;
@@ -141,7 +141,7 @@ impl TestBed {
     /// # Errors
     /// If it keeps descriptors of closed connections, or does not exit.
     pub fn finish(self) -> Result<HashMap<u64, Executions>> {
-        let is_clean = comes_within(LEEWAY, || {
+        let is_clean = holds_within(LEEWAY, || {
             self.descriptors() <= self.idle_descriptors.map(|idle_descriptors| idle_descriptors + LAZY_DESCRIPTORS)
         });
         ensure!(is_clean, "the server keeps descriptors of closed connections");

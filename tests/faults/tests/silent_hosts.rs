@@ -12,7 +12,7 @@ use spandrel_faults::ledger::Book;
 use spandrel_faults::namespace::Namespace;
 use spandrel_faults::server::{Configuration, Server, program};
 use spandrel_faults::{Gate, TIMEOUT, servants};
-use spandrel_test_support::comes;
+use spandrel_test_support::wait_until;
 
 /// The timeout of calls.
 const LIMIT: Duration = Duration::from_millis(400);
@@ -163,10 +163,10 @@ fn assert_connection_is_closed(number: u8, options: &[&str]) {
     let (orb, book) = client(&remote_server, Orb::builder());
     let before = remote_server.server.descriptors_without_clients().unwrap();
     assert!(matches!(CallKind::Synchronous.invoke(&book, 1, &[0]), Outcome::Returned));
-    comes("the connection to open", || remote_server.server.descriptors().unwrap() > before);
+    wait_until("the connection to open", || remote_server.server.descriptors().unwrap() > before);
     remote_server.host.suspend().unwrap();
     let start = Instant::now();
-    comes("the connection to close", || remote_server.server.descriptors().unwrap() <= before);
+    wait_until("the connection to close", || remote_server.server.descriptors().unwrap() <= before);
     assert!(start.elapsed() <= 2 * DETECTION_TIME + LEEWAY, "closing took {:?}", start.elapsed());
     orb.shutdown(false).unwrap();
 }

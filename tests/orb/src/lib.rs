@@ -22,7 +22,7 @@ spandrel::include_idl!("naming");
 spandrel::include_idl!("access");
 spandrel::include_idl!("corba");
 
-use support::PATIENCE;
+use support::TEST_TIMEOUT;
 
 use probe::{Refused, Relay, RelayServant, Target, TargetServant, TargetSkeleton, target::RefuseError};
 
@@ -62,7 +62,7 @@ impl Probe {
     /// Waits until `calls` calls are held.
     ///
     /// # Panics
-    /// If they are not within [`PATIENCE`].
+    /// If they are not within [`TEST_TIMEOUT`].
     #[track_caller]
     pub fn await_held(&self, calls: usize) {
         self.await_gates("the calls to be held", |gates| gates.held >= calls);
@@ -71,7 +71,7 @@ impl Probe {
     #[track_caller]
     fn await_gates(&self, what: &str, is_met: impl Fn(&Gates) -> bool) {
         let gates = self.gates.lock().unwrap();
-        let (gates, waited) = self.changed.wait_timeout_while(gates, PATIENCE, |gates| !is_met(gates)).unwrap();
+        let (gates, waited) = self.changed.wait_timeout_while(gates, TEST_TIMEOUT, |gates| !is_met(gates)).unwrap();
         let held = gates.held;
         // Unlocked before a panic, so that held calls can still be released.
         drop(gates);
@@ -86,7 +86,7 @@ impl Probe {
     /// Waits until no call is held.
     ///
     /// # Panics
-    /// If a call is still held after [`PATIENCE`].
+    /// If a call is still held after [`TEST_TIMEOUT`].
     #[track_caller]
     pub fn await_released(&self) {
         self.await_gates("all calls to be released", |gates| gates.held == 0);

@@ -13,7 +13,7 @@ use spandrel::{
     },
 };
 
-use crate::support::PATIENCE;
+use crate::support::TEST_TIMEOUT;
 
 /// An action at an interception point beside recording it.
 #[derive(Clone)]
@@ -42,13 +42,13 @@ impl Log {
     /// Waits until there are `count` entries, then takes them: other threads may still be recording.
     ///
     /// # Panics
-    /// If there are fewer after [`PATIENCE`].
+    /// If there are fewer after [`TEST_TIMEOUT`].
     #[track_caller]
     pub fn take_all(&self, count: usize) -> Vec<String> {
         let (state, changed) = &*self.0;
         let state = state.lock().unwrap();
         let (mut state, waited) =
-            changed.wait_timeout_while(state, PATIENCE, |state| state.entries.len() < count).unwrap();
+            changed.wait_timeout_while(state, TEST_TIMEOUT, |state| state.entries.len() < count).unwrap();
         assert!(!waited.timed_out(), "of {count} entries there are {:?}", state.entries);
         std::mem::take(&mut state.entries)
     }

@@ -13,7 +13,7 @@ use spandrel_giop::{
 };
 use spandrel_message::MessageBlock;
 
-use crate::support::{PATIENCE, fake_server, read_message};
+use crate::support::{TEST_TIMEOUT, fake_server, read_message};
 
 /// A Request or LocateRequest that a scripted server received.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +107,7 @@ pub fn scripted(script: impl Fn(&ReceivedRequest) -> Option<Vec<u8>> + Send + Sy
     let port = fake_server(move |_, mut stream| {
         let (log, script) = (Arc::clone(&log), Arc::clone(&script));
         std::thread::spawn(move || {
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             while let Ok(message) = read_message(&mut stream) {
                 let request = ReceivedRequest::read(&message);
                 let answer = script(&request);

@@ -20,7 +20,7 @@ use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRAN
 use crate::probe::Target;
 
 pub use spandrel_test_support::{
-    PATIENCE, block_on, comes, comes_within, eventually, in_background, is_ready, waker_that,
+    TEST_TIMEOUT, block_on, eventually, holds_within, in_background, is_ready, wait_until, waker_that,
 };
 
 /// The longest timeout that `retry_with_longer_timeout` tries.
@@ -210,7 +210,7 @@ pub fn client_that_never_reads(server: &crate::Server, octets: usize) -> TcpStre
     message.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
     message.extend(body);
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(&message).unwrap();
     stream
 }

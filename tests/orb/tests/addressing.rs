@@ -12,7 +12,7 @@ use spandrel_giop::component::Component;
 use spandrel_orb_tests::{
     Server, listen,
     probe::Target,
-    support::{ReservedPort, comes},
+    support::{ReservedPort, wait_until},
 };
 
 fn profiles(object: &ObjectRef) -> Vec<IiopProfile> {
@@ -193,11 +193,11 @@ fn the_order_of_client_transport_rules_prefers_networks() {
     };
     let note = |builder: OrbBuilder| target(&builder.build().unwrap(), &one, profiles()).note(&[7]).unwrap();
     note(Orb::builder());
-    comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 0));
+    wait_until("the note", || (one.probe.counted(), other.probe.counted()) == (1, 0));
     note(with_rules("127.0.0.2/32 iiop; 127.0.0.0/8 iiop"));
-    comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 1));
+    wait_until("the note", || (one.probe.counted(), other.probe.counted()) == (1, 1));
     note(with_rules("127.0.0.1 none; 127.0.0.0/8 iiop"));
-    comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 2));
+    wait_until("the note", || (one.probe.counted(), other.probe.counted()) == (1, 2));
 }
 
 #[test]

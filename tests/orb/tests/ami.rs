@@ -12,7 +12,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::{AmiTargetHandler, AmiTargetPoller, Target, target::RefuseError},
-    support::{PATIENCE, kind_and_completion},
+    support::{TEST_TIMEOUT, kind_and_completion},
 };
 
 /// A reply handler that sends a line for each of its upcalls.
@@ -129,7 +129,7 @@ fn handlers_receive_replies_and_exceptions() {
     let server = Server::start();
     let target = server.client();
     let (handler, lines) = RecordingHandler::new();
-    let next = || lines.recv_timeout(PATIENCE).expect("the handler is called");
+    let next = || lines.recv_timeout(TEST_TIMEOUT).expect("the handler is called");
     target.sendc_add(Some(handler.clone()), 2, 3).unwrap();
     assert_eq!(next(), "add 5");
     target.sendc_echo(Some(handler.clone()), "text").unwrap();
@@ -150,9 +150,9 @@ fn a_panicking_handler_does_not_affect_later_calls() {
     let target = server.client();
     let (handler, lines) = RecordingHandler::new();
     target.sendc_count(Some(handler.clone())).unwrap();
-    assert_eq!(lines.recv_timeout(PATIENCE).unwrap(), "count 0");
+    assert_eq!(lines.recv_timeout(TEST_TIMEOUT).unwrap(), "count 0");
     target.sendc_ping(Some(handler)).unwrap();
-    assert_eq!(lines.recv_timeout(PATIENCE).unwrap(), "ping");
+    assert_eq!(lines.recv_timeout(TEST_TIMEOUT).unwrap(), "ping");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn shutdown_calls_the_exception_operation_of_pending_handlers() {
     target.sendc_hold(Some(handler.clone()), 1).unwrap();
     server.probe.await_held(1);
     target.as_object().orb().shutdown(true).unwrap();
-    assert!(lines.recv_timeout(PATIENCE).unwrap().starts_with("hold_excep CORBA::BAD_INV_ORDER"));
+    assert!(lines.recv_timeout(TEST_TIMEOUT).unwrap().starts_with("hold_excep CORBA::BAD_INV_ORDER"));
     assert_eq!(target.sendc_ping(Some(handler)).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
     server.probe.open(1);
 }
@@ -264,7 +264,7 @@ fn a_blocking_call_within_a_handler_does_not_deadlock() {
         handler.call();
     })
     .unwrap();
-    assert_eq!(sums.recv_timeout(PATIENCE).unwrap(), 23);
+    assert_eq!(sums.recv_timeout(TEST_TIMEOUT).unwrap(), 23);
     server.probe.open(1);
     waiting.hold(u32::MAX).unwrap();
 }

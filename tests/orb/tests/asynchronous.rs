@@ -13,8 +13,8 @@ use spandrel_orb_tests::{
     Server,
     probe::{Target, target::RefuseError},
     support::{
-        ClosedPort, PATIENCE, ReservedPort, block_on, call_until_timeout, comes, fake_server, in_background, is_ready,
-        kind_and_completion, read_message,
+        ClosedPort, ReservedPort, TEST_TIMEOUT, block_on, call_until_timeout, fake_server, in_background, is_ready,
+        kind_and_completion, read_message, wait_until,
     },
 };
 
@@ -87,7 +87,7 @@ fn threads_and_the_reactor_read_replies_for_each_other() {
     // The reactor reads, and leaves reading to a thread that calls.
     let pending = target.hold_async(2);
     target.release(1).unwrap();
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     assert_eq!(target.add(4, 5).unwrap(), 9);
     block_on(target.release_async(2)).unwrap();
     block_on(pending).unwrap();
@@ -114,7 +114,7 @@ fn threads_mix_synchronous_and_asynchronous_calls_on_one_connection() {
         })
     });
     for caller in callers.collect::<Vec<_>>() {
-        caller.recv_timeout(PATIENCE).expect("the caller ends");
+        caller.recv_timeout(TEST_TIMEOUT).expect("the caller ends");
     }
 }
 
@@ -139,7 +139,7 @@ fn a_one_way_future_completes_when_the_request_is_sent() {
     let notes: Vec<_> = (0..20).map(|_| target.note_async(&[7; 1 << 19])).collect();
     notes.into_iter().for_each(|note| block_on(note).unwrap());
     // On a loaded machine the last one-way may last, and is overtaken then.
-    comes("the last one-way", || target.count().unwrap() == 20);
+    wait_until("the last one-way", || target.count().unwrap() == 20);
 }
 
 #[test]
@@ -163,14 +163,14 @@ fn a_dropped_future_cancels_its_request_only() {
     let target = Target::unchecked_narrow(&orb.reference(ior));
     let mut call = target.add_async(1, 2);
     assert!(!is_ready(&mut call));
-    let (request, mut stream) = messages.recv_timeout(PATIENCE).unwrap();
+    let (request, mut stream) = messages.recv_timeout(TEST_TIMEOUT).unwrap();
     drop(call);
-    let (cancel, _) = messages.recv_timeout(PATIENCE).unwrap();
+    let (cancel, _) = messages.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(message_type(&cancel), 2, "CancelRequest");
     assert_eq!(request_id(&cancel), request_id(&request));
     // The connection stays in use, and the late reply is dropped.
     let further = target.add_async(3, 4);
-    let (request_2, _) = messages.recv_timeout(PATIENCE).unwrap();
+    let (request_2, _) = messages.recv_timeout(TEST_TIMEOUT).unwrap();
     for (id, answer) in [(request_id(&request), 3), (request_id(&request_2), 7)] {
         let mut out = Encoder::new(Wire::default());
         let body = begin_reply(&mut out, id, ReplyStatus::NoException, &[]);
@@ -197,7 +197,7 @@ fn a_lost_connection_ends_all_its_pending_calls() {
     let port = fake_server(move |_, stream| send.send(stream).unwrap());
     let target = target_at(port, Orb::builder().connections_per_peer(1));
     let calls: Vec<_> = (0..10).map(|_| target.ping_async()).collect();
-    let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
+    let mut stream: TcpStream = streams.recv_timeout(TEST_TIMEOUT).unwrap();
     (0..10).for_each(|_| drop(read_message(&mut stream).unwrap()));
     drop(stream);
     for call in calls {
@@ -228,7 +228,7 @@ fn a_request_met_by_close_connection_is_resent_on_another_connection() {
     let target = target_at(port, Orb::builder());
     assert_eq!(block_on(target.add_async(0, 0)).unwrap(), 1);
     assert_eq!(block_on(target.add_async(0, 0)).unwrap(), 2);
-    assert_eq!((counts.recv_timeout(PATIENCE), counts.recv_timeout(PATIENCE)), (Ok(0), Ok(1)));
+    assert_eq!((counts.recv_timeout(TEST_TIMEOUT), counts.recv_timeout(TEST_TIMEOUT)), (Ok(0), Ok(1)));
 }
 
 fn answer(stream: &mut TcpStream, id: u32, value: i32) {

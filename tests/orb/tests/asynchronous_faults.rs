@@ -23,7 +23,9 @@ use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, PATIENCE, ReservedPort, block_on, fake_server, is_ready, kind_and_completion, read_message},
+    support::{
+        ClosedPort, ReservedPort, TEST_TIMEOUT, block_on, fake_server, is_ready, kind_and_completion, read_message,
+    },
 };
 
 const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
@@ -176,7 +178,7 @@ fn a_peer_that_reads_nothing_is_sent_a_bounded_number_of_requests() {
     let target = target_at(port, one_connection().pending_requests(20));
     let long = vec![1; 8 << 20];
     let mut calls = vec![target.echo_octets_async(&long)];
-    let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
+    let mut stream: TcpStream = streams.recv_timeout(TEST_TIMEOUT).unwrap();
     // Once the first octet has arrived, no call waits for the connection.
     stream.read_exact(&mut [0]).unwrap();
     calls.extend((1..20).map(|_| target.echo_octets_async(&[1; 1000])));
@@ -257,7 +259,7 @@ fn shutdown_ends_partially_written_requests() {
     let target = target_at(port, one_connection());
     let long = vec![1; 32 << 20];
     let first = target.echo_octets_async(&long);
-    let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
+    let mut stream: TcpStream = streams.recv_timeout(TEST_TIMEOUT).unwrap();
     // The first request is being written by another thread.
     stream.read_exact(&mut [0]).unwrap();
     let calls = [first, target.echo_octets_async(&long)];
@@ -321,7 +323,7 @@ fn a_panicking_waker_does_not_affect_other_calls() {
     });
     assert!(poll(&mut held, &panics).is_pending());
     target.release(1).unwrap();
-    wakes.recv_timeout(PATIENCE).unwrap();
+    wakes.recv_timeout(TEST_TIMEOUT).unwrap();
     block_on(held).unwrap();
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3, "the connection and the reactor continue");
 }
@@ -336,7 +338,7 @@ fn a_waker_may_make_asynchronous_calls() {
     let calls = waker(move || send.send((caller.add_async(1, 2), caller.note_async(&[7]))).unwrap());
     assert!(poll(&mut held, &calls).is_pending());
     target.release(1).unwrap();
-    let (sum, note) = answers.recv_timeout(PATIENCE).unwrap();
+    let (sum, note) = answers.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(block_on(sum).unwrap(), 3);
     block_on(note).unwrap();
     block_on(held).unwrap();
@@ -362,7 +364,7 @@ fn a_waker_may_drop_the_last_reference_of_its_orb() {
         assert!(poll(&mut held, &drops).is_pending());
         *handles.lock().unwrap() = Some((target, held));
         server.probe.open(gate);
-        dropped.recv_timeout(PATIENCE).unwrap();
+        dropped.recv_timeout(TEST_TIMEOUT).unwrap();
     }
 }
 
@@ -377,7 +379,7 @@ fn a_waker_may_shut_its_orb_down() {
     let ends = waker(move || send.send(orb.shutdown(false)).unwrap());
     assert!(poll(&mut held, &ends).is_pending());
     server.probe.open(1);
-    ended.recv_timeout(PATIENCE).unwrap().unwrap();
+    ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     block_on(held).unwrap();
     let error = block_on(other).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::Maybe), "{error}");
@@ -443,7 +445,7 @@ fn a_task_that_yields_lets_other_tasks_run() {
     })
     .unwrap();
     orb.spawn(async move { is_set.store(true, Ordering::SeqCst) }).unwrap();
-    ended.recv_timeout(PATIENCE).expect("one thread runs both tasks");
+    ended.recv_timeout(TEST_TIMEOUT).expect("one thread runs both tasks");
 }
 
 #[test]

@@ -24,7 +24,9 @@ use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     probe::{Refused, Target, TargetAsyncServant, TargetAsyncSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, call_until_timeout, comes, in_background, kind_and_completion, read_message},
+    support::{
+        TEST_TIMEOUT, block_on, call_until_timeout, in_background, kind_and_completion, read_message, wait_until,
+    },
 };
 
 /// Gates that futures await.
@@ -66,7 +68,7 @@ impl Gates {
 
     fn await_state(&self, is_so: impl Fn(&State) -> bool) {
         let state = self.state.lock().unwrap();
-        let (_state, result) = self.changed.wait_timeout_while(state, PATIENCE, |state| !is_so(state)).unwrap();
+        let (_state, result) = self.changed.wait_timeout_while(state, TEST_TIMEOUT, |state| !is_so(state)).unwrap();
         assert!(!result.timed_out(), "timed out waiting for the condition");
     }
 }
@@ -223,7 +225,7 @@ fn an_asynchronous_servant_answers_every_kind_of_call() {
         assert_eq!(target.fail(3).unwrap_err().minor(), 3);
         assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
         target.note(&[2]).unwrap();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TEST_TIMEOUT;
         while target.count().unwrap() == 0 {
             assert!(Instant::now() < end, "the one-way was never served");
         }
@@ -286,8 +288,8 @@ fn shutdown_waits_for_pending_futures() {
         let ended = in_background(move || orb.run());
         assert!(ended.recv_timeout(Duration::from_millis(50)).is_err(), "a request is not answered yet");
         gates.open(1);
-        held.recv_timeout(PATIENCE).unwrap().expect("the request was answered before CloseConnection");
-        ended.recv_timeout(PATIENCE).expect("the shutdown is complete");
+        held.recv_timeout(TEST_TIMEOUT).unwrap().expect("the request was answered before CloseConnection");
+        ended.recv_timeout(TEST_TIMEOUT).expect("the shutdown is complete");
     });
 }
 
@@ -299,7 +301,7 @@ fn shutdown_drops_pending_futures_after_its_timeout() {
         let held = in_background(move || target.hold(1));
         server.gates.await_state(|state| state.held == 1);
         server.orb.shutdown(true).unwrap();
-        let error = held.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        let error = held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
         server.gates.await_state(|state| state.held == 0);
     });
@@ -383,7 +385,7 @@ fn a_one_way_is_served_after_its_client_has_closed() {
         gates.await_state(|state| state.held == 1 && state.dropped == 1);
         assert_eq!(notes.load(Ordering::SeqCst), 0);
         gates.open(NOTES);
-        comes("the one-way", || notes.load(Ordering::SeqCst) > 0);
+        wait_until("the one-way", || notes.load(Ordering::SeqCst) > 0);
     });
 }
 
@@ -508,14 +510,14 @@ fn a_half_closed_connection_stays_open_until_its_deferred_requests_have_ended() 
         let object = Poa::root(&orb).unwrap().activate(DeferringServant(sender)).unwrap();
         let mut stream = connect(&object);
         stream.write_all(&request(&object, 7, ResponseFlags::TWO_WAY, "ping", |_| Ok(()))).unwrap();
-        let deferred = deferred.recv_timeout(PATIENCE).unwrap();
+        let deferred = deferred.recv_timeout(TEST_TIMEOUT).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        assert!(deferred.cancellation().wait_timeout(PATIENCE), "the server has seen the end of the input");
+        assert!(deferred.cancellation().wait_timeout(TEST_TIMEOUT), "the server has seen the end of the input");
         stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let waiting = stream.read(&mut [0]).unwrap_err();
         assert!(matches!(waiting.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waiting}");
         drop(deferred);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
         orb.shutdown(true).unwrap();
     });
@@ -540,7 +542,7 @@ fn a_spawner_that_refuses_tasks_gives_exactly_one_reply() {
 fn connect(object: &ObjectRef) -> TcpStream {
     let profile = profile_of(object);
     let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 

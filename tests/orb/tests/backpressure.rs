@@ -16,7 +16,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, fake_server, in_background, is_ready, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, fake_server, in_background, is_ready, kind_and_completion, read_message},
 };
 
 const LIMIT: usize = 64 * 1024;
@@ -46,7 +46,7 @@ fn a_one_way_with_transport_waits_until_its_timeout() {
         if let Err(error) = target.note(&[7; 50_000]) {
             break (error, before);
         }
-        assert!(begun.elapsed() < PATIENCE, "the transport accepted all data");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "the transport accepted all data");
     };
     assert_eq!(kind_and_completion(&full), (SystemExceptionKind::Timeout, CompletionStatus::No), "{full}");
     assert!(before.elapsed() >= timeout);
@@ -58,7 +58,7 @@ fn a_one_way_with_server_or_with_target_waits_for_the_reply() {
     let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     for (round, scope) in [(1, SyncScopePolicy::WithServer), (2, SyncScopePolicy::WithTarget)] {
-        with_sync_scope(&target, scope, PATIENCE).note(&[7]).unwrap();
+        with_sync_scope(&target, scope, TEST_TIMEOUT).note(&[7]).unwrap();
         if scope == SyncScopePolicy::WithTarget {
             assert_eq!(server.probe.counted(), round);
         }
@@ -77,7 +77,7 @@ fn asynchronous_calls_beyond_the_buffer_limit_are_refused() {
     // One request is always accepted, whatever its length.
     let mut first = target.echo_octets_async(&vec![7; 2 << 20]);
     assert!(!is_ready(&mut first));
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     // Once the first octet has arrived, no request waits for the connection.
     stream.peek(&mut [0]).unwrap();
     let mut waiting = Vec::new();
@@ -109,12 +109,12 @@ fn two_way_calls_behind_a_full_connection_time_out() {
         in_background(move || target.note(&vec![7; 8 << 20]))
     };
     // The one-way request holds the connection and is writing.
-    let stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     stream.peek(&mut [0]).unwrap();
     let limited = with_sync_scope(&target, SyncScopePolicy::WithTransport, Duration::from_millis(100));
     let before = Instant::now();
     let error = limited.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}");
-    assert!(before.elapsed() < PATIENCE);
-    assert_eq!(long.recv_timeout(PATIENCE).unwrap().unwrap_err().kind(), SystemExceptionKind::Timeout);
+    assert!(before.elapsed() < TEST_TIMEOUT);
+    assert_eq!(long.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err().kind(), SystemExceptionKind::Timeout);
 }

@@ -16,7 +16,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, fake_server, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, fake_server, kind_and_completion, read_message},
 };
 
 /// A constraint that never flushes by itself.
@@ -38,7 +38,7 @@ fn fake_server_and_target(
 ) -> (Orb, Target, mpsc::Receiver<TcpStream>) {
     let (send, accepted) = mpsc::channel();
     let port = fake_server(move |_, stream| {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         send.send(stream).unwrap();
     });
     let orb = builder.build().unwrap();
@@ -82,7 +82,7 @@ fn a_two_way_request_flushes_the_buffer_in_one_write() {
     for number in 0..3 {
         target.note(&[number]).unwrap();
     }
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_nothing_to_read(&stream);
     let caller = thread::spawn(move || target.ping());
     let mut read = vec![0; 4096];
@@ -101,7 +101,7 @@ fn a_one_way_with_transport_flushes_the_buffer() {
     target.note(&[1]).unwrap();
     target.note(&[2]).unwrap();
     with_transport.note(&[3]).unwrap();
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     for number in 1..=3 {
         assert_eq!(last_octet(&read_message(&mut stream).unwrap()), number);
     }
@@ -111,7 +111,7 @@ fn a_one_way_with_transport_flushes_the_buffer() {
 fn the_first_one_way_after_a_pause_is_written_at_once_and_the_rest_soon() {
     let (orb, target, accepted) = fake_server_and_target(Orb::builder(), None);
     target.note(&[1]).unwrap();
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(last_octet(&read_message(&mut stream).unwrap()), 1);
     assert_eq!(orb.statistics().count(Event::OneWayBatched), 0, "the connection was quiet");
     for number in 2..=40 {
@@ -134,7 +134,7 @@ fn reaching_a_buffering_constraint_flushes_the_buffer() {
         for number in 1..=waits {
             target.note(&[number]).unwrap();
         }
-        let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+        let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
         if constraint != by_time {
             assert_nothing_to_read(&stream);
             target.note(&[waits + 1]).unwrap();
@@ -151,7 +151,7 @@ fn flush_writes_the_buffer() {
     for by_orb in [false, true] {
         let (orb, target, accepted) = fake_server_and_target(Orb::builder(), Some(NEVER));
         target.note(&[1]).unwrap();
-        let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+        let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
         assert_nothing_to_read(&stream);
         if by_orb {
             orb.flush().unwrap()
@@ -169,7 +169,7 @@ fn shutdown_or_dropping_the_orb_flushes_the_buffer() {
         let (orb, target, accepted) = fake_server_and_target(Orb::builder(), Some(NEVER));
         target.note(&[1]).unwrap();
         target.note(&[2]).unwrap();
-        let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+        let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
         if shuts_down {
             orb.shutdown(true).unwrap();
         }
@@ -202,7 +202,7 @@ fn concurrent_threads_lose_no_one_way_requests() {
         }
     });
     orb.flush().unwrap();
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TEST_TIMEOUT;
     while target.count().unwrap() < 1600 {
         assert!(Instant::now() < end, "one-way requests are lost");
     }
@@ -216,9 +216,9 @@ fn one_ways_lost_with_their_connection_are_counted() {
     target.note(&[1]).unwrap();
     target.note(&[2]).unwrap();
     // Closing with unread data resets the connection.
-    let stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     drop(stream);
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TEST_TIMEOUT;
     // The system may accept the first write after the end of the connection.
     while orb.statistics().count(Event::OneWayDropped) == 0 {
         assert!(Instant::now() < end, "the lost one-way requests are not counted");
@@ -239,16 +239,16 @@ fn at_the_buffer_limit_a_one_way_waits_for_the_peer_until_its_timeout() {
         if let Err(full) = target.note(&data) {
             break full;
         }
-        assert!(before.elapsed() < PATIENCE, "the buffer limit is never reached");
+        assert!(before.elapsed() < TEST_TIMEOUT, "the buffer limit is never reached");
     };
     assert_eq!(kind_and_completion(&full), (SystemExceptionKind::Timeout, CompletionStatus::No));
     let text = full.to_string();
     assert!(text.contains("does not read") && text.contains("100000 (`-ORBBufferLimit`)"), "{text}");
     assert!(orb.statistics().level(Level::OneWaysUnsent) > 0);
     // Once the server reads, one-way requests are accepted again.
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     let reader = thread::spawn(move || while read_message(&mut stream).is_ok() {});
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TEST_TIMEOUT;
     while target.note(&data).is_err() {
         assert!(Instant::now() < end);
     }

@@ -22,7 +22,8 @@ use spandrel_orb_tests::{
         TargetSkeleton,
     },
     support::{
-        PATIENCE, block_on, fake_server, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
+        TEST_TIMEOUT, block_on, fake_server, in_background, kind_and_completion, read_message,
+        retry_with_longer_timeout,
     },
     wiretap::{Wiretap, at_port},
 };
@@ -65,7 +66,7 @@ impl Pair {
     fn recurse(&self, depth: i32) -> Result<i32, spandrel::SystemException> {
         let (target, other, back) = (self.server_relay.clone(), self.own_relay.clone(), self.server_relay.clone());
         let call = in_background(move || target.recurse(Some(&other), Some(&back), depth));
-        call.recv_timeout(PATIENCE).expect("the callbacks end")
+        call.recv_timeout(TEST_TIMEOUT).expect("the callbacks end")
     }
 }
 
@@ -136,7 +137,7 @@ fn a_callback_reaches_a_client_that_waits_for_a_reply() {
     back.release(1).unwrap();
     assert!(waiting.try_recv().is_err(), "the callback released another gate");
     pair.to_server.release(1).unwrap();
-    waiting.recv_timeout(PATIENCE).unwrap().unwrap();
+    waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn slow_callbacks_delay_no_other_call() {
     assert_eq!(back.add(1, 2).unwrap(), 3);
     assert_eq!(pair.to_server.add(3, 4).unwrap(), 7);
     pair.client.probe.open(1);
-    slow.iter().for_each(|slow| slow.recv_timeout(PATIENCE).unwrap().unwrap());
+    slow.iter().for_each(|slow| slow.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
 }
 
 #[test]
@@ -211,7 +212,7 @@ fn concurrent_calls_in_both_directions_complete() {
             })
         })
         .collect();
-    callers.iter().for_each(|caller| caller.recv_timeout(PATIENCE).expect("the caller ends"));
+    callers.iter().for_each(|caller| caller.recv_timeout(TEST_TIMEOUT).expect("the caller ends"));
 }
 
 #[test]
@@ -241,7 +242,7 @@ fn a_completed_asynchronous_call_may_call_back_in_the_reactor_thread() {
         send.send(again.add(first, 4).unwrap()).unwrap();
     };
     pair.server.orb.spawn(task).unwrap();
-    assert_eq!(outcome.recv_timeout(PATIENCE).unwrap(), 7);
+    assert_eq!(outcome.recv_timeout(TEST_TIMEOUT).unwrap(), 7);
 }
 
 /// An asynchronous servant whose `hold` awaits a call back to the server.
@@ -325,7 +326,7 @@ fn a_callback_ends_in_comm_failure_when_its_connection_is_lost() {
     let waiting = in_background(move || back.hold(1));
     pair.client.probe.await_held(1);
     pair.cut();
-    let error = waiting.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let error = waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
     // The server has no other connection to the client.
     let error = pair.back.ping().unwrap_err();
@@ -367,8 +368,8 @@ fn a_clients_shutdown_waits_for_running_callbacks() {
     // Shutdown waits for the running request.
     assert!(ending.recv_timeout(Duration::from_millis(50)).is_err());
     pair.client.probe.open(1);
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
-    ending.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    ending.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -561,7 +562,7 @@ fn fragments_are_sent_in_both_directions() {
             })
         })
         .collect();
-    threads.iter().for_each(|thread| thread.recv_timeout(PATIENCE).expect("the caller ends"));
+    threads.iter().for_each(|thread| thread.recv_timeout(TEST_TIMEOUT).expect("the caller ends"));
 }
 
 #[test]
@@ -585,7 +586,7 @@ fn a_callback_is_cancelled_when_its_caller_stops_waiting() {
         fn recurse(&self, _: Option<&Relay>, _: Option<&Relay>, _: i32) -> Result<i32, SystemException> {
             self.0.send(()).unwrap();
             let token = CancellationToken::current();
-            let is_cancelled = token.wait_timeout(PATIENCE);
+            let is_cancelled = token.wait_timeout(TEST_TIMEOUT);
             self.1.send(token.reason()).unwrap();
             Ok(i32::from(is_cancelled))
         }
@@ -608,13 +609,13 @@ fn a_callback_is_cancelled_when_its_caller_stops_waiting() {
         // Without a beginning, the request did not arrive in time.
         beginnings.try_recv().ok()
     });
-    let reason = reasons.recv_timeout(PATIENCE).unwrap().unwrap();
+    let reason = reasons.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     assert!(matches!(reason, CancelReason::ClientCancelled | CancelReason::DeadlineElapsed), "{reason}");
     let waiting = in_background(move || recorder.recurse(None, None, 0));
-    beginnings.recv_timeout(PATIENCE).unwrap();
+    beginnings.recv_timeout(TEST_TIMEOUT).unwrap();
     pair.cut();
-    assert_eq!(reasons.recv_timeout(PATIENCE).unwrap(), Some(CancelReason::ConnectionLost));
-    assert!(waiting.recv_timeout(PATIENCE).unwrap().is_err());
+    assert_eq!(reasons.recv_timeout(TEST_TIMEOUT).unwrap(), Some(CancelReason::ConnectionLost));
+    assert!(waiting.recv_timeout(TEST_TIMEOUT).unwrap().is_err());
 }
 
 /// Starts a fake server that answers a client's first request with `what`; returns the exception of the

@@ -13,7 +13,9 @@ use spandrel::{CompletionStatus, Concurrency, IiopProfile, Orb, SystemException,
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, client_that_never_reads, comes, fake_server, in_background, read_message, waker_that},
+    support::{
+        TEST_TIMEOUT, client_that_never_reads, fake_server, in_background, read_message, wait_until, waker_that,
+    },
 };
 
 /// Far more octets than socket buffers hold.
@@ -33,19 +35,19 @@ fn a_client_that_never_reads_is_disconnected() {
         // Where one thread serves all connections, it is free again in time.
         let target = server.client();
         let called = in_background(move || target.add(1, 2));
-        assert_eq!(called.recv_timeout(PATIENCE).expect("the thread is not blocked").unwrap(), 3);
+        assert_eq!(called.recv_timeout(TEST_TIMEOUT).expect("the thread is not blocked").unwrap(), 3);
         stalled.into_iter().for_each(await_close);
     }
 }
 
 /// Waits until the server has closed the connection, without reading from it.
 fn await_close(mut stream: TcpStream) {
-    comes("the end of a client that does not read", || stream.write_all(b"x").is_err());
+    wait_until("the end of a client that does not read", || stream.write_all(b"x").is_err());
 }
 
 #[test]
 fn a_client_that_reads_slowly_gets_all_of_its_reply() {
-    let server = Server::with(Orb::builder().send_timeout(Some(PATIENCE / 3)));
+    let server = Server::with(Orb::builder().send_timeout(Some(TEST_TIMEOUT / 3)));
     let mut stream = client_that_never_reads(&server, HUGE);
     assert!(read_message(&mut stream).unwrap().len() > HUGE);
 }
@@ -69,7 +71,7 @@ fn a_waker_may_make_a_call_on_the_connection_that_woke_it() {
         assert!(matches!(polled, Poll::Pending));
         server.probe.await_held(1);
         server.probe.open(1);
-        let (first, second) = receive.recv_timeout(PATIENCE).expect("the waker's call does not deadlock");
+        let (first, second) = receive.recv_timeout(TEST_TIMEOUT).expect("the waker's call does not deadlock");
         assert_eq!((first.unwrap(), second.unwrap()), (3, 7));
     }
 }
@@ -89,9 +91,9 @@ fn a_leading_thread_may_wake_a_waker_that_calls() {
     let leading = in_background(move || leading.hold(2));
     server.probe.await_held(2);
     server.probe.open(1);
-    assert_eq!(receive.recv_timeout(PATIENCE).expect("the waker's call does not deadlock").unwrap(), 3);
+    assert_eq!(receive.recv_timeout(TEST_TIMEOUT).expect("the waker's call does not deadlock").unwrap(), 3);
     server.probe.open(2);
-    leading.recv_timeout(PATIENCE).unwrap().unwrap();
+    leading.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 /// The target with another port in its IIOP profile.
@@ -121,11 +123,11 @@ fn a_timed_out_caller_unblocks_writers_to_a_server_that_does_not_read() {
     let target = target_behind(&server, port, &orb);
     let limited: Target = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(2000))));
     let timed_out = in_background(move || limited.add(1, 2));
-    let _busy = first.recv_timeout(PATIENCE).unwrap();
+    let _busy = first.recv_timeout(TEST_TIMEOUT).unwrap();
     // On the same connection, whose replies the first caller reads.
     let writing = in_background(move || target.echo_octets(&vec![7; HUGE]).map(|echoed| echoed.len()));
-    let error: SystemException = timed_out.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let error: SystemException = timed_out.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
-    let echoed = writing.recv_timeout(PATIENCE).expect("the write does not block for ever");
+    let echoed = writing.recv_timeout(TEST_TIMEOUT).expect("the write does not block for ever");
     assert_eq!(echoed.expect("the request was resent on another connection"), HUGE);
 }

@@ -7,7 +7,7 @@ use spandrel::{CompletionStatus, Concurrency, Orb, OrbBuilder, SystemExceptionKi
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
-    support::{PATIENCE, in_background, retry_with_longer_timeout},
+    support::{TEST_TIMEOUT, in_background, retry_with_longer_timeout},
 };
 
 /// The nesting limit of requests in one thread.
@@ -44,7 +44,7 @@ impl Pair {
     fn recurse(&self, depth: i32) -> Result<i32, spandrel::SystemException> {
         let (target, other, back) = (self.left_relay.clone(), self.right_relay.clone(), self.left_relay.clone());
         let call = in_background(move || target.recurse(Some(&other), Some(&back), depth));
-        call.recv_timeout(PATIENCE).expect("the callbacks end")
+        call.recv_timeout(TEST_TIMEOUT).expect("the callbacks end")
     }
 }
 
@@ -99,7 +99,7 @@ fn concurrent_circular_calls_complete() {
         })
         .collect();
     for call in calls {
-        call.recv_timeout(PATIENCE).expect("the calls end");
+        call.recv_timeout(TEST_TIMEOUT).expect("the calls end");
     }
 }
 
@@ -122,8 +122,8 @@ fn a_reply_that_arrives_during_a_nested_upcall_waits_for_its_end() {
     pair.right.probe.await_released();
     assert!(waiting.try_recv().is_err());
     pair.left.probe.open(2);
-    inner.recv_timeout(PATIENCE).unwrap().unwrap();
-    waiting.recv_timeout(PATIENCE).unwrap().unwrap();
+    inner.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_timeout_ends_a_call_that_waits_in_a_pool_thread() {
             let (target, held) = (pair.left_relay.clone(), pair.to_right.clone());
             in_background(move || target.hold(Some(&held), 1))
         };
-        let error = waiting.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        let error = waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         (error.completed() != CompletionStatus::No).then_some((pair, error))
     });
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
@@ -183,9 +183,9 @@ fn slow_upcalls_occupy_one_pool_thread_each() {
     let behind = in_background(move || quick.add(1, 2));
     assert!(behind.try_recv().is_err());
     server.probe.open(1);
-    assert_eq!(behind.recv_timeout(PATIENCE).expect("one thread is available again").unwrap(), 3);
+    assert_eq!(behind.recv_timeout(TEST_TIMEOUT).expect("one thread is available again").unwrap(), 3);
     (2..=THREADS).for_each(|gate| server.probe.open(gate));
     for call in held.into_iter().chain([last]) {
-        call.recv_timeout(PATIENCE).unwrap().unwrap();
+        call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 }

@@ -20,7 +20,7 @@ use spandrel::{
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CancelRequest, RequestTemplate, ResponseFlags, ServiceContext, ids};
 use spandrel_orb_tests::support::{
-    PATIENCE, block_on, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
+    TEST_TIMEOUT, block_on, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
 };
 
 /// How a servant observes the cancellation.
@@ -63,7 +63,7 @@ impl ReleaseGate {
 
     fn wait(&self) {
         let is_open = self.is_open.lock().unwrap();
-        let (_is_due, waited) = self.changed.wait_timeout_while(is_open, PATIENCE, |is_open| !*is_open).unwrap();
+        let (_is_due, waited) = self.changed.wait_timeout_while(is_open, TEST_TIMEOUT, |is_open| !*is_open).unwrap();
         assert!(!waited.timed_out(), "the servant was never released");
     }
 }
@@ -83,7 +83,7 @@ impl Worker {
             Kind::WaitsForToken => {
                 let token = CancellationToken::current();
                 self.begun.send(()).unwrap();
-                assert_eq!(token.wait_timeout(PATIENCE), token.is_cancelled());
+                assert_eq!(token.wait_timeout(TEST_TIMEOUT), token.is_cancelled());
                 self.ended.send(token.reason()).unwrap();
                 call.reply(|_| Ok(()))
             }
@@ -91,7 +91,7 @@ impl Worker {
                 let token = call.cancellation();
                 self.begun.send(()).unwrap();
                 let begun = std::time::Instant::now();
-                while !token.is_cancelled() && begun.elapsed() < PATIENCE {
+                while !token.is_cancelled() && begun.elapsed() < TEST_TIMEOUT {
                     thread::yield_now();
                 }
                 self.ended.send(CancellationToken::current().reason()).unwrap();
@@ -101,7 +101,7 @@ impl Worker {
                 self.begun.send(()).unwrap();
                 self.release.wait();
                 let token = CancellationToken::current();
-                let _ = token.wait_timeout(PATIENCE);
+                let _ = token.wait_timeout(TEST_TIMEOUT);
                 self.ended.send(token.reason()).unwrap();
                 Err(SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::No))
             }
@@ -183,7 +183,7 @@ impl Server {
 
     fn raw(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
     }
 
@@ -205,12 +205,12 @@ impl Server {
     }
 
     fn await_begun(&self) {
-        self.begun.recv_timeout(PATIENCE).expect("the servant is called");
+        self.begun.recv_timeout(TEST_TIMEOUT).expect("the servant is called");
     }
 
     #[track_caller]
     fn assert_ends(&self, reason: CancelReason) {
-        let ended = self.ended.recv_timeout(PATIENCE).expect("the servant observes the cancellation");
+        let ended = self.ended.recv_timeout(TEST_TIMEOUT).expect("the servant observes the cancellation");
         assert_eq!(ended, Some(reason));
         let counted = match reason {
             CancelReason::ClientCancelled => Event::CancelledByClient,
@@ -402,7 +402,7 @@ fn single_thread_and_main_thread_servants_are_cancelled() {
         drop(client);
         server.assert_ends(CancelReason::ConnectionLost);
         server.orb.shutdown(true).unwrap();
-        main.recv_timeout(PATIENCE).unwrap();
+        main.recv_timeout(TEST_TIMEOUT).unwrap();
     }
 }
 

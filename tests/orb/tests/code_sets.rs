@@ -18,7 +18,7 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, block_on, fake_server, read_message},
+    support::{TEST_TIMEOUT, block_on, fake_server, read_message},
 };
 
 const UTF8_AND_UTF16: TransmissionCodeSets =
@@ -194,7 +194,7 @@ fn received_contexts(components: &[Component], native: CharSet, requests: usize)
     let object = orb.string_to_object(&reference(port, components)).unwrap();
     let contexts = (0..requests).map(|_| {
         object.send_oneway("note", |_| Ok(())).unwrap();
-        receive.recv_timeout(PATIENCE).unwrap()
+        receive.recv_timeout(TEST_TIMEOUT).unwrap()
     });
     contexts.collect()
 }

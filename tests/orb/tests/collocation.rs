@@ -20,7 +20,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetServant, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, retry_with_longer_timeout},
+    support::{TEST_TIMEOUT, block_on, in_background, kind_and_completion, retry_with_longer_timeout, wait_until},
 };
 
 const STRATEGIES: [Collocation; 3] = [Collocation::Direct, Collocation::ThroughPoa, Collocation::No];
@@ -230,10 +230,10 @@ fn a_servant_may_answer_later_from_another_thread() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
         let called = in_background(move || echo(&object, "später"));
-        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         assert!(!deferred.is_cancelled());
         answer(deferred);
-        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "später");
+        assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "später");
         orb.shutdown(true).unwrap();
     }
 }
@@ -243,7 +243,7 @@ fn a_request_deferred_twice_waits_for_the_second_answer() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
         let called = in_background(move || echo(&object, "twice"));
-        let first = requests.recv_timeout(PATIENCE).unwrap();
+        let first = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         let mut second = None;
         let again = first.answer(|call| {
             let (deferred, replied) = call.defer()?;
@@ -255,7 +255,7 @@ fn a_request_deferred_twice_waits_for_the_second_answer() {
         assert!(called.try_recv().is_err());
         let second = second.unwrap();
         second.answer(|call| call.reply(|out| out.short_str("twice"))).map(drop).unwrap();
-        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "twice");
+        assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "twice");
         drop(second);
         orb.shutdown(true).unwrap();
     }
@@ -266,8 +266,8 @@ fn a_dropped_deferred_call_raises_no_response() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
         let called = in_background(move || echo(&object, ""));
-        drop(requests.recv_timeout(PATIENCE).unwrap());
-        let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        drop(requests.recv_timeout(TEST_TIMEOUT).unwrap());
+        let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::NoResponse, CompletionStatus::Maybe));
         orb.shutdown(true).unwrap();
     }
@@ -283,7 +283,7 @@ fn a_timeout_ends_the_call_and_cancels_the_deferred_request() {
             Some((error, requests.try_recv().ok()?))
         });
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
-        comes("the cancellation", || deferred.is_cancelled());
+        wait_until("the cancellation", || deferred.is_cancelled());
         answer(deferred);
         orb.shutdown(true).unwrap();
     }
@@ -370,8 +370,8 @@ fn shutdown_waits_for_running_collocated_calls() {
         let ended = in_background(move || orb.shutdown(true));
         assert!(ended.try_recv().is_err());
         server.probe.open(1);
-        called.recv_timeout(PATIENCE).unwrap().unwrap();
-        ended.recv_timeout(PATIENCE).unwrap().unwrap();
+        called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 }
 
@@ -383,16 +383,16 @@ fn shutdown_ends_unanswered_collocated_calls_after_its_timeout() {
         let (send, requests) = mpsc::channel();
         let object = Poa::root(&orb).unwrap().activate(DeferringServant(send)).unwrap();
         let called = in_background(move || echo(&object, ""));
-        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         orb.shutdown(false).unwrap();
-        let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(
             kind_and_completion(&error),
             (SystemExceptionKind::CommFailure, CompletionStatus::Maybe),
             "{strategy:?}"
         );
         // The client may observe the end a little earlier.
-        comes("the cancellation", || deferred.is_cancelled());
+        wait_until("the cancellation", || deferred.is_cancelled());
         drop(deferred);
         orb.shutdown(true).unwrap();
     }
@@ -589,7 +589,7 @@ fn an_object_deactivated_within_its_upcall_is_etherealized_after_it() {
             Ok(i32::try_from(etherealized.load(Ordering::SeqCst)).unwrap())
         });
         assert_eq!(etherealized.unwrap(), 0, "{strategy:?}: the servant was etherealized during its upcall");
-        comes("the etherealization", || fixture.1.load(Ordering::SeqCst) > 0);
+        wait_until("the etherealization", || fixture.1.load(Ordering::SeqCst) > 0);
     }
 }
 
@@ -635,7 +635,7 @@ fn the_manager_state_holds_or_refuses_collocated_calls() {
         let held = in_background(move || target.add(1, 2));
         assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: the call was not held");
         manager.activate().unwrap();
-        held.recv_timeout(PATIENCE).unwrap().unwrap();
+        held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         manager.deactivate(false, false).unwrap();
         assert_eq!(fixture.target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
     }
@@ -658,7 +658,7 @@ fn a_single_thread_adapter_runs_one_call_at_a_time() {
         }));
         let target = fixture.target.clone();
         let first = in_background(move || target.add(1, 1));
-        entered.recv_timeout(PATIENCE).unwrap();
+        entered.recv_timeout(TEST_TIMEOUT).unwrap();
         let count = Arc::clone(&call_within);
         *fixture.action.lock().unwrap() =
             Some(Box::new(move || Ok(i32::try_from(count.load(Ordering::SeqCst)).unwrap())));
@@ -666,8 +666,8 @@ fn a_single_thread_adapter_runs_one_call_at_a_time() {
         let second = in_background(move || target.add(1, 1));
         assert!(second.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: two at once");
         gate.send(()).unwrap();
-        first.recv_timeout(PATIENCE).unwrap().unwrap();
-        assert_eq!(second.recv_timeout(PATIENCE).unwrap().unwrap(), 0, "{strategy:?}");
+        first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        assert_eq!(second.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), 0, "{strategy:?}");
     }
 }
 
@@ -716,7 +716,7 @@ fn a_pool_of_one_thread_serves_requests_while_it_waits_for_a_collocated_reply() 
             if is_first.swap(0, Ordering::SeqCst) == 1 {
                 return echo(&deferring, "within").map(|text| i32::try_from(text.len()).unwrap());
             }
-            answer(requests.lock().unwrap().recv_timeout(PATIENCE).unwrap());
+            answer(requests.lock().unwrap().recv_timeout(TEST_TIMEOUT).unwrap());
             Ok(0)
         });
         let object = poa.activate(TargetSkeleton::new(servant)).unwrap();
@@ -724,12 +724,12 @@ fn a_pool_of_one_thread_serves_requests_while_it_waits_for_a_collocated_reply() 
             let client = Orb::builder().request_timeout(Some(timeout)).build().unwrap();
             Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap())
         };
-        let first = there(PATIENCE);
+        let first = there(TEST_TIMEOUT);
         let called = in_background(move || first.add(1, 1));
-        let second = there(PATIENCE);
+        let second = there(TEST_TIMEOUT);
         // The call that arrives first waits for the other.
         assert!(matches!(second.add(1, 1), Ok(0 | 6)), "{strategy:?}");
-        assert!(matches!(called.recv_timeout(PATIENCE).unwrap(), Ok(0 | 6)), "{strategy:?}");
+        assert!(matches!(called.recv_timeout(TEST_TIMEOUT).unwrap(), Ok(0 | 6)), "{strategy:?}");
         orb.shutdown(true).unwrap();
     }
 }

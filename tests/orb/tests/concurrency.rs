@@ -14,7 +14,7 @@ use spandrel::{CompletionStatus, Concurrency, Orb, Poa, Replied, Servant, Server
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
-    support::{PATIENCE, comes, in_background},
+    support::{TEST_TIMEOUT, in_background, wait_until},
 };
 
 /// The strategies, with few threads each.
@@ -53,7 +53,7 @@ fn the_number_of_concurrent_upcalls_is_that_of_the_strategy() {
         let running = if most == least { least } else { least + MORE };
         server.probe.await_held(running as usize);
         server.probe.open(1);
-        held.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+        held.into_iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
     }
 }
 
@@ -111,7 +111,7 @@ fn one_ways_of_a_connection_run_in_order_and_one_at_a_time() {
         for operation in &sent {
             object.send_oneway(operation, |_| Ok(())).unwrap();
         }
-        comes("the last one", || recorder.begun.lock().unwrap().len() == COUNT);
+        wait_until("the last one", || recorder.begun.lock().unwrap().len() == COUNT);
         assert_eq!(*recorder.begun.lock().unwrap(), sent, "{strategy}");
         assert_eq!(recorder.most.load(Ordering::SeqCst), 1, "{strategy}");
     }
@@ -134,7 +134,7 @@ fn circular_calls_complete_with_a_single_thread() {
         let bind = |ior: &str| Relay::narrow(&client.string_to_object(ior).unwrap()).unwrap();
         let (first, second) = (bind(&first), bind(&second));
         let called = in_background(move || first.recurse(Some(&second), Some(&first), 10));
-        assert_eq!(called.recv_timeout(PATIENCE).expect("the nested calls end").unwrap(), 10, "{strategy}");
+        assert_eq!(called.recv_timeout(TEST_TIMEOUT).expect("the nested calls end").unwrap(), 10, "{strategy}");
         orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
     }
 }
@@ -195,7 +195,7 @@ fn shutdown_answers_running_and_waiting_requests() {
         server.probe.open(1);
         for call in calls {
             // A request that was not accepted any more was not run.
-            if let Err(exception) = call.recv_timeout(PATIENCE).expect("the call ends") {
+            if let Err(exception) = call.recv_timeout(TEST_TIMEOUT).expect("the call ends") {
                 assert_eq!(exception.completed(), CompletionStatus::No, "{strategy}: {exception}");
             }
         }
@@ -212,6 +212,6 @@ fn aborted_connections_are_removed() {
         }
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
         let level = spandrel::statistics::Level::ServerConnections;
-        comes("the end of the aborted connections", || server.orb.statistics().level(level) <= 1);
+        wait_until("the end of the aborted connections", || server.orb.statistics().level(level) <= 1);
     }
 }

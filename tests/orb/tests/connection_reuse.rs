@@ -18,7 +18,7 @@ use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server, listen,
     probe::Target,
-    support::{PATIENCE, ReservedPort, fake_server, in_background, read_message},
+    support::{ReservedPort, TEST_TIMEOUT, fake_server, in_background, read_message},
 };
 
 #[test]
@@ -35,7 +35,7 @@ fn idle_connections_to_a_restarted_server_are_reopened() {
         .collect();
     server.probe.await_held(3);
     (0..3).for_each(|gate| server.probe.open(gate));
-    held.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    held.into_iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
     drop(server);
     let again = Server::with(reserved.listening(Orb::builder()));
     assert_eq!(again.port(), reserved.port);
@@ -72,7 +72,7 @@ fn concurrent_first_calls_open_no_more_connections_than_allowed() {
             })
         })
         .collect();
-    calls.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    calls.into_iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
     let opened = opened.load(Ordering::SeqCst);
     assert!(opened <= 2, "{opened} connections were opened; the limit is 2");
 }
@@ -88,7 +88,7 @@ fn a_client_that_half_closes_receives_the_reply_of_a_slow_servant() {
     out.u32(1);
     body.end(&mut out).unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(&out.to_vec()).unwrap();
     server.probe.await_held(1);
     stream.shutdown(std::net::Shutdown::Write).unwrap();

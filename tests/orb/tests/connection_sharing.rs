@@ -15,7 +15,8 @@ use spandrel_orb_tests::{
     Server,
     probe::Target,
     support::{
-        ClosedPort, PATIENCE, block_on, comes, fake_server, in_background, is_ready, kind_and_completion, read_message,
+        ClosedPort, TEST_TIMEOUT, block_on, fake_server, in_background, is_ready, kind_and_completion, read_message,
+        wait_until,
     },
 };
 
@@ -41,7 +42,7 @@ fn at_the_limit_the_purging_strategy_selects_the_connection_to_close() {
         targets[3].ping().unwrap();
         let mut open = [1; 4];
         open[purged] = 0;
-        comes("the purged connection's end", || servers.each_ref().map(open_at) == open);
+        wait_until("the purged connection's end", || servers.each_ref().map(open_at) == open);
         assert_eq!(orb.statistics().count(Event::ClientClosedForLimit), 1, "{purging:?}");
         assert_eq!(orb.statistics().level(Level::ClientConnections), 3);
         // A later call opens it again without a retry.
@@ -66,8 +67,8 @@ fn at_the_limit_a_call_waits_for_a_connection_in_use() {
     let waiting = in_background(move || second.ping());
     assert!(waiting.try_recv().is_err());
     servers[0].probe.open(1);
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
-    waiting.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     assert_eq!(orb.statistics().level(Level::ClientConnections), 1);
 }
 
@@ -99,7 +100,7 @@ fn at_the_limit_calls_to_one_server_share_its_connections() {
     server.probe.await_held(6);
     assert_eq!(open_at(&server), 2);
     server.probe.open(1);
-    calls.iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    calls.iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
     block_on(waiting).unwrap();
 }
 
@@ -139,9 +140,9 @@ fn exclusive_connections_are_never_shared() {
     assert!(parked.iter_mut().all(|call| !is_ready(call)));
     let waiting = in_background(move || target.add(5, 6));
     server.probe.open(1);
-    held.iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    held.iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
     assert_eq!(parked.map(|call| block_on(call).unwrap()), [3, 7]);
-    assert_eq!(waiting.recv_timeout(PATIENCE).unwrap().unwrap(), 11);
+    assert_eq!(waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), 11);
     assert_eq!(orb.statistics().count(Event::ConnectionOpened), 2);
 }
 
@@ -160,7 +161,7 @@ fn multiplexed_calls_share_one_connection() {
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(orb.statistics().count(Event::ConnectionOpened), 1);
     server.probe.open(1);
-    held.iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    held.iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
 }
 
 /// Sends a one-way request to a fake server; returns the server's end of the connection, too.
@@ -172,8 +173,8 @@ fn send_one_way_to_fake_server(builder: OrbBuilder) -> (Orb, Target, TcpStream) 
     let url = format!("corbaloc:iiop:{version}@127.0.0.1:{port}/x");
     let target = Target::unchecked_narrow(&orb.string_to_object(&url).unwrap());
     target.note(&[]).unwrap();
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     read_message(&mut stream).unwrap();
     (orb, target, stream)
 }
@@ -186,7 +187,7 @@ fn an_idle_connection_is_closed_with_close_connection() {
     stream.read_to_end(&mut rest).unwrap();
     assert_eq!(rest.len(), 12);
     assert_eq!((&rest[..6], rest[7]), (&b"GIOP\x01\x02"[..], 5), "CloseConnection");
-    comes("the connection's end", || orb.statistics().level(Level::ClientConnections) == 0);
+    wait_until("the connection's end", || orb.statistics().level(Level::ClientConnections) == 0);
     assert_eq!(orb.statistics().count(Event::ClientClosedIdle), 1);
 }
 
@@ -207,8 +208,8 @@ fn a_connection_closed_while_idle_is_reopened_without_a_retry() {
     let target = target_at(&orb, &server);
     for round in 1..=2 {
         assert_eq!(target.add(round, 1).unwrap(), round + 1);
-        comes("the client's end of the connection", || orb.statistics().level(Level::ClientConnections) == 0);
-        comes("the server's end of the connection", || open_at(&server) == 0);
+        wait_until("the client's end of the connection", || orb.statistics().level(Level::ClientConnections) == 0);
+        wait_until("the server's end of the connection", || open_at(&server) == 0);
     }
     assert_eq!(block_on(target.add_async(1, 1)).unwrap(), 2);
     let statistics = orb.statistics();
@@ -224,9 +225,9 @@ fn a_connection_in_use_is_not_idle() {
     server.probe.await_held(1);
     // The other connection is closed meanwhile.
     other.ping().unwrap();
-    comes("the idle connection's end", || orb.statistics().count(Event::ClientClosedIdle) == 1);
+    wait_until("the idle connection's end", || orb.statistics().count(Event::ClientClosedIdle) == 1);
     server.probe.open(1);
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn a_refused_connection_is_not_attempted_again_during_the_backoff() {
         let target = Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/x")).unwrap());
         (orb, target)
     };
-    let (orb, target) = target_of(PATIENCE);
+    let (orb, target) = target_of(TEST_TIMEOUT);
     let first = target.ping().unwrap_err();
     let again = target.ping().unwrap_err();
     let no = (SystemExceptionKind::Transient, CompletionStatus::No);
@@ -250,7 +251,7 @@ fn a_refused_connection_is_not_attempted_again_during_the_backoff() {
     let backoff_time = Duration::from_millis(200);
     let (orb, target) = target_of(backoff_time);
     let before = Instant::now();
-    comes("another attempt", || {
+    wait_until("another attempt", || {
         let _ = target.ping();
         orb.statistics().count(Event::ConnectionFailed) > 1
     });

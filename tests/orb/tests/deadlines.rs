@@ -24,7 +24,7 @@ use spandrel_giop::{
     component::Component, ids,
 };
 use spandrel_orb_tests::support::{
-    PATIENCE, block_on, fake_server, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
+    TEST_TIMEOUT, block_on, fake_server, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
 };
 
 const INVOCATION_POLICIES: u32 = 7;
@@ -70,7 +70,7 @@ impl Servant for RelayServant {
                 }
                 None => {
                     self.begun.send(()).unwrap();
-                    assert!(CancellationToken::current().wait_timeout(PATIENCE), "the request was never cancelled");
+                    assert!(CancellationToken::current().wait_timeout(TEST_TIMEOUT), "the request was never cancelled");
                     self.observations.send((remaining_time(), None)).unwrap();
                     // The caller may not have timed out yet.
                     return Err(SystemException::timeout(0, CompletionStatus::Maybe));
@@ -128,7 +128,7 @@ impl Server {
 
     #[track_caller]
     fn observation(&self) -> Observation {
-        self.observations.recv_timeout(PATIENCE).expect("the servant was called")
+        self.observations.recv_timeout(TEST_TIMEOUT).expect("the servant was called")
     }
 
     fn profile(&self) -> IiopProfile {
@@ -137,7 +137,7 @@ impl Server {
 
     fn raw(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.profile().port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
     }
 
@@ -284,7 +284,7 @@ fn cancel_nested_ends_nested_calls_of_a_cancelled_request() {
         let middle = Server::start(Orb::builder().cancel_nested(true), Some(&last));
         let first = Server::start(Orb::builder().concurrency(concurrency).cancel_nested(true), Some(&middle));
         let call = first.client().invoke_async::<(), SystemException>("stick", |_| Ok(()), |_| Ok(()));
-        last.begun.recv_timeout(PATIENCE).unwrap();
+        last.begun.recv_timeout(TEST_TIMEOUT).unwrap();
         drop(call);
         for server in [&first, &middle] {
             let ended = server.observation().1.unwrap().unwrap_err();
@@ -382,7 +382,7 @@ fn a_queued_request_that_expires_is_answered_and_not_run() {
     let (short, long) = (Duration::from_millis(100), Duration::from_millis(2000));
     // The first request occupies the thread until its deadline, which is later than the other's.
     busy.write_all(&server.request("stick", &[remaining(Some(long), None)])).unwrap();
-    server.begun.recv_timeout(PATIENCE).unwrap();
+    server.begun.recv_timeout(TEST_TIMEOUT).unwrap();
     waiting.write_all(&server.request("hop", &[remaining(Some(short), None)])).unwrap();
     assert_eq!(server.observation().0, Some(Duration::ZERO));
     assert_eq!(outcome(&mut waiting), timeout(minor::ROUND_TRIP_EXPIRED, NO));
@@ -427,7 +427,7 @@ fn a_request_is_held_until_its_request_start_time() {
         assert!(begun.elapsed() >= time, "the request was run after {:?}", begun.elapsed());
         assert_eq!(server.observation(), (None, None));
         let end = SystemTime::now() + time;
-        let never = absolute(ByteOrder::Big, &[(27, end + PATIENCE), (30, end)]);
+        let never = absolute(ByteOrder::Big, &[(27, end + TEST_TIMEOUT), (30, end)]);
         client.write_all(&server.request("hop", &[never])).unwrap();
         assert_eq!(outcome(&mut client), timeout(minor::ROUND_TRIP_EXPIRED, NO));
         assert!(server.observations.try_recv().is_err());
@@ -524,7 +524,7 @@ fn reference(orb: &Orb, port: u16, is_spandrel: bool) -> ObjectRef {
 fn the_remaining_time_is_sent_to_spandrel_servers_only() {
     for caches in [true, false] {
         let (port, contexts) = reporting_server();
-        let next = || contexts.recv_timeout(PATIENCE).unwrap();
+        let next = || contexts.recv_timeout(TEST_TIMEOUT).unwrap();
         let orb = Orb::builder().request_caching(caches).build().unwrap();
         let spandrel_object = reference(&orb, port, true);
         call_operation(&spandrel_object, "a").unwrap();
@@ -567,7 +567,7 @@ fn the_deadline_context_option_selects_the_contexts_sent() {
             let policies = [ReplyEndTimePolicy(end).into(), RequestEndTimePolicy(end).into()];
             let object = limited(&reference(&orb, port, is_spandrel), &policies);
             call_operation(&object, "a").unwrap();
-            let sent = contexts.recv_timeout(PATIENCE).unwrap();
+            let sent = contexts.recv_timeout(TEST_TIMEOUT).unwrap();
             assert_eq!(sent.remaining.is_some(), is_remaining && is_spandrel, "{form:?}");
             let types: Vec<u32> = sent.policies.iter().map(|(policy_type, _)| *policy_type).collect();
             assert_eq!(types, if is_absolute { vec![28, 30] } else { vec![] }, "{form:?}");
@@ -601,7 +601,7 @@ fn requests_and_replies_are_not_delivered_before_their_start_times() {
         call_operation(&held).unwrap();
         server.observation();
         assert!(begun.elapsed() >= short, "the servant was called at {:?}", begun.elapsed());
-        call.recv_timeout(PATIENCE).unwrap().unwrap();
+        call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         server.observation();
         let begun = Instant::now();
         let delayed = limited(&client, &[ReplyStartTimePolicy(SystemTime::now() + short).into()]);
@@ -618,8 +618,8 @@ fn requests_and_replies_are_not_delivered_before_their_start_times() {
 #[test]
 fn a_start_time_after_the_deadline_fails_at_once() {
     let server = Server::start(Orb::builder(), None);
-    let limited_object = SystemTime::now() + PATIENCE;
-    let limit = |object: &ObjectRef| object.with_timeout(Some(PATIENCE / 2));
+    let limited_object = SystemTime::now() + TEST_TIMEOUT;
+    let limit = |object: &ObjectRef| object.with_timeout(Some(TEST_TIMEOUT / 2));
     let begun = Instant::now();
     for policy in
         [RequestStartTimePolicy(limited_object).into(), ReplyStartTimePolicy(limited_object).into()] as [Policy; 2]
@@ -628,9 +628,9 @@ fn a_start_time_after_the_deadline_fails_at_once() {
         assert_timeout(call_operation(&object, "hop"), CompletionStatus::No);
         assert_timeout(block_on(object.invoke_async("hop", |_| Ok(()), |_| Ok(()))), CompletionStatus::No);
     }
-    let sent = [RelativeRequestTimeoutPolicy(PATIENCE / 2).into(), RequestStartTimePolicy(limited_object).into()];
+    let sent = [RelativeRequestTimeoutPolicy(TEST_TIMEOUT / 2).into(), RequestStartTimePolicy(limited_object).into()];
     assert_eq!(call_operation(&limited(&server.client(), &sent), "hop").unwrap_err().minor(), minor::REQUEST_EXPIRED);
-    assert!(begun.elapsed() < PATIENCE / 2);
+    assert!(begun.elapsed() < TEST_TIMEOUT / 2);
     assert!(server.observations.try_recv().is_err());
 }
 
@@ -639,7 +639,7 @@ fn a_call_held_for_its_start_time_ends_with_its_orb_or_future() {
     let server = Server::start(Orb::builder(), None);
     let orb = Orb::builder().build().unwrap();
     let client = orb.string_to_object(&server.object.to_string()).unwrap();
-    let held = limited(&client, &[RequestStartTimePolicy(SystemTime::now() + PATIENCE * 100).into()]);
+    let held = limited(&client, &[RequestStartTimePolicy(SystemTime::now() + TEST_TIMEOUT * 100).into()]);
     let dropped = held.invoke_async::<(), SystemException>("hop", |_| Ok(()), |_| Ok(()));
     drop(dropped);
     let asynchronous = held.invoke_async::<(), SystemException>("hop", |_| Ok(()), |_| Ok(()));
@@ -649,9 +649,9 @@ fn a_call_held_for_its_start_time_ends_with_its_orb_or_future() {
         begin.send(()).unwrap();
         call_operation(&blocking, "hop")
     });
-    begun.recv_timeout(PATIENCE).unwrap();
+    begun.recv_timeout(TEST_TIMEOUT).unwrap();
     orb.shutdown(true).unwrap();
-    let ended = [block_on(asynchronous), call.recv_timeout(PATIENCE).unwrap()];
+    let ended = [block_on(asynchronous), call.recv_timeout(TEST_TIMEOUT).unwrap()];
     for outcome in ended {
         assert_eq!(
             kind_and_completion(&outcome.unwrap_err()),

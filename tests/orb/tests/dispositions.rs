@@ -28,7 +28,7 @@ use spandrel_orb_tests::{
     Server,
     probe::Target,
     scripted::{ReceivedRequest, ior_at, scripted},
-    support::{PATIENCE, block_on, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, block_on, kind_and_completion, read_message},
     wiretap::Wiretap,
 };
 
@@ -201,7 +201,7 @@ fn a_malformed_needs_addressing_mode_reply_raises_marshal() {
 /// Sends one message over a connection of its own and returns the answer.
 fn exchange(server: &Server, message: &[u8]) -> Message {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(message).unwrap();
     Message::whole(MessageBlock::from(read_message(&mut stream).unwrap().as_slice())).unwrap()
 }

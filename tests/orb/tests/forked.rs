@@ -31,7 +31,7 @@ mod child_processes {
     use spandrel_orb_tests::{
         Server,
         probe::{Target, TargetSkeleton},
-        support::{PATIENCE, block_on, in_background},
+        support::{TEST_TIMEOUT, block_on, in_background},
     };
 
     pub(super) fn run_all() {
@@ -55,7 +55,7 @@ mod child_processes {
     fn exit_status(child: i32) -> WaitStatus {
         let child = Pid::from_raw(child).unwrap();
         let waited = in_background(move || waitpid(Some(child), WaitOptions::empty()).unwrap().unwrap().1);
-        waited.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        waited.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| {
             kill_process(child, Signal::KILL).unwrap();
             panic!("a child process hangs");
         })

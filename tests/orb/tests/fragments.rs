@@ -12,7 +12,7 @@ use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, block_on, fake_server, is_ready, read_message},
+    support::{TEST_TIMEOUT, block_on, fake_server, is_ready, read_message},
     wiretap::{Wiretap, at_port},
 };
 
@@ -138,7 +138,7 @@ fn read_echo(reply: &[u8]) -> (u32, Vec<u8>) {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
@@ -226,8 +226,8 @@ fn a_future_dropped_between_fragments_sends_cancel_request_instead_of_the_rest()
     let target: Target =
         orb.string_to_object(&ior_to_string(&at_port(server.object.ior(), port))).unwrap().unchecked_narrow();
     let ping = target.ping_async();
-    let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     read_message(&mut stream).unwrap();
     // The first part is sent when this returns, and the rest cannot be sent while the server does not read.
     let mut call = target.echo_octets_async(&vec![7; 20 << 20]);

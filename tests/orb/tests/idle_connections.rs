@@ -21,7 +21,7 @@ use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, client_that_never_reads, comes, deferring, in_background, read_message},
+    support::{TEST_TIMEOUT, client_that_never_reads, deferring, in_background, read_message, wait_until},
 };
 
 /// The servers' timeout in these tests.
@@ -40,7 +40,7 @@ fn strategies() -> [OrbBuilder; 5] {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
 }
@@ -80,10 +80,10 @@ fn an_idle_connection_is_closed_with_close_connection_and_clients_reconnect() {
         let target = server.client();
         for number in 0..3 {
             assert_eq!(target.add(number, 1).unwrap(), number + 1);
-            comes("the end of the idle connection", || connections(&server) == 0);
+            wait_until("the end of the idle connection", || connections(&server) == 0);
         }
         // There are more if a client was slower than the server's timeout.
-        comes("four idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 4);
+        wait_until("four idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 4);
     }
 }
 
@@ -92,8 +92,8 @@ fn a_client_that_ignores_close_connection_is_disconnected() {
     for builder in strategies() {
         let server = Server::with(builder.server_idle_timeout(Some(BRIEF)));
         let unresponsive = connect(&server);
-        comes("the idle timeout", || server.orb.statistics().count(Event::ServerClosedIdle) == 1);
-        comes("the end of the connection", || connections(&server) == 0);
+        wait_until("the idle timeout", || server.orb.statistics().count(Event::ServerClosedIdle) == 1);
+        wait_until("the end of the connection", || connections(&server) == 0);
         drop(unresponsive);
     }
 }
@@ -111,9 +111,9 @@ fn a_connection_with_a_running_request_is_not_idle() {
         let before = closed();
         let silent = [connect(&server), connect(&server)];
         let since = Instant::now();
-        comes("the other connections' end", || closed() >= before + 2 || since.elapsed() > BRIEF * 10);
+        wait_until("the other connections' end", || closed() >= before + 2 || since.elapsed() > BRIEF * 10);
         server.probe.open(1);
-        held.recv_timeout(PATIENCE).unwrap().unwrap();
+        held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         drop(silent);
     }
 }
@@ -156,10 +156,10 @@ fn a_request_that_crosses_close_connection_is_resent_or_fails_as_not_completed()
                 (number, refused)
             }));
         }
-        comes("many idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 60);
+        wait_until("many idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 60);
         is_over.store(true, Ordering::SeqCst);
         for caller in callers {
-            let (answered, refused) = caller.recv_timeout(PATIENCE).unwrap();
+            let (answered, refused) = caller.recv_timeout(TEST_TIMEOUT).unwrap();
             assert!(answered > refused, "{refused} refused, {answered} answered");
         }
     }
@@ -192,7 +192,7 @@ fn an_incomplete_message_times_out_while_other_clients_are_served() {
             assert_eq!(server.client().add(1, 2).unwrap(), 3);
             read_to_end(&mut slow);
         }
-        comes("all timeouts", || server.orb.statistics().count(Event::ServerClosedForTimeout) == 5);
+        wait_until("all timeouts", || server.orb.statistics().count(Event::ServerClosedForTimeout) == 5);
     }
 }
 
@@ -207,9 +207,9 @@ fn a_message_that_arrives_octet_by_octet_times_out() {
             if slow.write_all(&[octet]).is_err() || matches!(slow.read(&mut [0]), Ok(0)) {
                 break;
             }
-            assert!(start.elapsed() < PATIENCE, "the connection is never closed");
+            assert!(start.elapsed() < TEST_TIMEOUT, "the connection is never closed");
         }
-        comes("the connection's end", || connections(&server) == 0);
+        wait_until("the connection's end", || connections(&server) == 0);
         assert_eq!(server.orb.statistics().count(Event::ServerClosedForTimeout), 1);
     }
 }
@@ -231,12 +231,12 @@ fn a_long_message_may_exceed_the_timeout_while_it_makes_progress() {
                     assert!(matches!(waited, ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waited}");
                 }
             }
-            slow.set_read_timeout(Some(PATIENCE)).unwrap();
+            slow.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             assert!(read_message(&mut slow).unwrap().ends_with(&[7; 1000]));
             assert!(start.elapsed() > LIMIT, "the whole message took longer than the limit");
         })
     });
-    all.iter().for_each(|one| one.recv_timeout(PATIENCE).expect("its message is taken"));
+    all.iter().for_each(|one| one.recv_timeout(TEST_TIMEOUT).expect("its message is taken"));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn clients_that_do_not_read_replies_delay_no_other_client() {
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "clients that do not read delayed the other client");
         drop(stalled);
-        comes("the end of the stalled connections", || connections(&server) == 1);
+        wait_until("the end of the stalled connections", || connections(&server) == 1);
     }
 }
 
@@ -294,8 +294,8 @@ fn a_client_that_does_not_read_its_replies_is_disconnected_at_the_send_timeout()
     for builder in strategies() {
         let server = Server::with(builder.send_timeout(Some(BRIEF * 5)));
         let stalled = [client_that_never_reads(&server, 12 << 20), client_that_never_reads(&server, 16 << 20)];
-        comes("both timeouts", || server.orb.statistics().count(Event::ServerClosedForTimeout) == 2);
-        comes("the end of the connections", || connections(&server) == 0);
+        wait_until("both timeouts", || server.orb.statistics().count(Event::ServerClosedForTimeout) == 2);
+        wait_until("the end of the connections", || connections(&server) == 0);
         drop(stalled);
     }
 }
@@ -325,7 +325,7 @@ fn replies_beyond_the_memory_limit_become_exceptions() {
     for builder in strategies() {
         let server = Server::with(builder.max_server_memory(40 << 20).socket_queues(Some(1 << 16), Some(1 << 16)));
         let mut stalled: Vec<_> = (0..4).map(|_| client_that_never_reads(&server, 12 << 20)).collect();
-        comes("a refusal", || server.orb.statistics().count(Event::RefusedMemory) > 0);
+        wait_until("a refusal", || server.orb.statistics().count(Event::RefusedMemory) > 0);
         let refused: Vec<_> = stalled
             .iter_mut()
             .map(|stream| read_message(stream).unwrap())
@@ -348,14 +348,14 @@ fn an_unread_deferred_reply_does_not_block_the_answering_thread() {
         let object = server.poa.activate(servant).unwrap();
         let mut stream = connect(&server);
         stream.write_all(&request_to(&object, &[1])).unwrap();
-        let call = deferred.recv_timeout(PATIENCE).unwrap();
+        let call = deferred.recv_timeout(TEST_TIMEOUT).unwrap();
         let data = vec![7; 16 << 20];
         // The answering thread belongs to the program and does not block.
         let answered = in_background({
             let data = data.clone();
             move || call.answer(|call| call.reply(|out| out.octet_sequence(&data))).is_ok()
         });
-        assert!(answered.recv_timeout(PATIENCE).unwrap());
+        assert!(answered.recv_timeout(TEST_TIMEOUT).unwrap());
         let message = read_message_slowly(&mut stream);
         assert_eq!(&reply_of(&message).1[4..], &data[..]);
         // The connection reads requests again.

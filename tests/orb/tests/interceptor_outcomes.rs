@@ -9,8 +9,8 @@ use spandrel_orb_tests::{
     probe::{Target, TargetSkeleton},
     recorder::{Log, PlannedAction, client_recording, server_recording},
     support::{
-        ClosedPort, block_on, call_until_timeout, comes, deferring, fake_server, in_background, is_ready, read_message,
-        servant,
+        ClosedPort, block_on, call_until_timeout, deferring, fake_server, in_background, is_ready, read_message,
+        servant, wait_until,
     },
 };
 
@@ -244,7 +244,7 @@ fn a_cancelled_request_ends_in_send_exception() {
     assert!(!is_ready(&mut answer));
     let call = deferred.recv().unwrap();
     drop(answer);
-    comes("the cancellation", || call.is_cancelled());
+    wait_until("the cancellation", || call.is_cancelled());
     log.take();
     drop(call);
     assert_eq!(log.take(), points_of(IN_REVERSE, "send_exception TRANSIENT COMPLETED_MAYBE"));

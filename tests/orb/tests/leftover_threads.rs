@@ -3,7 +3,7 @@
 
 use spandrel_orb_tests::{
     Server,
-    support::{block_on, comes},
+    support::{block_on, wait_until},
 };
 use spandrel_test_support::alone;
 
@@ -16,7 +16,7 @@ fn dropping_the_last_orb_handle_ends_the_reactor_thread() {
         drop(target);
         let threads =
             || std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.filter(is_reactor_thread).count());
-        comes("the reactor thread's end", || threads() == 0);
+        wait_until("the reactor thread's end", || threads() == 0);
     });
 }
 

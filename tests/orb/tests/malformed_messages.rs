@@ -16,7 +16,7 @@ use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, comes, comes_within},
+    support::{TEST_TIMEOUT, holds_within, wait_until},
 };
 
 /// Runs `attack` while a well-behaved client calls all the time and checks every answer.
@@ -32,7 +32,7 @@ fn with_a_calling_client(server: &Server, attack: impl FnOnce(&Server)) {
         });
         attack(server);
         let reached = calls.load(Ordering::Relaxed);
-        let is_served = comes_within(PATIENCE, || calls.load(Ordering::Relaxed) >= reached + 10);
+        let is_served = holds_within(TEST_TIMEOUT, || calls.load(Ordering::Relaxed) >= reached + 10);
         done.store(true, Ordering::Relaxed);
         assert!(is_served, "the well-behaved client is still served");
     });
@@ -159,7 +159,7 @@ fn false_lengths_allocate_no_memory() {
         with_a_calling_client(&server, |server| {
             // Memory of the rest of this process counts as well, so one attempt with a small increase is
             // enough.
-            comes("an attempt without growth", || {
+            wait_until("an attempt without growth", || {
                 let before = resident_memory();
                 send_false_lengths(server);
                 resident_memory().saturating_sub(before) < 200 * 1024

@@ -11,7 +11,7 @@ use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, comes, read_message},
+    support::{TEST_TIMEOUT, read_message, wait_until},
 };
 use stats_alloc::{Region, Stats};
 
@@ -60,7 +60,7 @@ fn idle_connections_take_at_most_4096_octets_and_are_served() {
             let request = request_to_ping(&server);
             let connect = || {
                 let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
                 call(&mut stream, &request);
                 stream
             };
@@ -91,7 +91,7 @@ fn idle_connections_take_at_most_4096_octets_and_are_served() {
             // Memory that is released later would be counted for the next strategy.
             let probe = Arc::downgrade(&server.probe);
             drop(server);
-            comes("the end of the server", || probe.upgrade().is_none());
+            wait_until("the end of the server", || probe.upgrade().is_none());
         }
     });
 }

@@ -4,7 +4,7 @@ use spandrel::{IiopProfile, Orb, OrbBuilder, diagnostics::TracePropagation};
 use spandrel_orb_tests::{
     Server,
     probe::{Relay, Target},
-    support::{PATIENCE, block_on, comes},
+    support::{TEST_TIMEOUT, block_on, wait_until},
 };
 
 const INTERFACE: &str = "IDL:Probe/Target:1.0";
@@ -45,12 +45,12 @@ fn calls_and_requests_are_counted_by_operation_and_outcome() {
     {
         assert_eq!(number(&orb, &count("call", operation, outcome)), Some(calls), "{operation}");
         let request = count("request", operation, outcome);
-        comes(&request, || number(&server.orb, &request) == Some(calls));
+        wait_until(&request, || number(&server.orb, &request) == Some(calls));
     }
     assert_eq!(number(&orb, &count("call", "panic", "UNKNOWN")), Some(1.0));
-    comes("the panic", || number(&server.orb, &count("request", "panic", "UNKNOWN")) == Some(1.0));
+    wait_until("the panic", || number(&server.orb, &count("request", "panic", "UNKNOWN")) == Some(1.0));
     assert_eq!(number(&orb, r#"spandrel_requests_running{side="client"}"#), Some(0.0));
-    comes("the end", || number(&server.orb, r#"spandrel_requests_running{side="server"}"#) == Some(0.0));
+    wait_until("the end", || number(&server.orb, r#"spandrel_requests_running{side="server"}"#) == Some(0.0));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn calls_by_a_reference_without_a_type_are_labelled_with_the_interface_of_their_
     block_on(target.ping_async()).unwrap();
     drop(target.hold_async(9));
     // References with other policies belong to the same stub.
-    let limited = target.as_object().with_timeout(Some(PATIENCE));
+    let limited = target.as_object().with_timeout(Some(TEST_TIMEOUT));
     Target::unchecked_narrow(&limited).ping().unwrap();
     limited.invoke::<(), spandrel::SystemException>("ping", |_| Ok(()), |_| Ok(())).unwrap();
     assert_eq!(number(&orb, &count("call", "ping", "ok")), Some(4.0), "{}", orb.render_metrics());
@@ -130,7 +130,7 @@ fn unknown_operations_are_counted_as_other_by_the_server() {
         outcome.unwrap_err();
     }
     let other = r#"spandrel_request_seconds_count{interface="other",operation="other",outcome="BAD_OPERATION"}"#;
-    comes("all of them", || number(&server.orb, other) == Some(50.0));
+    wait_until("all of them", || number(&server.orb, other) == Some(50.0));
     assert!(!server.orb.render_metrics().contains("no_such_"));
     assert!(number(&orb, &count("call", "no_such_49", "BAD_OPERATION")).is_some(), "the client keeps the name");
 }
@@ -160,7 +160,7 @@ fn each_open_connection_has_its_own_series() {
     assert!(number(&orb, &client_series.replace("requests_total", "request_octets_total")).unwrap() > 12.0);
     drop(target);
     orb.shutdown(true).unwrap();
-    comes("the connection's end", || number(&server.orb, server_series).is_none());
+    wait_until("the connection's end", || number(&server.orb, server_series).is_none());
 }
 
 #[test]
@@ -191,11 +191,11 @@ fn queue_lengths_and_thread_counts_are_read_when_rendered() {
     let (_orb, target) = client_of(&server, Orb::builder());
     let held: Vec<_> = (0..4).map(|_| target.ping_async()).collect();
     for series in [r#"spandrel_queue_length{queue="adapter"}"#, r#"spandrel_queue_length{queue="deferred"}"#] {
-        comes(series, || number(&server.orb, series) == Some(4.0));
+        wait_until(series, || number(&server.orb, series) == Some(4.0));
     }
     server.poa.the_poa_manager().activate().unwrap();
     held.into_iter().for_each(|call| block_on(call).unwrap());
-    comes("the end of the held requests", || {
+    wait_until("the end of the held requests", || {
         number(&server.orb, r#"spandrel_queue_length{queue="adapter"}"#) == Some(0.0)
     });
     assert!(number(&server.orb, r#"spandrel_threads{kind="pool"}"#).unwrap() >= 1.0);
@@ -208,5 +208,5 @@ fn the_wait_of_requests_for_a_pool_thread_is_measured() {
     target.ping().unwrap();
     target.ping().unwrap();
     let waits = r#"spandrel_queue_wait_seconds_count{queue="pool"}"#;
-    comes("both waits", || number(&server.orb, waits) == Some(2.0));
+    wait_until("both waits", || number(&server.orb, waits) == Some(2.0));
 }

@@ -9,7 +9,7 @@ use spandrel::{Orb, SystemExceptionKind};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, ReservedPort},
+    support::{ReservedPort, TEST_TIMEOUT},
 };
 
 const ANY: &str = "127.0.0.1:0";
@@ -23,7 +23,7 @@ fn server_with_endpoint() -> (Server, SocketAddr) {
 /// Sends a request and reads until the connection ends.
 fn exchange(addr: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(request).unwrap();
     let mut response = Vec::new();
     // A response to an over-long request may end with a reset.
@@ -82,7 +82,7 @@ fn silent_clients_do_not_block_others() {
     // Connections beyond the limit are closed at once.
     let further: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(addr).unwrap()).collect();
     let closed = further.iter().filter(|stream| {
-        stream.set_read_timeout(Some(PATIENCE / 30)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT / 30)).unwrap();
         matches!((&**stream).read(&mut [0; 1]), Ok(0))
     });
     assert!(closed.count() >= 3);

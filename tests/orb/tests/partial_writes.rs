@@ -11,7 +11,7 @@ use std::{
 use spandrel::{CompletionStatus, Orb, SystemException};
 use spandrel_orb_tests::{
     probe::Target,
-    support::{PATIENCE, in_background, retry_with_longer_timeout},
+    support::{TEST_TIMEOUT, in_background, retry_with_longer_timeout},
 };
 
 /// A peer that reads the beginning of its first client's data, pauses until released, and then reads the
@@ -62,19 +62,19 @@ fn attempt_with_timeout(call: fn(&Target) -> SystemException, time: Duration) ->
     let with_timeout = |timeout| Target::unchecked_narrow(&object.with_timeout(Some(timeout)));
     let first = with_timeout(time);
     let first = in_background(move || call(&first));
-    peer.begun.recv_timeout(PATIENCE).ok()?;
+    peer.begun.recv_timeout(TEST_TIMEOUT).ok()?;
     // Over the same connection, behind the first call; the octets of the calls differ in their value.
     // On the same connection, after the first; its octets have another value.
     let second = with_timeout(Duration::from_secs(5));
     let second = in_background(move || second.note(&vec![9; 8 << 20]));
-    let error = first.recv_timeout(PATIENCE).unwrap();
+    let error = first.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(error.completed(), CompletionStatus::No, "{error}");
     peer.go_on.send(()).unwrap();
-    let octets = peer.read.recv_timeout(PATIENCE).unwrap();
+    let octets = peer.read.recv_timeout(TEST_TIMEOUT).unwrap();
     let announced = 12 + u32::from_ne_bytes(octets[8..12].try_into().unwrap()) as usize;
     assert!(octets.len() < announced, "the peer received all {announced} octets");
     assert!(!octets[200..].contains(&9), "octets of call 2 are within call 1");
-    assert!(second.recv_timeout(PATIENCE).unwrap().is_err());
+    assert!(second.recv_timeout(TEST_TIMEOUT).unwrap().is_err());
     Some(())
 }
 

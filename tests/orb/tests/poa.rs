@@ -23,7 +23,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Probe, configured_servers,
     probe::{Target, TargetAsyncServant, TargetAsyncSkeleton, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, comes, deferring, in_background, kind_and_completion, servant},
+    support::{TEST_TIMEOUT, deferring, in_background, kind_and_completion, servant, wait_until},
 };
 
 /// An ORB with a child adapter of its root adapter.
@@ -89,7 +89,7 @@ impl<T> Shared<T> {
     #[track_caller]
     fn await_value(&self, is_so: impl Fn(&T) -> bool) {
         let value = self.value.lock().unwrap();
-        let (_value, waited) = self.changed.wait_timeout_while(value, PATIENCE, |value| !is_so(value)).unwrap();
+        let (_value, waited) = self.changed.wait_timeout_while(value, TEST_TIMEOUT, |value| !is_so(value)).unwrap();
         assert!(!waited.timed_out(), "timed out waiting for the condition");
     }
 
@@ -127,11 +127,11 @@ mod managers {
                 in_background(move || target.add(number, 1))
             })
             .collect();
-        comes("the held requests", || fixture.held() == 8);
+        wait_until("the held requests", || fixture.held() == 8);
         assert!(calls[0].try_recv().is_err(), "the request is held");
         fixture.manager.activate().unwrap();
         for (number, call) in (0..).zip(calls) {
-            assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
+            assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), number + 1);
         }
         assert_eq!(target.add(1, 1).unwrap(), 2);
     }
@@ -143,10 +143,10 @@ mod managers {
             let target = target.clone();
             move || target.ping()
         });
-        comes("the held request", || fixture.held() == 1);
+        wait_until("the held request", || fixture.held() == 1);
         assert!(held.try_recv().is_err(), "the request is held");
         fixture.manager.discard_requests(false).unwrap();
-        for refused in [held.recv_timeout(PATIENCE).unwrap().unwrap_err(), target.ping().unwrap_err()] {
+        for refused in [held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err(), target.ping().unwrap_err()] {
             let outcome = (refused.kind(), refused.minor(), refused.completed());
             assert_eq!(outcome, (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No));
         }
@@ -170,8 +170,8 @@ mod managers {
         let waiting = in_background(move || manager.hold_requests(true));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         probe.open(1);
-        waiting.recv_timeout(PATIENCE).unwrap().unwrap();
-        running.recv_timeout(PATIENCE).unwrap().unwrap();
+        waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         fixture.manager.activate().unwrap();
         target.ping().unwrap();
     }
@@ -184,12 +184,12 @@ mod managers {
         probe.await_held(1);
         let manager = fixture.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
-        comes("the state Holding", || fixture.manager.state() == State::Holding);
+        wait_until("the state Holding", || fixture.manager.state() == State::Holding);
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         fixture.manager.activate().unwrap();
-        waiting.recv_timeout(PATIENCE).unwrap().unwrap();
+        waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         probe.open(1);
-        running.recv_timeout(PATIENCE).unwrap().unwrap();
+        running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 
     #[test]
@@ -225,10 +225,10 @@ mod managers {
     fn shutdown_does_not_wait_for_held_requests() {
         let (fixture, _probe, target) = fixture();
         let held = in_background(move || target.ping());
-        comes("the held request", || fixture.held() == 1);
+        wait_until("the held request", || fixture.held() == 1);
         assert!(held.try_recv().is_err(), "the request is held");
         fixture.orb.shutdown(true).unwrap();
-        let refused = held.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        let refused = held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
     }
 }
@@ -320,7 +320,7 @@ mod activators {
         assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err());
         activator.state.change(|state| state.is_closed = false);
         for call in calls {
-            call.recv_timeout(PATIENCE).unwrap().unwrap();
+            call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         }
         assert_eq!(activator.state.see(|state| state.incarnated), 1);
         assert_eq!(fixture.poa.active_objects(), 1);
@@ -350,11 +350,11 @@ mod activators {
         assert_eq!(activator.state.see(|state| (state.incarnated, state.etherealized.len())), (1, 0));
         activator.state.change(|state| state.is_closed = true);
         first.open(1);
-        running.recv_timeout(PATIENCE).unwrap().unwrap();
+        running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         activator.state.await_value(|state| state.inside == 1);
         assert!(next.recv_timeout(Duration::from_millis(20)).is_err(), "the object is being etherealized");
         activator.state.change(|state| state.is_closed = false);
-        assert_eq!(next.recv_timeout(PATIENCE).unwrap().unwrap(), 0);
+        assert_eq!(next.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), 0);
         assert_eq!(
             activator.state.see(|state| (state.incarnated, state.etherealized.clone())),
             (2, vec![(false, false)])
@@ -374,7 +374,7 @@ mod activators {
         let activating = in_background(move || poa.activate_object_with_id(&"account".into(), probe(&orb).1));
         assert!(activating.recv_timeout(Duration::from_millis(20)).is_err(), "the object is being etherealized");
         activator.state.change(|state| state.is_closed = false);
-        activating.recv_timeout(PATIENCE).unwrap().unwrap();
+        activating.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         client(&object).ping().unwrap();
         assert_eq!(activator.state.see(|state| (state.incarnated, state.etherealized.len())), (1, 1));
     }
@@ -448,8 +448,8 @@ mod activators {
         activator.state.await_value(|state| state.etherealized.len() == 2);
         assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         activator.servant(2).open(1);
-        destroying.recv_timeout(PATIENCE).unwrap().unwrap();
-        running.recv_timeout(PATIENCE).unwrap().unwrap();
+        destroying.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false); 3]);
         let exception = fixture.poa.create_reference_with_id(&"a".into(), "").unwrap_err();
         assert!(
@@ -543,15 +543,15 @@ mod locators {
         let (fixture, locator) = fixture(Arc::new(servant), configured_servers(Orb::builder()).build().unwrap());
         let target = client(&fixture.reference("any"));
         let running = in_background(move || target.ping());
-        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         let manager = fixture.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request is not answered");
         assert!(locator.state.see(|(_, ended)| ended.is_empty()));
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
         deferred.end(outcome);
-        running.recv_timeout(PATIENCE).unwrap().unwrap();
-        waiting.recv_timeout(PATIENCE).unwrap().unwrap();
+        running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         locator.state.await_value(|(_, ended)| ended.len() == 1);
     }
 
@@ -564,12 +564,12 @@ mod locators {
         drop(servant);
         let target = client(&object);
         let running = in_background(move || target.ping());
-        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         fixture.poa.deactivate(&object).unwrap();
         assert!(watched.upgrade().is_some(), "the servant is in use");
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
         deferred.end(outcome);
-        running.recv_timeout(PATIENCE).unwrap().unwrap();
+        running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         // The upcall that deferred the request may not have returned yet.
         fixture.poa.destroy(true, true).unwrap();
         assert!(watched.upgrade().is_none(), "the servant is not in use any more");

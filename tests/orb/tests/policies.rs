@@ -27,8 +27,8 @@ use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetSkeleton},
     support::{
-        PATIENCE, block_on, comes, fake_server, in_background, kind_and_completion, read_message,
-        retry_with_longer_timeout,
+        TEST_TIMEOUT, block_on, fake_server, in_background, kind_and_completion, read_message,
+        retry_with_longer_timeout, wait_until,
     },
 };
 
@@ -74,7 +74,7 @@ fn object_policies_precede_thread_policies_and_those_precede_orb_policies() {
     assert_eq!(scope_of(&own), SyncScopePolicy::WithTarget);
     assert_eq!(scope_of(&object), SyncScopePolicy::WithServer, "the original reference is unchanged");
     let elsewhere = object.clone();
-    let in_thread = in_background(move || scope_of(&elsewhere)).recv_timeout(PATIENCE).unwrap();
+    let in_thread = in_background(move || scope_of(&elsewhere)).recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(in_thread, SyncScopePolicy::None, "thread policies apply to their thread only");
     let other = Orb::builder().build().unwrap().reference(object.ior().clone());
     assert_eq!(scope_of(&other), SyncScopePolicy::WithTransport, "ORB policies apply to their ORB only");
@@ -153,7 +153,7 @@ fn expired_end_times_and_request_timeouts_fail_before_sending() {
         (ended.completed() == CompletionStatus::Maybe).then(|| assert_eq!(ended.kind(), SystemExceptionKind::Timeout))
     });
     server.probe.open(1);
-    with(&target, ReplyEndTimePolicy(SystemTime::now() + PATIENCE)).ping().unwrap();
+    with(&target, ReplyEndTimePolicy(SystemTime::now() + TEST_TIMEOUT)).ping().unwrap();
 }
 
 // 17.2.4.5: the policy limits the delivery of the request, not of the reply.
@@ -169,7 +169,7 @@ fn a_reply_may_arrive_after_the_request_timeout() {
         std::thread::yield_now();
     }
     server.probe.open(1);
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 /// Outcomes of a one-way request that fails in the servant, and of one to a deactivated object.
@@ -217,7 +217,7 @@ fn a_synchronised_one_way_follows_a_forwarding() {
     for scope in [SyncScopePolicy::WithServer, SyncScopePolicy::WithTarget] {
         with(&Target::unchecked_narrow(old.client().as_object()), scope).note(&[7]).unwrap();
     }
-    comes("both", || new.probe.counted() == 2);
+    wait_until("both", || new.probe.counted() == 2);
 }
 
 /// Answers Requests and LocateRequests until `goes_on` returns false for a message; then sends
@@ -267,7 +267,7 @@ fn the_sync_scope_determines_the_response_flags() {
         (SyncScopePolicy::WithTarget, 3),
     ] {
         with(&target, scope).note(&[7]).unwrap();
-        assert_eq!(flags.recv_timeout(PATIENCE).unwrap(), expected, "{scope:?}");
+        assert_eq!(flags.recv_timeout(TEST_TIMEOUT).unwrap(), expected, "{scope:?}");
     }
 }
 
@@ -329,7 +329,7 @@ fn a_closed_connection_is_reopened_under_no_rebind_but_not_under_no_reconnect() 
         let rebind = if is_allowed { RebindPolicy::NoRebind } else { RebindPolicy::NoReconnect };
         let target = with(&fake_target(port), rebind);
         target.ping().unwrap();
-        closed.recv_timeout(PATIENCE).unwrap();
+        closed.recv_timeout(TEST_TIMEOUT).unwrap();
         if is_allowed {
             target.ping().unwrap();
             continue;
@@ -351,7 +351,7 @@ fn validate_connection_reopens_a_connection_under_no_reconnect() {
     });
     let target = with(&fake_target(port), RebindPolicy::NoReconnect);
     target.ping().unwrap();
-    closed.recv_timeout(PATIENCE).unwrap();
+    closed.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_kind(target.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
     answered.store(true, Ordering::SeqCst);
     assert!(target.as_object().validate_connection().unwrap().0);

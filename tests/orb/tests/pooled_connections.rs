@@ -19,7 +19,7 @@ use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, comes, in_background, read_message},
+    support::{TEST_TIMEOUT, in_background, read_message, wait_until},
 };
 
 /// An ORB whose connections have no threads of their own.
@@ -65,7 +65,7 @@ fn hold_and_release(server: &Server, calls: u32) {
         quick.release(gate).unwrap();
     }
     for call in held {
-        call.recv_timeout(PATIENCE).unwrap().unwrap();
+        call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 }
 
@@ -86,11 +86,11 @@ fn a_quiet_connection_returns_to_the_reactor() {
             let held = target.clone();
             let held = in_background(move || held.hold(round));
             target.release(round).unwrap();
-            held.recv_timeout(PATIENCE).unwrap().unwrap();
+            held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
             assert_eq!(target.add(1, 1).unwrap(), 2);
             #[cfg(target_os = "linux")]
             {
-                comes("the end of the thread of a quiet connection", || threads_named("spandrel-relief") == 0);
+                wait_until("the end of the thread of a quiet connection", || threads_named("spandrel-relief") == 0);
             }
             assert_eq!(target.add(2, 2).unwrap(), 4);
         }
@@ -131,8 +131,8 @@ fn descriptors() -> usize {
 fn await_all_ended(port: u16) {
     #[cfg(target_os = "linux")]
     {
-        comes("the end of the connections", || connections_at(port) == 0);
-        comes("the end of the relief threads", || threads_named("spandrel-relief") == 0);
+        wait_until("the end of the connections", || connections_at(port) == 0);
+        wait_until("the end of the relief threads", || threads_named("spandrel-relief") == 0);
     }
     let _ = port;
 }
@@ -140,7 +140,7 @@ fn await_all_ended(port: u16) {
 fn connect(server: &Server) -> TcpStream {
     descriptors();
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
 }
@@ -194,7 +194,7 @@ impl Caller {
     /// Waits until a call was answered that began after this.
     fn await_call(&self) {
         let before = self.calls.load(Ordering::SeqCst);
-        comes("another client's call", || self.calls.load(Ordering::SeqCst) > before + 1);
+        wait_until("another client's call", || self.calls.load(Ordering::SeqCst) > before + 1);
     }
 }
 
@@ -359,12 +359,12 @@ fn shutdown_releases_all_connections_and_servants() {
         let held = in_background(move || held.hold(1));
         server.probe.await_held(1);
         server.orb.shutdown(true).unwrap();
-        held.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         let probe = Arc::downgrade(&server.probe);
         server.probe.open(1);
         await_all_ended(port);
         drop((server, silent));
-        comes("the servant's end", || probe.upgrade().is_none());
+        wait_until("the servant's end", || probe.upgrade().is_none());
     });
 }
 

@@ -9,7 +9,7 @@ use spandrel_giop::{LocateStatus, ReplyStatus, RequestTemplate, ResponseFlags, b
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, fake_server, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, fake_server, kind_and_completion, read_message},
 };
 
 fn url(port: u16) -> String {
@@ -58,7 +58,7 @@ fn a_servant_that_fails_after_its_reply_sends_no_second_one() {
         let server = Server::start();
         let failing = server.poa.activate(FailingAfterReply { panics }).unwrap();
         let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.write_all(&request_to(&server, "any", 1, &failing)).unwrap();
         stream.write_all(&request_to(&server, "ping", 2, &server.object)).unwrap();
         let mut ids: Vec<u32> = (0..2)

@@ -18,7 +18,9 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, block_on, call_until_timeout, fake_server, in_background, kind_and_completion, read_message},
+    support::{
+        TEST_TIMEOUT, block_on, call_until_timeout, fake_server, in_background, kind_and_completion, read_message,
+    },
 };
 
 const CLOSE_CONNECTION: &[u8] = b"GIOP\x01\x02\x01\x05\x00\x00\x00\x00";
@@ -234,13 +236,13 @@ fn a_connection_closed_for_another_calls_timeout_is_replaced() {
             object.invoke::<(), SystemException>("ping", write, |_| Ok(()))
         })
     };
-    encoding.recv_timeout(PATIENCE).unwrap();
+    encoding.recv_timeout(TEST_TIMEOUT).unwrap();
     let error = call_until_timeout(&Target::unchecked_narrow(&object), |limited| limited.hold(1));
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
     // Once for each connection.
     release.send(()).unwrap();
     release.send(()).unwrap();
-    first.recv_timeout(PATIENCE).unwrap().unwrap();
+    first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     assert_eq!(orb.statistics().count(Event::Retried), 1);
     server.probe.open(1);
 }

@@ -11,7 +11,7 @@ use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags, SystemException, ids};
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, comes, in_background, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, in_background, kind_and_completion, read_message, wait_until},
 };
 
 const STRATEGIES: [Concurrency; 5] = [
@@ -28,7 +28,7 @@ fn strategies() -> impl Iterator<Item = OrbBuilder> {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
 }
@@ -134,7 +134,7 @@ fn partially_read_requests_stay_within_max_server_memory() {
         let whole = request(&server, 1, ResponseFlags::TWO_WAY, &vec![7; 2 << 20]);
         let (begun, rest) = whole.split_at((1 << 20) + 100_000);
         let small = connect(&server);
-        comes("a request that is refused while another is read", || {
+        wait_until("a request that is refused while another is read", || {
             // Each request takes 2 MiB of 3. Which of the two is refused depends on timing.
             let (mut first, mut second) = (connect(&server), connect(&server));
             first.write_all(begun).unwrap();
@@ -146,7 +146,7 @@ fn partially_read_requests_stay_within_max_server_memory() {
             let other = read_reply(&mut first).1;
             // The memory of both is available again.
             let first = RefCell::new(first);
-            comes("memory", || {
+            wait_until("memory", || {
                 first.borrow_mut().write_all(&whole).unwrap();
                 read_reply(&mut first.borrow_mut()).1.is_none()
             });
@@ -171,7 +171,7 @@ fn unfinished_fragments_stay_within_max_connection_memory() {
             }
         }
         assert!(count < 10_000, "the connection is never closed");
-        comes("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
+        wait_until("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
     }
 }
@@ -194,7 +194,7 @@ fn close_connection_for_lack_of_memory_follows_the_replies_of_running_requests()
         for _ in 0..(1 << 20) / 8192 {
             stream.write_all(&fragment_of(9)).unwrap();
         }
-        comes("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
+        wait_until("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
         server.probe.open(1);
         assert!(matches!(read_reply(&mut stream), (7, None)), "{strategy:?}");
         assert_eq!(read_message(&mut stream).unwrap()[7], 5, "CloseConnection, {strategy:?}");
@@ -220,12 +220,12 @@ fn a_full_queue_suspends_reading_or_refuses_requests() {
         } else {
             stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
             read_message(&mut stream).unwrap_err();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             Vec::new()
         };
-        comes("the queue is full", || server.orb.statistics().level(Level::RequestsQueued) == 4);
+        wait_until("the queue is full", || server.orb.statistics().level(Level::RequestsQueued) == 4);
         server.probe.open(1);
-        held.recv_timeout(PATIENCE).unwrap().unwrap();
+        held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         let mut answered: Vec<u32> = (refused.len()..10).map(|_| read_reply(&mut stream).0).collect();
         answered.extend(&refused);
         answered.sort_unstable();
@@ -262,7 +262,7 @@ fn connections_beyond_a_limit_get_close_connection() {
 fn a_host_may_reconnect_after_its_connections_have_ended() {
     let server = Server::with(Orb::builder().max_connections_per_client(Some(1)));
     for _ in 0..5 {
-        comes("an admitted connection", || is_served(&server, &mut connect(&server)));
+        wait_until("an admitted connection", || is_served(&server, &mut connect(&server)));
     }
 }
 
@@ -272,7 +272,7 @@ fn with_evict_idle_an_idle_connection_is_closed_for_a_new_one() {
         let server = Server::with(builder.max_connections(2).evict_idle(true));
         let mut idle = [connect(&server), connect(&server)];
         assert!(idle.iter_mut().all(|stream| is_served(&server, stream)));
-        comes("an admitted connection", || is_served(&server, &mut connect(&server)));
-        comes("the end of an idle connection", || server.orb.statistics().count(Event::ServerClosedForLimit) > 0);
+        wait_until("an admitted connection", || is_served(&server, &mut connect(&server)));
+        wait_until("the end of an idle connection", || server.orb.statistics().count(Event::ServerClosedForLimit) > 0);
     }
 }

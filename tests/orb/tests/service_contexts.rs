@@ -25,7 +25,7 @@ use spandrel_orb_tests::{
     Server,
     probe::Target,
     scripted::{ior_at, scripted},
-    support::{PATIENCE, block_on, read_message},
+    support::{TEST_TIMEOUT, block_on, read_message},
 };
 
 /// Unassigned context ids, and those of services that Spandrel does not implement.
@@ -100,7 +100,7 @@ fn exchange(server: &Server, version: GiopVersion, contexts: &[ServiceContext]) 
     let body = RequestTemplate::new(wire, &key).begin(&mut out, 5, ResponseFlags::TWO_WAY, "ping", contexts);
     body.end(&mut out).unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(&out.to_vec()).unwrap();
     Message::whole(MessageBlock::from(read_message(&mut stream).unwrap().as_slice())).unwrap()
 }

@@ -15,7 +15,7 @@ use spandrel_giop::{RequestTemplate, ResponseFlags, locate_request};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, ReservedPort, comes, in_background, read_message},
+    support::{ReservedPort, TEST_TIMEOUT, in_background, read_message, wait_until},
 };
 
 #[test]
@@ -29,7 +29,7 @@ fn run_returns_after_shutdown() {
     });
     server.client().ping().unwrap();
     server.orb.shutdown(true).unwrap();
-    receive.recv_timeout(PATIENCE).expect("run returned");
+    receive.recv_timeout(TEST_TIMEOUT).expect("run returned");
     server.orb.shutdown(true).expect("a second shutdown succeeds");
 }
 
@@ -43,7 +43,7 @@ fn a_running_request_is_answered_before_close_connection() {
     server.probe.await_held(1);
     server.orb.shutdown(false).unwrap();
     server.probe.open(1);
-    receive.recv_timeout(PATIENCE).expect("the held call ends").expect("it was answered");
+    receive.recv_timeout(TEST_TIMEOUT).expect("the held call ends").expect("it was answered");
     server.orb.run();
 }
 
@@ -122,7 +122,7 @@ fn a_client_that_reads_nothing_does_not_block_shutdown() {
     let orb = server.orb.clone();
     std::mem::forget(server);
     let ended = in_background(move || orb.shutdown(true));
-    ended.recv_timeout(PATIENCE).expect("the ORB ends").unwrap();
+    ended.recv_timeout(TEST_TIMEOUT).expect("the ORB ends").unwrap();
     drop(unread);
 }
 
@@ -132,7 +132,7 @@ fn an_idle_orb_shuts_down_at_once_with_an_unlimited_timeout() {
     let orb = server.orb.clone();
     std::mem::forget(server);
     let ended = in_background(move || orb.shutdown(true));
-    ended.recv_timeout(PATIENCE).expect("the ORB ends").unwrap();
+    ended.recv_timeout(TEST_TIMEOUT).expect("the ORB ends").unwrap();
 }
 
 // A servant that holds its ORB (as Probe does) must not keep the ORB's state alive.
@@ -143,7 +143,7 @@ fn servants_are_dropped_after_shutdown() {
     server.client().ping().unwrap();
     drop(server);
     // Otherwise the servant, its ORB and the state of all its threads leak.
-    comes("the servant's end", || probe.upgrade().is_none());
+    wait_until("the servant's end", || probe.upgrade().is_none());
 }
 
 // Upcalls may use ORBs that have begun to shut down; a server that opens then would never be closed.
@@ -169,7 +169,7 @@ fn an_adapter_that_is_made_after_shutdown_does_not_listen() {
     let opener = front.poa.activate(Opener(late, send)).unwrap();
     let client = Orb::builder().build().unwrap();
     Target::unchecked_narrow(&client.string_to_object(&opener.to_string()).unwrap()).ping().unwrap();
-    receive.recv_timeout(PATIENCE).expect("the upcall reports").unwrap_err();
+    receive.recv_timeout(TEST_TIMEOUT).expect("the upcall reports").unwrap_err();
 }
 
 // An upcall that runs when the shutdown begins may make calls until it ends.
@@ -198,7 +198,7 @@ fn a_running_upcall_may_make_calls_during_shutdown() {
     let next = Target::narrow(&front.orb.string_to_object(&back.ior()).unwrap()).unwrap();
     let relay = front.poa.activate(Relay { orb: front.orb.clone(), gate: next.clone(), next }).unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", front.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(&request_to(&front, "any", 1, &relay)).unwrap();
     back.probe.await_held(1);
     front.orb.shutdown(false).unwrap();

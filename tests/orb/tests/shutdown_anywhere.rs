@@ -18,7 +18,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
-    support::{PATIENCE, block_on, client_that_never_reads, in_background, waker_that},
+    support::{TEST_TIMEOUT, block_on, client_that_never_reads, in_background, waker_that},
 };
 
 /// The shutdown timeout: how long running requests are waited for.
@@ -212,7 +212,7 @@ fn shutdown_waits_for_a_slow_servant_until_its_timeout() {
 #[test]
 fn shutdown_answers_held_requests() {
     // Waiting for held requests would exhaust this timeout.
-    let server = Server::with(Orb::builder().shutdown_timeout(PATIENCE * 4));
+    let server = Server::with(Orb::builder().shutdown_timeout(TEST_TIMEOUT * 4));
     let other = server.poa.create_poa("other", None, []).unwrap();
     other.the_poa_manager().activate().unwrap();
     let quick = other.activate(RelaySkeleton::new(Repeater)).unwrap();

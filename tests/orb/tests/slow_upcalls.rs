@@ -17,7 +17,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Probe, Server,
     probe::{Target, TargetSkeleton},
-    support::{PATIENCE, in_background},
+    support::{TEST_TIMEOUT, in_background},
 };
 
 /// Blocks passes with selected names until it is opened.
@@ -52,7 +52,7 @@ impl Gate {
 
     fn await_held(&self) {
         let state = self.state.lock().unwrap();
-        let (_state, waited) = self.changed.wait_timeout_while(state, PATIENCE, |state| state.held == 0).unwrap();
+        let (_state, waited) = self.changed.wait_timeout_while(state, TEST_TIMEOUT, |state| state.held == 0).unwrap();
         assert!(!waited.timed_out(), "no pass was blocked");
     }
 
@@ -80,11 +80,11 @@ fn assert_only_one_call_is_delayed(gate: &Gate, slow: Target, quick: &Target) {
     for number in 0..100 {
         let quick = quick.clone();
         let sum = in_background(move || quick.add(number, 1));
-        assert_eq!(sum.recv_timeout(PATIENCE).expect("the other call is not delayed").unwrap(), number + 1);
+        assert_eq!(sum.recv_timeout(TEST_TIMEOUT).expect("the other call is not delayed").unwrap(), number + 1);
     }
     assert!(held.try_recv().is_err());
     gate.open();
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 /// A server interceptor that is slow for one operation.
@@ -163,7 +163,7 @@ fn a_single_thread_adapter_delays_no_other_adapter() {
         }
         assert!(second.try_recv().is_err(), "the adapter runs one request at a time");
         probe.open(1);
-        first.recv_timeout(PATIENCE).unwrap().unwrap();
-        second.recv_timeout(PATIENCE).unwrap().unwrap();
+        first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        second.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 }

@@ -13,7 +13,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, PATIENCE, block_on, call_until_timeout, comes},
+    support::{ClosedPort, TEST_TIMEOUT, block_on, call_until_timeout, wait_until},
 };
 
 fn client_of(server: &Server) -> (Orb, Target) {
@@ -42,7 +42,7 @@ fn connections_are_counted_on_both_sides() {
         (client_statistics.count(Event::ConnectionOpened), client_statistics.level(Level::ClientConnections)),
         (1, 0)
     );
-    comes("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
+    wait_until("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
     assert_eq!(server_statistics.count(Event::ServerClosedByPeer), 1);
 }
 
@@ -61,7 +61,7 @@ fn an_orderly_close_of_a_bidirectional_connection_is_no_fault_on_either_side() {
     target.call_back(Some(&own)).unwrap();
     client.orb.shutdown(true).unwrap();
     let (client_statistics, server_statistics) = (client.orb.statistics(), server.orb.statistics());
-    comes("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
+    wait_until("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
     assert_eq!((client_statistics.count(Event::ConnectionOpened), closed(&client.orb)), (1, vec![]));
     let once = vec![("ServerClosedByPeer".to_owned(), 1)];
     assert_eq!((server_statistics.count(Event::ConnectionOpened), closed(&server.orb)), (0, once));
@@ -87,7 +87,7 @@ fn a_client_beyond_the_limit_is_counted_as_refused() {
     let (_orb, target) = client_of(&server);
     target.ping().unwrap();
     let mut second = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    second.set_read_timeout(Some(PATIENCE)).unwrap();
+    second.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     second.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(server.orb.statistics().count(Event::RefusedForLimit), 1);
     assert_eq!(server.orb.statistics().level(Level::ServerConnections), 1);
@@ -97,11 +97,11 @@ fn a_client_beyond_the_limit_is_counted_as_refused() {
 fn data_that_is_not_giop_is_counted_as_a_protocol_error() {
     let server = Server::start();
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     stream.read_to_end(&mut Vec::new()).unwrap();
     let statistics = server.orb.statistics();
-    comes("the end of the connection", || statistics.level(Level::ServerConnections) == 0);
+    wait_until("the end of the connection", || statistics.level(Level::ServerConnections) == 0);
     assert_eq!((statistics.count(Event::ServerProtocolError), statistics.count(Event::ServerClosedForFault)), (1, 1));
 }
 

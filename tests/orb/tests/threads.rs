@@ -9,7 +9,7 @@ use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, call_until_timeout, in_background},
+    support::{TEST_TIMEOUT, call_until_timeout, in_background},
 };
 
 #[test]
@@ -21,8 +21,8 @@ fn a_held_call_does_not_block_the_next_on_the_same_connection() {
     // Answered over the same connection while call 1 is in its upcall; only then can call 1 end.
     let second = target.clone();
     let second = in_background(move || second.release(1));
-    second.recv_timeout(PATIENCE).expect("call 2 is answered while call 1 is held").unwrap();
-    first.recv_timeout(PATIENCE).expect("call 1 ends").unwrap();
+    second.recv_timeout(TEST_TIMEOUT).expect("call 2 is answered while call 1 is held").unwrap();
+    first.recv_timeout(TEST_TIMEOUT).expect("call 1 ends").unwrap();
     assert_eq!(target.add(1, 1).unwrap(), 2);
 }
 
@@ -41,7 +41,7 @@ fn many_calls_may_be_held_on_one_connection() {
         target.release(gate).unwrap();
     }
     for call in held {
-        call.recv_timeout(PATIENCE).unwrap().unwrap();
+        call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 }
 
@@ -55,7 +55,7 @@ fn a_slow_servant_blocks_no_other_client() {
     }
     assert!(held.try_recv().is_err());
     quick.release(1).unwrap();
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn a_leader_that_times_out_hands_over_reading() {
     let timed_out = in_background(move || call_until_timeout(&first, |limited| limited.hold(1)));
     let second = target.clone();
     let held = in_background(move || second.hold(2));
-    let error = timed_out.recv_timeout(PATIENCE).unwrap();
+    let error = timed_out.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
     server.probe.open(2);
-    held.recv_timeout(PATIENCE).expect("another thread reads").unwrap();
+    held.recv_timeout(TEST_TIMEOUT).expect("another thread reads").unwrap();
     server.probe.open(1);
     assert_eq!(target.add(2, 2).unwrap(), 4);
 }

@@ -13,7 +13,7 @@ use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, fake_server, in_background, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, fake_server, in_background, kind_and_completion, read_message},
 };
 
 fn url(port: u16) -> String {
@@ -41,10 +41,10 @@ fn waiting_for_another_writer_is_bounded_by_the_timeout() {
     let target = target_with(&orb, &url(port));
     let large = target.clone();
     let _stuck = in_background(move || large.note(&vec![7; 32 << 20]));
-    begin.recv_timeout(PATIENCE).unwrap();
+    begin.recv_timeout(TEST_TIMEOUT).unwrap();
     let quick = with_timeout(&target, Duration::from_millis(300));
     let outcome = in_background(move || quick.ping());
-    let outcome = outcome.recv_timeout(PATIENCE).expect("the timeout applies behind a blocked writer");
+    let outcome = outcome.recv_timeout(TEST_TIMEOUT).expect("the timeout applies behind a blocked writer");
     assert_eq!(kind_and_completion(&outcome.unwrap_err()), (SystemExceptionKind::Timeout, CompletionStatus::No));
 }
 
@@ -63,7 +63,7 @@ fn a_slowly_reading_peer_does_not_extend_the_timeout() {
     let target = with_timeout(&target_with(&orb, &url(port)), Duration::from_millis(500));
     let before = Instant::now();
     let call = in_background(move || target.note(&vec![7; 32 << 20]));
-    let outcome = call.recv_timeout(PATIENCE).expect("the call ends");
+    let outcome = call.recv_timeout(TEST_TIMEOUT).expect("the call ends");
     let error = outcome.expect_err("32 MiB do not pass in half a second at this pace");
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No));
     // The whole request would take more than twelve seconds.
@@ -106,7 +106,7 @@ fn the_longest_possible_timeout_is_accepted() {
     let server = Server::start();
     let target = with_timeout(&server.client(), Duration::MAX);
     let called = in_background(move || target.ping());
-    called.recv_timeout(PATIENCE).expect("no panic").unwrap();
+    called.recv_timeout(TEST_TIMEOUT).expect("no panic").unwrap();
 }
 
 #[test]

@@ -16,7 +16,7 @@ use spandrel::{
     ssliop::{ClientVerification, Plain},
     statistics::Event,
 };
-use spandrel_orb_tests::{Server, listen, probe::Target, support::comes};
+use spandrel_orb_tests::{Server, listen, probe::Target, support::wait_until};
 
 fn refusal(target: &Target) -> SystemException {
     let refused = target.ping().unwrap_err();
@@ -125,7 +125,7 @@ fn a_server_can_require_client_certificates() {
     for unknown in [trusting(authority()), trusting(authority()).identity_of(&Authority::new("another").issue("x"))] {
         let before = refused();
         server.client_with(Orb::builder().protocol(unknown)).ping().unwrap_err();
-        comes("the refusal", || refused() > before);
+        wait_until("the refusal", || refused() > before);
     }
 }
 
@@ -167,7 +167,7 @@ fn keep_alive_applies_to_accepted_tls_connections() {
             let row = table.lines().map(fields).find(|row| row[1] == at && row[3] == "01");
             row.map(|row| row[5][..2].to_owned())
         };
-        comes("the timer", || timer().as_deref() == Some(expected));
+        wait_until("the timer", || timer().as_deref() == Some(expected));
     }
 }
 

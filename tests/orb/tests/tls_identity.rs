@@ -12,7 +12,7 @@ use spandrel::{
 };
 use spandrel_orb_tests::{
     access::{Guard, GuardAsyncServant, GuardAsyncSkeleton, GuardServant, GuardSkeleton},
-    support::{comes, in_background},
+    support::{in_background, wait_until},
 };
 use spandrel_test_support::certificates::DnType;
 
@@ -227,7 +227,7 @@ fn a_resumed_session_keeps_the_clients_identity() {
         for (guard, name) in &clients {
             assert_eq!(guard.caller().unwrap(), *name);
         }
-        comes("the end of both connections", || orb.statistics().count(Event::ServerClosedIdle) >= 2 * round);
+        wait_until("the end of both connections", || orb.statistics().count(Event::ServerClosedIdle) >= 2 * round);
     }
     orb.shutdown(true).unwrap();
 }

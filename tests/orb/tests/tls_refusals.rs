@@ -23,7 +23,7 @@ use spandrel_giop::component::{Component, SslSecTrans};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, block_on, comes, kind_and_completion},
+    support::{TEST_TIMEOUT, block_on, kind_and_completion, wait_until},
 };
 use spandrel_test_support::certificates::date_time_ymd;
 use tracing::{
@@ -63,7 +63,7 @@ impl EventLog {
     /// Waits for an event whose line contains all of these parts.
     fn await_line(&self, parts: &[&str]) {
         let has = || self.0.lock().unwrap().iter().any(|line| parts.iter().all(|part| line.contains(part)));
-        comes(&format!("{parts:?}"), has);
+        wait_until(&format!("{parts:?}"), has);
     }
 }
 
@@ -161,7 +161,7 @@ fn an_unfinished_handshake_times_out_with_every_concurrency_strategy() {
             let begun = Instant::now();
             let clients = [&b""[..], b"\x16\x03\x01\x02\x00\x01"].map(|begin| {
                 let mut client = TcpStream::connect(("127.0.0.1", secure_port(&server))).unwrap();
-                client.set_read_timeout(Some(PATIENCE)).unwrap();
+                client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
                 client.write_all(begin).unwrap();
                 client
             });
@@ -170,7 +170,7 @@ fn an_unfinished_handshake_times_out_with_every_concurrency_strategy() {
                 assert!(!ended.is_err_and(|error| is_timeout(&error)), "{strategy}: the handshake has no time limit");
                 assert!(begun.elapsed() >= HANDSHAKE, "{strategy}: closed before the time limit");
             }
-            comes("the end of both connections", || server.orb.statistics().level(Level::ServerConnections) == 0);
+            wait_until("the end of both connections", || server.orb.statistics().level(Level::ServerConnections) == 0);
             assert_eq!(server.orb.statistics().count(statistics::Event::RefusedForSecurity), 2, "{strategy}");
             server.client_with(client()).ping().unwrap();
         }

@@ -10,7 +10,7 @@ use spandrel::Orb;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{block_on, comes},
+    support::{block_on, wait_until},
 };
 use tracing::{
     Event, Subscriber,
@@ -141,7 +141,7 @@ fn a_request_has_a_span_in_which_its_servant_runs() {
         let call = &recorder.of("spandrel::call", &address)[0];
         assert_eq!(call.field("outcome"), "BAD_PARAM");
         let is_ended_request = |record: &SpanRecord| record.field("object") == call.field("object") && record.has_ended;
-        comes("the request's end", || request_of(recorder, "fail", &is_ended_request).is_some());
+        wait_until("the request's end", || request_of(recorder, "fail", &is_ended_request).is_some());
         let request = request_of(recorder, "fail", &is_ended_request).unwrap();
         assert_eq!(request.field("request_id"), call.field("request_id"));
         assert_eq!(request.field("interface"), "IDL:Probe/Target:1.0");
@@ -157,7 +157,7 @@ fn events_within_an_upcall_belong_to_the_requests_span() {
         let (_, target) = client_of(&server);
         target.panic().unwrap_err();
         let has_event = |record: &SpanRecord| record.events.iter().any(|event| event == "a servant panicked");
-        comes("the event", || request_of(recorder, "panic", &has_event).is_some());
+        wait_until("the event", || request_of(recorder, "panic", &has_event).is_some());
     });
 }
 

@@ -18,7 +18,7 @@ use spandrel::{
 use spandrel_cdr::TaggedComponent;
 use spandrel_orb_tests::{
     Server, listen,
-    support::{block_on, comes},
+    support::{block_on, wait_until},
 };
 
 const TAG: u32 = 0x7465_7374;
@@ -280,7 +280,7 @@ mod same_host {
         assert!(cause.contains(path.to_str().unwrap()) && cause.contains("choose another path"), "{cause}");
         drop(server);
         // The thread that accepts removes the file when it ends.
-        comes("the removal of the socket file with its server", || !path.exists());
+        wait_until("the removal of the socket file with its server", || !path.exists());
         fs::remove_dir(&folder).unwrap();
     }
 
@@ -308,7 +308,7 @@ mod same_host {
                     assert_eq!(block_on(call).unwrap(), turn + 1);
                 }
                 (0..50).for_each(|_| target.note(&[7]).unwrap());
-                comes("the last note", || target.count().unwrap() >= 50);
+                wait_until("the last note", || target.count().unwrap() >= 50);
             }
         }
     }
@@ -342,7 +342,7 @@ mod same_host {
             return fs::remove_dir_all(&folder).unwrap();
         };
         let _running = OmniNames(process, folder);
-        comes("omniNames", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+        wait_until("omniNames", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
         // The address as omniORB publishes it.
         let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
         let address = UnixTransport { host: host.clone(), path: socket.to_str().unwrap().to_owned() };
@@ -367,7 +367,7 @@ mod same_host {
                 true
             }
         };
-        comes("its naming context", answers);
+        wait_until("its naming context", answers);
     }
 
     #[test]

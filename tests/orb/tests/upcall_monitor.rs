@@ -12,7 +12,7 @@ use spandrel::Orb;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, comes, in_background},
+    support::{TEST_TIMEOUT, in_background, wait_until},
 };
 use spandrel_test_support::alone;
 
@@ -39,7 +39,7 @@ impl Monitored {
         let client = server.client();
         client.ping().unwrap();
         let mut thread = None;
-        comes("the monitor's thread", || {
+        wait_until("the monitor's thread", || {
             thread = threads("spandrel-watch").difference(&before).next().cloned();
             thread.is_some()
         });
@@ -57,7 +57,7 @@ impl Monitored {
     fn await_rest(&self) {
         const REST: Duration = Duration::from_millis(500);
         let (mut sleeps, mut since) = (self.sleeps(), Instant::now());
-        comes("the monitor's rest", || {
+        wait_until("the monitor's rest", || {
             thread::sleep(REST / 50);
             let now = self.sleeps();
             if now != sleeps {
@@ -81,7 +81,7 @@ fn wait_behind(monitored: &Monitored, client: &Target, gate: u32) -> Duration {
     let begun = Instant::now();
     client.release(gate).unwrap();
     let waited = begun.elapsed();
-    first.recv_timeout(PATIENCE).unwrap().unwrap();
+    first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     waited
 }
 
@@ -168,8 +168,8 @@ fn a_long_upcall_without_further_requests_starts_no_thread() {
         // The next message wakes the monitor.
         let second = client.clone();
         let second = in_background(move || second.add(1, 2));
-        assert_eq!(second.recv_timeout(PATIENCE).expect("the second is read while the first is held").unwrap(), 3);
+        assert_eq!(second.recv_timeout(TEST_TIMEOUT).expect("the second is read while the first is held").unwrap(), 3);
         other.release(1).unwrap();
-        first.recv_timeout(PATIENCE).unwrap().unwrap();
+        first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     });
 }

@@ -20,7 +20,7 @@ use spandrel_orb_tests::{
     Server, configured_servers,
     probe::{Refused, Target, target::RefuseError},
     recorder::{Log, PlannedAction, server_recording},
-    support::{PATIENCE, deferring, in_background, servant},
+    support::{TEST_TIMEOUT, deferring, in_background, servant},
     wiretap::Wiretap,
 };
 
@@ -75,7 +75,7 @@ impl ServantLocator for GatedLocator {
         _: Arc<dyn Servant>,
     ) -> Result<(), SystemException> {
         self.reached.send(()).unwrap();
-        self.permits.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        self.permits.lock().unwrap().recv_timeout(TEST_TIMEOUT).unwrap();
         Ok(())
     }
 }
@@ -264,10 +264,10 @@ fn assert_reply_after_postinvoke(
     let target = target_of(&located(orb, locator, thread_policy));
     let call = in_background(move || target.ping());
     during_call();
-    arrivals.recv_timeout(PATIENCE).unwrap();
+    arrivals.recv_timeout(TEST_TIMEOUT).unwrap();
     assert!(call.recv_timeout(TOO_EARLY).is_err(), "`postinvoke` still runs");
     permit.send(()).unwrap();
-    call.recv_timeout(PATIENCE).unwrap().unwrap();
+    call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_deferred_reply_waits_for_postinvoke_in_the_thread_of_the_adapter() {
             let main = in_background(move || main.run());
             let (servant, requests) = deferring();
             assert_reply_after_postinvoke(&orb, Arc::new(servant), Some(thread_policy.into()), || {
-                let deferred = requests.recv_timeout(PATIENCE).unwrap();
+                let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
                 // `postinvoke` may be run by the thread that answers.
                 drop(in_background(move || {
                     let answered = deferred.answer(|call| call.reply(|_| Ok(())));
@@ -295,7 +295,7 @@ fn a_deferred_reply_waits_for_postinvoke_in_the_thread_of_the_adapter() {
                 }));
             });
             orb.shutdown(false).unwrap();
-            main.recv_timeout(PATIENCE).unwrap();
+            main.recv_timeout(TEST_TIMEOUT).unwrap();
         }
     }
 }
@@ -313,8 +313,8 @@ fn deferred_calls_have_the_same_order() {
         let ping = |ending: &str, check: fn(Result<(), SystemException>), answer: fn(spandrel::DeferredCall)| {
             let target = target.clone();
             let call = in_background(move || target.ping());
-            answer(requests.recv_timeout(PATIENCE).unwrap());
-            check(call.recv_timeout(PATIENCE).unwrap());
+            answer(requests.recv_timeout(TEST_TIMEOUT).unwrap());
+            check(call.recv_timeout(TEST_TIMEOUT).unwrap());
             assert_eq!(log.take(), steps(ending));
         };
         let reply = |deferred: spandrel::DeferredCall| {
@@ -345,7 +345,7 @@ fn a_servant_without_locator_and_interceptors_replies_before_it_returns() {
     let reply_seen = std::sync::Mutex::new(reply_seen);
     let servant = servant(move |_, call| {
         let replied = call.reply(|_| Ok(()));
-        reply_seen.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        reply_seen.lock().unwrap().recv_timeout(TEST_TIMEOUT).unwrap();
         replied
     });
     let root = Poa::root(&orb).unwrap();

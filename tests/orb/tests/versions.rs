@@ -23,7 +23,7 @@ use spandrel_orb_tests::{
     Server,
     probe::Target,
     scripted::{ReceivedRequest, ior_at, scripted},
-    support::{PATIENCE, block_on, fake_server, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, block_on, fake_server, kind_and_completion, read_message},
     wiretap::Wiretap,
 };
 
@@ -31,7 +31,7 @@ const VERSIONS: [GiopVersion; 3] = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVe
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
@@ -316,7 +316,7 @@ fn a_client_answers_malformed_messages_with_message_error_and_closes() {
     ] {
         let (send, received) = mpsc::channel();
         let port = fake_server(move |_, mut stream| {
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             read_message(&mut stream).unwrap();
             stream.write_all(malformed).unwrap();
             send.send(read_message(&mut stream).map(|answer| header(&answer)).ok()).unwrap();
@@ -326,7 +326,7 @@ fn a_client_answers_malformed_messages_with_message_error_and_closes() {
         let error = target.ping().unwrap_err();
         let expected = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
         assert_eq!(kind_and_completion(&error), expected, "{error}");
-        let answer = received.recv_timeout(PATIENCE).unwrap();
+        let answer = received.recv_timeout(TEST_TIMEOUT).unwrap();
         // Unread octets cause a reset, which may discard the MessageError.
         let Some(version) = version else { continue };
         let answer = answer.expect("a MessageError");

@@ -6,15 +6,15 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::PATIENCE;
+use crate::TEST_TIMEOUT;
 
 /// Blocks this thread until the future is ready.
 ///
 /// # Panics
-/// If the future is not ready within [`PATIENCE`].
+/// If the future is not ready within [`TEST_TIMEOUT`].
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    ready_within(PATIENCE, future).expect("the future is ready in time")
+    ready_within(TEST_TIMEOUT, future).expect("the future is ready in time")
 }
 
 /// Blocks this thread until the future is ready; `None` if it is not ready within `limit`.

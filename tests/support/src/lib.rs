@@ -12,7 +12,7 @@ mod waiting;
 
 pub use futures::{block_on, is_ready, ready_within, waker_that};
 pub use process::{alone, run_modules_with, this_program};
-pub use waiting::{PATIENCE, comes, comes_within, eventually, in_background, within_time};
+pub use waiting::{TEST_TIMEOUT, eventually, holds_within, in_background, wait_until, within_time};
 
 /// Test data of `len` octets without short repetitions.
 #[must_use]

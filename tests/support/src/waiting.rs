@@ -5,29 +5,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The time limit of each wait in a test: far longer than any step takes unless it hangs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits until `is_there` returns true; `what` names the awaited event.
 ///
 /// # Panics
-/// If the event does not come within [`PATIENCE`].
+/// If the event does not come within [`TEST_TIMEOUT`].
 #[track_caller]
-pub fn comes(what: &str, is_there: impl FnMut() -> bool) {
-    assert!(comes_within(PATIENCE, is_there), "timed out waiting for {what}");
+pub fn wait_until(what: &str, is_there: impl FnMut() -> bool) {
+    assert!(holds_within(TEST_TIMEOUT, is_there), "timed out waiting for {what}");
 }
 
-/// Waits until the condition holds, like [`comes`], where the line of the call explains the condition.
+/// Waits until the condition holds, like [`wait_until`], where the line of the call explains the condition.
 ///
 /// # Panics
-/// If the condition does not hold within [`PATIENCE`].
+/// If the condition does not hold within [`TEST_TIMEOUT`].
 #[track_caller]
 pub fn eventually(is_so: impl FnMut() -> bool) {
-    assert!(comes_within(PATIENCE, is_so), "timed out waiting for the condition");
+    assert!(holds_within(TEST_TIMEOUT, is_so), "timed out waiting for the condition");
 }
 
 /// Waits until the condition holds; whether it did within `limit`. It is checked at least once.
 #[must_use]
-pub fn comes_within(limit: Duration, mut is_there: impl FnMut() -> bool) -> bool {
+pub fn holds_within(limit: Duration, mut is_there: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_there() {
         if begun.elapsed() >= limit {
@@ -48,10 +48,10 @@ pub fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stati
 /// Runs `work` on its own thread and returns its result.
 ///
 /// # Panics
-/// If the work exceeds [`PATIENCE`], or panics.
+/// If the work exceeds [`TEST_TIMEOUT`], or panics.
 #[track_caller]
 pub fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    in_background(work).recv_timeout(PATIENCE).expect("the work ends within the timeout")
+    in_background(work).recv_timeout(TEST_TIMEOUT).expect("the work ends within the timeout")
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_condition_that_becomes_true_later_ends_the_wait() {
         let mut checks = 0;
-        comes("the third look", || {
+        wait_until("the third look", || {
             checks += 1;
             checks == 3
         });
@@ -75,7 +75,7 @@ mod tests {
             checks += 1;
             false
         };
-        assert!(!comes_within(Duration::ZERO, never));
+        assert!(!holds_within(Duration::ZERO, never));
         assert_eq!(checks, 1);
     }
 

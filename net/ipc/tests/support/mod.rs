@@ -3,7 +3,7 @@
 pub(crate) mod test_families;
 
 use spandrel_ipc::inet::{Acceptor, Addr, Connector, Stream};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 /// Two ends of one connection over `addr`, a loopback address with port 0.
 pub(crate) fn pair_over(addr: &Addr) -> (Stream, Stream) {
@@ -21,7 +21,7 @@ pub(crate) fn pair_from(acceptor: &Acceptor, connector: &Connector) -> (Stream, 
     let client = connector.open(&acceptor.local_addr().unwrap()).unwrap();
     let (server, _) = acceptor.accept().unwrap();
     for stream in [&client, &server] {
-        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+        stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     }
     (client, server)
 }

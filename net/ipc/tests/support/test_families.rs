@@ -8,7 +8,7 @@ use spandrel_ipc::{Accept, Family, inet};
 #[cfg(unix)]
 use spandrel_ipc::{spipe, unix};
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 /// A family under test.
 pub(crate) trait TestFamily: 'static {
@@ -56,7 +56,7 @@ pub(crate) fn connected<P: TestFamily>() -> (StreamOf<P>, StreamOf<P>) {
 /// One more connection. In some families there is none before it is accepted, so both sides must act at once.
 pub(crate) fn join<P: TestFamily>(acceptor: &AcceptorOf<P>, addr: &AddrOf<P>) -> (StreamOf<P>, StreamOf<P>) {
     thread::scope(|scope| {
-        let client = scope.spawn(|| P::family().connect(addr, Some(PATIENCE)).unwrap());
+        let client = scope.spawn(|| P::family().connect(addr, Some(TEST_TIMEOUT)).unwrap());
         let (server, _) = acceptor.accept().unwrap();
         (client.join().unwrap(), server)
     })

@@ -6,7 +6,7 @@ use std::io;
 use spandrel_ipc::{Interest, Pollable, inet};
 use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, Expired, Options, Reactor};
 use spandrel_sync::{Arc, Mutex};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 /// The calls of handlers, in order.
 #[derive(Clone, Default)]
@@ -159,7 +159,7 @@ pub(crate) fn pair() -> (inet::Stream, inet::Stream) {
     let near = inet::Connector::connect(&acceptor.local_addr().expect("an address")).expect("a connection");
     let (far, _) = acceptor.accept().expect("a connection");
     far.set_nonblocking(true).expect("non-blocking");
-    near.set_recv_timeout(Some(PATIENCE)).expect("a timeout");
+    near.set_recv_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
     (near, far)
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn reactor(backend: Backend) -> Reactor {
 /// If that takes long.
 #[track_caller]
 pub(crate) fn run_until(reactor: &Reactor, done: impl FnMut() -> bool) {
-    assert!(reactor.run_until(Some(PATIENCE), done).expect("it runs"), "it takes too long");
+    assert!(reactor.run_until(Some(TEST_TIMEOUT), done).expect("it runs"), "it takes too long");
 }
 
 /// Sends and receives the same again.

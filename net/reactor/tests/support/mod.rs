@@ -9,7 +9,7 @@ use std::thread;
 use spandrel_ipc::inet::{self, Addr, Inet};
 use spandrel_ipc::{Family, Transfer};
 use spandrel_reactor::{Options, Peer, Reactor, ServiceHandler};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 
 /// Echoes its input; a `!` makes it panic, a `?` fail.
 #[derive(Debug, Default)]
@@ -56,8 +56,8 @@ impl Drop for Running {
 }
 
 pub fn client(addr: &Addr) -> inet::Stream {
-    let stream = Inet::default().connect(addr, Some(PATIENCE)).unwrap();
-    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    let stream = Inet::default().connect(addr, Some(TEST_TIMEOUT)).unwrap();
+    stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 

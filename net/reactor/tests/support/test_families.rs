@@ -7,7 +7,7 @@ use spandrel_ipc::inet::{self, Inet};
 use spandrel_ipc::{Family, Receive};
 #[cfg(target_os = "linux")]
 use spandrel_ipc::{shm, unix};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::TEST_TIMEOUT;
 use spandrel_test_support::certificates::{Authority, Identity};
 use spandrel_tls::{ClientOptions, ServerOptions, Tls, pem};
 
@@ -28,8 +28,8 @@ pub type StreamOf<P> = <<P as TestFamily>::Family as Family>::Stream;
 /// Connects; no transfer of the stream waits for longer than a test may take.
 #[track_caller]
 pub fn client_of<P: TestFamily>(addr: &AddrOf<P>) -> StreamOf<P> {
-    let stream = P::family().connect(addr, Some(PATIENCE)).unwrap();
-    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    let stream = P::family().connect(addr, Some(TEST_TIMEOUT)).unwrap();
+    stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 

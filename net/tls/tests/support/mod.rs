@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::ServerName;
 use spandrel_ipc::{Family, inet};
 use spandrel_sync::Arc;
-pub(crate) use spandrel_test_support::PATIENCE;
+pub(crate) use spandrel_test_support::TEST_TIMEOUT;
 pub(crate) use spandrel_test_support::certificates::{Authority, Identity};
 use spandrel_tls::{ClientOptions, ServerOptions, Stream, Tls, pem};
 
@@ -65,8 +65,8 @@ pub(crate) fn tls<F: Family>(inner: F) -> Tls<F> {
     Tls::new(inner)
         .server(server_config())
         .client(client_config(), name())
-        .handshake_timeout(PATIENCE)
-        .close_timeout(PATIENCE)
+        .handshake_timeout(TEST_TIMEOUT)
+        .close_timeout(TEST_TIMEOUT)
 }
 
 pub(crate) fn tcp() -> Tls {
@@ -80,9 +80,9 @@ pub(crate) fn pair_of<F: Family>(family: &Tls<F>, addr: &F::Addr) -> (Stream<F::
     let acceptor = family.open(addr).unwrap();
     let addr = acceptor.local_addr().unwrap();
     thread::scope(|scope| {
-        let client = scope.spawn(|| family.connect(&addr, Some(PATIENCE)).unwrap());
+        let client = scope.spawn(|| family.connect(&addr, Some(TEST_TIMEOUT)).unwrap());
         let (server, _) = acceptor.accept().unwrap();
-        server.handshake_within(PATIENCE).unwrap();
+        server.handshake_within(TEST_TIMEOUT).unwrap();
         (client.join().unwrap(), server)
     })
 }

@@ -11,7 +11,7 @@ use spandrel::{
 };
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
-    support::{Gate, PATIENCE, Pair, gated_servant, in_background, named_servant},
+    support::{Gate, Pair, TEST_TIMEOUT, gated_servant, in_background, named_servant},
 };
 
 const REQUEST_START_TIME: PolicyType = 27;
@@ -49,7 +49,7 @@ fn until_sent(call: impl Fn(Duration) -> Result<String, SystemException>) -> Res
         let outcome = call(time);
         let was_sent =
             outcome.as_ref().map_or_else(|exception| exception.completed() != CompletionStatus::No, |_| true);
-        if was_sent || time > PATIENCE {
+        if was_sent || time > TEST_TIMEOUT {
             return outcome;
         }
         time *= 4;
@@ -113,7 +113,7 @@ fn a_request_is_not_delivered_after_its_end_time() {
     for subject in pair.remote_and_local(&pair.root.activate_shared(named_servant("a")).unwrap()) {
         let expired = with_policies(&subject, &[RequestEndTimePolicy(past()).into()]);
         assert_timeout(expired.name(), minor::REQUEST_EXPIRED, CompletionStatus::No);
-        let in_time = with_policies(&subject, &[RequestEndTimePolicy(SystemTime::now() + PATIENCE).into()]);
+        let in_time = with_policies(&subject, &[RequestEndTimePolicy(SystemTime::now() + TEST_TIMEOUT).into()]);
         assert_eq!(in_time.name().unwrap(), "a");
     }
 }
@@ -140,7 +140,7 @@ fn a_call_ends_at_its_reply_end_time() {
     assert_timeout(outcome, minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe);
     gate.release();
     assert_eq!(
-        with_policies(&subject, &[ReplyEndTimePolicy(SystemTime::now() + PATIENCE).into()]).wait().unwrap(),
+        with_policies(&subject, &[ReplyEndTimePolicy(SystemTime::now() + TEST_TIMEOUT).into()]).wait().unwrap(),
         "a"
     );
 }
@@ -160,7 +160,7 @@ fn a_relative_request_timeout_does_not_limit_the_reply() {
     assert_timeout(other.wait(), minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe);
     assert!(begun.elapsed() >= LONGER);
     gate.release();
-    assert_eq!(waiting.recv_timeout(PATIENCE).unwrap().unwrap(), "a");
+    assert_eq!(waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "a");
 }
 
 // 17.2.4.6: "the Request is cancelled (if a response has not yet been received from the target)"; the servant
@@ -171,14 +171,14 @@ fn a_relative_roundtrip_timeout_cancels_the_request() {
     let (send, cancelled) = std::sync::mpsc::channel();
     let servant = spandrel_conformance_tests::support::closure_servant(move || {
         let token = spandrel::CancellationToken::current();
-        let is_cancelled = token.wait_timeout(PATIENCE);
+        let is_cancelled = token.wait_timeout(TEST_TIMEOUT);
         send.send(is_cancelled).unwrap();
         String::new()
     });
     let subject = pair.as_client(&pair.root.activate_shared(servant).unwrap());
     let outcome =
         until_sent(|time| with_policies(&subject, &[RelativeRoundtripTimeoutPolicy(time).into()]).wait()).map(|_| ());
-    assert!(cancelled.recv_timeout(PATIENCE).unwrap(), "the servant observes the cancellation");
+    assert!(cancelled.recv_timeout(TEST_TIMEOUT).unwrap(), "the servant observes the cancellation");
     // The servant answers as soon as it is cancelled, possibly before its client times out.
     if outcome.is_err() {
         assert_timeout(outcome, minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe);
@@ -191,11 +191,12 @@ fn the_earliest_of_several_time_limits_applies() {
     let pair = Pair::new();
     let gate = Gate::default();
     let subject = pair.as_client(&pair.root.activate_shared(gated_servant("a", &gate)).unwrap());
-    let long = RelativeRoundtripTimeoutPolicy(PATIENCE);
+    let long = RelativeRoundtripTimeoutPolicy(TEST_TIMEOUT);
     let end_in = |time| ReplyEndTimePolicy(SystemTime::now() + time);
     let outcome = until_sent(|time| with_policies(&subject, &[long.into(), end_in(time).into()]).wait());
     assert_timeout(outcome, minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe);
-    let never = with_policies(&subject, &[long.into(), ReplyStartTimePolicy(SystemTime::now() + PATIENCE * 2).into()]);
+    let never =
+        with_policies(&subject, &[long.into(), ReplyStartTimePolicy(SystemTime::now() + TEST_TIMEOUT * 2).into()]);
     assert_timeout(never.wait(), minor::ROUND_TRIP_EXPIRED, CompletionStatus::No);
     gate.release();
 }

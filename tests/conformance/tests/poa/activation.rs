@@ -8,7 +8,7 @@ use spandrel::{CompletionStatus, Poa, Policy, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating, etherealized, locating},
     support::{
-        Gate, PATIENCE, Pair, default_servant_only, expect_exception, expect_refusal, gated_servant, in_background,
+        Gate, Pair, TEST_TIMEOUT, default_servant_only, expect_exception, expect_refusal, gated_servant, in_background,
         named_servant,
     },
 };
@@ -189,7 +189,7 @@ fn deactivation_returns_at_once_and_running_requests_complete() {
     gate.await_arrivals(1);
     poa.deactivate_object(&id).unwrap();
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }
 
 /// deactivate_object: the servant may be activated for another object afterwards.
@@ -220,7 +220,7 @@ fn a_deactivated_object_is_etherealized_after_its_requests() {
     assert_eq!(manager.upcalls(), []);
     gate.release();
     for call in calls {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
     }
     assert_eq!(manager.await_upcalls(1), [etherealized("one")]);
 }
@@ -243,7 +243,7 @@ fn reactivation_waits_for_etherealization() {
     poa.activate_object_with_id(&"other".into(), named_servant("other")).unwrap();
     assert!(activated.try_recv().is_err(), "the object is being etherealized");
     gate.release();
-    activated.recv_timeout(PATIENCE).unwrap().unwrap();
+    activated.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     assert_eq!(pair.as_client(&poa.id_to_reference(&id).unwrap()).name().unwrap(), "second");
     assert_eq!(manager.upcalls(), [etherealized("one")]);
 }
@@ -269,9 +269,9 @@ fn reincarnation_waits_for_requests_and_etherealization() {
     assert_eq!(pair.as_client(&poa.id_to_reference(&"other".into()).unwrap()).name().unwrap(), "other");
     assert_eq!(manager.upcalls(), [], "a request still runs with the old servant");
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "first");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "first");
     for call in late {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "second");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "second");
     }
     assert_eq!(manager.upcalls(), [etherealized("one"), ManagerUpcall::Incarnate(id)]);
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use spandrel::poa::{AdapterActivator, IdAssignmentPolicy, LifespanPolicy, PoaError};
 use spandrel::{CompletionStatus, ObjectRef, Policy, SystemExceptionKind, minor};
 use spandrel_conformance_tests::support::{
-    Gate, PATIENCE, Pair, expect_exception, expect_refusal, in_background, kind_minor_completion, named_servant,
+    Gate, Pair, TEST_TIMEOUT, expect_exception, expect_refusal, in_background, kind_minor_completion, named_servant,
 };
 
 type UnknownAdapter = dyn Fn(&spandrel::Poa, &str) -> bool + Send + Sync;
@@ -199,7 +199,7 @@ fn concurrent_first_requests_call_unknown_adapter_once() {
     assert!(calls.iter().all(|call| call.try_recv().is_err()), "the activator has not returned");
     gate.release();
     for call in calls {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "late");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "late");
     }
     assert_eq!(activator.upcalls().len(), 1);
 }
@@ -246,7 +246,7 @@ fn the_activator_of_a_holding_parent_is_called_later() {
     assert_eq!(activator.upcalls(), []);
     manager.activate().unwrap();
     for call in calls {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "late");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "late");
     }
     assert_eq!(activator.upcalls().len(), 1);
 }

@@ -7,7 +7,7 @@ use spandrel::{CompletionStatus, Poa, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating},
     support::{
-        Gate, PATIENCE, Pair, closure_servant, eventually, expect_exception, expect_refusal, gated_servant,
+        Gate, Pair, TEST_TIMEOUT, closure_servant, eventually, expect_exception, expect_refusal, gated_servant,
         in_background, named_servant,
     },
 };
@@ -108,7 +108,7 @@ fn running_requests_complete_during_destroy() {
     gate.await_arrivals(1);
     poa.destroy(false, false).unwrap();
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }
 
 /// 15.3.9 destroy: with wait_for_completion it returns after all active requests have completed.
@@ -132,7 +132,7 @@ fn wait_for_completion_waits_for_running_requests() {
     eventually(|| pair.root.find_poa("child", false).is_err());
     events.lock().unwrap().push("released");
     gate.release();
-    destroyed.recv_timeout(PATIENCE).unwrap().unwrap();
+    destroyed.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     assert_eq!(*events.lock().unwrap(), ["released", "destroyed"]);
 }
 
@@ -237,7 +237,7 @@ fn objects_are_etherealized_after_their_requests() {
     };
     assert_eq!(manager.upcalls(), [of("idle")], "a request for the other object still runs");
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "busy");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "busy");
     assert_eq!(manager.await_upcalls(2)[1], of("busy"));
 }
 

@@ -6,7 +6,9 @@ use spandrel::poa::{Poa, PoaError, PoaManager, State};
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
-    support::{Gate, PATIENCE, Pair, eventually, gated_servant, in_background, kind_minor_completion, named_servant},
+    support::{
+        Gate, Pair, TEST_TIMEOUT, eventually, gated_servant, in_background, kind_minor_completion, named_servant,
+    },
 };
 
 /// An adapter with its own manager, and the client's reference to one of its objects.
@@ -41,7 +43,7 @@ impl Running {
 
     fn complete(self) {
         self.gate.release();
-        assert_eq!(self.called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+        assert_eq!(self.called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
     }
 }
 
@@ -67,7 +69,7 @@ fn a_held_request_runs_after_activation() {
         "a request was answered in the holding state"
     );
     manager.activate().unwrap();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }
 
 /// 15.3.2.1: held requests are processed after activation, one-way requests included.
@@ -105,7 +107,7 @@ fn discard_requests_discards_held_requests() {
     let called = in_background(move || object.name());
     assert!(called.recv_timeout(std::time::Duration::from_millis(50)).is_err());
     manager.discard_requests(false).unwrap();
-    let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Transient);
 }
 
@@ -143,7 +145,7 @@ fn deactivate_rejects_held_requests() {
     let called = in_background(move || object.name());
     assert!(called.recv_timeout(std::time::Duration::from_millis(50)).is_err());
     manager.deactivate(false, false).unwrap();
-    let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!(error.completed(), CompletionStatus::No);
 }
 
@@ -179,7 +181,7 @@ fn wait_for_completion_waits_for_running_requests() {
         let changed = in_background(move || change(&manager));
         assert!(changed.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "a request still runs");
         running.gate.release();
-        changed.recv_timeout(PATIENCE).unwrap().unwrap();
+        changed.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         running.complete();
     }
 }
@@ -192,7 +194,7 @@ fn waiting_for_completion_ends_when_the_state_is_changed() {
     let held = in_background(move || holding.hold_requests(true));
     eventually(|| running.manager.state() == State::Holding);
     running.manager.activate().unwrap();
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     running.complete();
 }
 

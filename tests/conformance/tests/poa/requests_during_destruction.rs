@@ -9,7 +9,7 @@ use spandrel::poa::{
 use spandrel::{CompletionStatus, Poa, Policy, SystemException, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating},
-    support::{Gate, PATIENCE, Pair, closure_servant, expect_refusal, gated_servant, in_background, named_servant},
+    support::{Gate, Pair, TEST_TIMEOUT, closure_servant, expect_refusal, gated_servant, in_background, named_servant},
 };
 
 const TYPE: &str = "IDL:Conformance/Subject:1.0";
@@ -34,7 +34,7 @@ fn held_requests_of_a_destroyed_adapter_raise_object_not_exist() {
     assert_eq!(pair.as_client(&pair.root.id_to_reference(&id).unwrap()).name().unwrap(), "other");
     poa.destroy(false, false).unwrap();
     for call in calls {
-        let error = call.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        let error = call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_destroyed(&error);
     }
 }
@@ -52,9 +52,9 @@ fn waiting_requests_of_a_destroyed_single_thread_adapter_raise_object_not_exist(
     let calls = pair.remote_and_local(&reference).map(|object| in_background(move || object.name()));
     poa.destroy(false, false).unwrap();
     gate.release();
-    assert_eq!(running.recv_timeout(PATIENCE).unwrap().unwrap(), "slow");
+    assert_eq!(running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "slow");
     for call in calls {
-        let error = call.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        let error = call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_destroyed(&error);
     }
 }
@@ -139,7 +139,7 @@ fn wait_for_completion_waits_for_etherealization() {
         gate.await_arrivals(1);
         events.lock().unwrap().push("released");
         gate.release();
-        ended.recv_timeout(PATIENCE).unwrap().unwrap();
+        ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         assert_eq!(*events.lock().unwrap(), ["released", "ended"]);
     }
 }
@@ -159,7 +159,7 @@ fn an_object_ended_twice_is_etherealized_once() {
         end(&poa, false).unwrap();
         assert_eq!(manager.upcalls(), []);
         gate.release();
-        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+        assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
         manager.await_upcalls(1);
         pair.server.shutdown(true).unwrap();
         let upcalls = manager.upcalls();
@@ -205,7 +205,7 @@ fn an_object_is_inactive_while_its_last_requests_run() {
     assert_eq!(expect_refusal(poa.deactivate_object(&id)), PoaError::ObjectNotActive);
     assert_eq!(expect_refusal(poa.id_to_servant(&id)), PoaError::ObjectNotActive);
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }
 
 /// deactivate_object: later requests do not reach the servant, even if earlier ones still run: without
@@ -227,9 +227,9 @@ fn requests_after_deactivation_do_not_reach_the_servant() {
         poa.deactivate_object(&id).unwrap();
         let late = pair.remote_and_local(&reference).map(|object| in_background(move || object.name()));
         gate.release();
-        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "own");
+        assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "own");
         for call in late {
-            match (&*poa.the_name(), call.recv_timeout(PATIENCE).unwrap()) {
+            match (&*poa.the_name(), call.recv_timeout(TEST_TIMEOUT).unwrap()) {
                 ("map", Err(error)) => assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist),
                 ("default", Ok(name)) => assert_eq!(name, "default"),
                 (name, outcome) => panic!("{name}: {outcome:?}"),
@@ -254,8 +254,8 @@ fn an_object_may_be_activated_again_while_its_requests_run() {
     let (again, same) = (poa.clone(), id.clone());
     let activated = in_background(move || again.activate_object_with_id(&same, named_servant("second")));
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "first");
-    activated.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "first");
+    activated.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     for object in pair.remote_and_local(&reference) {
         assert_eq!(object.name().unwrap(), "second");
     }
@@ -313,9 +313,9 @@ fn requests_are_answered_while_an_adapter_is_destroyed_and_recreated() {
         (0..100).filter(|_| root.find_poa("late", true).is_ok_and(|poa| poa.destroy(false, true).is_ok())).count()
     });
     for caller in callers {
-        assert_eq!(caller.recv_timeout(PATIENCE).unwrap(), Ok::<(), SystemException>(()));
+        assert_eq!(caller.recv_timeout(TEST_TIMEOUT).unwrap(), Ok::<(), SystemException>(()));
     }
-    assert!(destroyer.recv_timeout(PATIENCE).unwrap() > 0);
+    assert!(destroyer.recv_timeout(TEST_TIMEOUT).unwrap() > 0);
 }
 
 /// 15.3.2.6: with concurrent state changes, a deactivated manager ends inactive, and all requests are
@@ -337,11 +337,11 @@ fn deactivate_prevails_over_concurrent_state_changes() {
         in_background(move || (0..200).all(|_| change(&manager).is_ok()))
     });
     for changer in changers {
-        assert!(changer.recv_timeout(PATIENCE).unwrap());
+        assert!(changer.recv_timeout(TEST_TIMEOUT).unwrap());
     }
     manager.deactivate(false, true).unwrap();
     for caller in callers {
-        caller.recv_timeout(PATIENCE).unwrap();
+        caller.recv_timeout(TEST_TIMEOUT).unwrap();
     }
     assert_eq!(manager.state(), State::Inactive);
 }

@@ -11,7 +11,7 @@ use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{ManagerUpcall, ScriptedManager, activating, etherealized},
     support::{
-        Gate, PATIENCE, Pair, closure_servant, expect_refusal, in_background, kind_minor_completion, named_servant,
+        Gate, Pair, TEST_TIMEOUT, closure_servant, expect_refusal, in_background, kind_minor_completion, named_servant,
         same_servant,
     },
 };
@@ -81,7 +81,7 @@ fn concurrent_first_requests_call_incarnate_once() {
     gate.await_arrivals(1);
     gate.release();
     for call in calls {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
     }
     assert_eq!(manager.upcalls(), [ManagerUpcall::Incarnate("one".into())]);
 }
@@ -105,7 +105,7 @@ fn requests_for_other_objects_do_not_wait_for_an_incarnation() {
         assert_eq!(object.name().unwrap(), "active");
     }
     gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "slow");
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "slow");
 }
 
 /// 15.3.6.1: a system exception of incarnate goes to the client; the object stays inactive, and the next
@@ -246,7 +246,7 @@ fn incarnate_is_not_called_while_the_manager_holds_or_discards() {
     assert_eq!(manager.upcalls(), []);
     poa.the_poa_manager().activate().unwrap();
     for call in calls {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
     }
     assert_eq!(manager.upcalls(), [ManagerUpcall::Incarnate("one".into())]);
 }
@@ -343,9 +343,9 @@ fn incarnate_and_etherealize_alternate_without_overlap() {
         (0..300).filter(|_| ending.deactivate_object(&"one".into()).is_ok()).count()
     });
     for caller in callers {
-        caller.recv_timeout(PATIENCE).unwrap().unwrap();
+        caller.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
-    ended.recv_timeout(PATIENCE).unwrap();
+    ended.recv_timeout(TEST_TIMEOUT).unwrap();
     poa.destroy(true, true).unwrap();
     assert_eq!(*detector.faults.lock().unwrap(), [""; 0]);
     let upcalls = manager.upcalls();

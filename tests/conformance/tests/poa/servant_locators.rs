@@ -11,7 +11,7 @@ use spandrel_conformance_tests::{
     idl::conformance::{Derived, Subject},
     managers::{ManagerUpcall, ScriptedManager, locating},
     support::{
-        Gate, PATIENCE, Pair, closure_servant, eventually, gated_servant, in_background, kind_minor_completion,
+        Gate, Pair, TEST_TIMEOUT, closure_servant, eventually, gated_servant, in_background, kind_minor_completion,
         named_servant,
     },
 };
@@ -118,7 +118,7 @@ fn concurrent_requests_have_their_own_cookies() {
     );
     gate.release();
     for (id, call) in calls {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), id);
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), id);
     }
     let upcalls = manager.await_upcalls(8);
     for post in &upcalls[4..] {
@@ -230,6 +230,6 @@ fn destroy_waits_for_postinvoke() {
     eventually(|| pair.root.find_poa("child", false).is_err());
     assert!(destroyed.try_recv().is_err(), "postinvoke still runs");
     gate.release();
-    destroyed.recv_timeout(PATIENCE).unwrap().unwrap();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    destroyed.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }

@@ -14,7 +14,7 @@ use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{ScriptedManager, activating, locating},
     support::{
-        Gate, PATIENCE, Pair, closure_servant, eventually, expect_exception, gated_servant, in_background,
+        Gate, Pair, TEST_TIMEOUT, closure_servant, eventually, expect_exception, gated_servant, in_background,
         named_servant,
     },
 };
@@ -46,7 +46,7 @@ fn call_all(objects: impl IntoIterator<Item = Subject>) {
         .map(|object| in_background(move || (0..50).try_for_each(|_| object.name().map(drop))))
         .collect();
     for call in calls {
-        call.recv_timeout(PATIENCE).unwrap().unwrap();
+        call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
 }
 
@@ -89,9 +89,9 @@ fn a_busy_single_threaded_adapter_blocks_no_other_adapter() {
     }
     assert!(waiting.iter().all(|call| call.try_recv().is_err()), "a request still runs");
     gate.release();
-    assert_eq!(first.recv_timeout(PATIENCE).unwrap().unwrap(), "slow");
+    assert_eq!(first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "slow");
     for call in waiting {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "quick");
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "quick");
     }
 }
 
@@ -142,7 +142,7 @@ fn a_single_threaded_adapter_calls_its_servant_manager_sequentially() {
             ids.iter()
                 .flat_map(|id| pair.remote_and_local(&poa.create_reference_with_id(&(*id).into(), TYPE).unwrap())),
         );
-        ended.recv_timeout(PATIENCE).unwrap();
+        ended.recv_timeout(TEST_TIMEOUT).unwrap();
         poa.destroy(true, true).unwrap();
         assert_eq!(counter.maximum.load(Ordering::SeqCst), 1, "{name}");
         assert!(counter.total.load(Ordering::SeqCst) > 300);
@@ -171,7 +171,7 @@ fn main_thread_adapters_run_in_the_main_thread() {
     let thread = main.thread().id();
     let callers: Vec<_> = objects.into_iter().map(|object| in_background(move || object.name())).collect();
     for caller in callers {
-        caller.recv_timeout(PATIENCE).unwrap().unwrap();
+        caller.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
     assert_eq!(*ran_in.lock().unwrap(), [thread; 4]);
     pair.server.shutdown(true).unwrap();

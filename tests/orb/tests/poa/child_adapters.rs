@@ -69,7 +69,7 @@ fn persistent_references_survive_a_restart_at_the_same_address_and_activate_thei
     assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err(), "the adapter is being created");
     activator.state.change(|(_, is_closed)| *is_closed = false);
     for (number, call) in (0..).zip(calls) {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), number + 1);
     }
     assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
     let accounts = root.find_poa("bank", false).unwrap().find_poa("accounts", false).unwrap();

@@ -57,7 +57,7 @@ fn waiting_for_completion_within_an_asynchronous_upcall_is_refused() {
     });
     let target = client(&fixture.poa.activate(servant).unwrap());
     let again = target.clone();
-    in_background(move || target.ping()).recv_timeout(PATIENCE).unwrap().unwrap();
+    in_background(move || target.ping()).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     refused.see(|refused| {
         assert_eq!(refused.len(), 3);
         for error in refused {
@@ -65,7 +65,7 @@ fn waiting_for_completion_within_an_asynchronous_upcall_is_refused() {
             assert_eq!(exception.minor(), minor::OPERATION_WOULD_DEADLOCK);
         }
     });
-    in_background(move || again.ping()).recv_timeout(PATIENCE).unwrap().unwrap();
+    in_background(move || again.ping()).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 /// A servant activator that records etherealized objects.
@@ -99,7 +99,7 @@ fn destroy_in_the_main_thread_runs_the_main_threads_etherealizations() {
         activator.0.see(|ended| assert_eq!(*ended, [("a".into(), me)]));
         done.send(()).unwrap();
     });
-    waited.recv_timeout(PATIENCE).unwrap();
+    waited.recv_timeout(TEST_TIMEOUT).unwrap();
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_panic_in_a_servants_drop_does_not_block_destroy() {
     assert_eq!(of(&object).ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     seen.see(|seen| assert_eq!(*seen, [true]));
     let poa = fixture.poa.clone();
-    in_background(move || poa.destroy(true, true)).recv_timeout(PATIENCE).unwrap().unwrap();
+    in_background(move || poa.destroy(true, true)).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_large_held_request_counts_once_against_the_memory_limit() {
     sibling.destroy(true, true).unwrap();
     assert!(held.recv_timeout(Duration::from_millis(100)).is_err(), "the request is held again");
     fixture.manager.activate().unwrap();
-    held.recv_timeout(PATIENCE).unwrap().unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     // Requests that were held together run at the same time.
     count.await_value(|count| *count == 1);
 }
@@ -193,7 +193,7 @@ fn a_panic_in_an_upcall_releases_the_thread_turn_and_the_request_counts() {
     }
     client(&fixture.reference("good")).ping().unwrap();
     let manager = fixture.manager.clone();
-    in_background(move || manager.hold_requests(true)).recv_timeout(PATIENCE).unwrap().unwrap();
+    in_background(move || manager.hold_requests(true)).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn circular_object_key_aliases_end_the_call_with_transient() {
         let target: Target = named("one").unchecked_narrow();
         move || target.ping()
     });
-    let error = ended.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let error = ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No));
     let here = fixture.orb.string_to_object(&named("one").to_string()).unwrap();
     let ended = in_background(move || here.unchecked_narrow::<Target>().ping());
-    assert_eq!(ended.recv_timeout(PATIENCE).unwrap().unwrap_err().kind(), SystemExceptionKind::Transient);
+    assert_eq!(ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err().kind(), SystemExceptionKind::Transient);
 }

@@ -74,7 +74,7 @@ fn a_single_thread_adapter_runs_one_upcall_at_a_time_and_blocks_no_other_adapter
     client(&fixture.root.activate_shared(probe(&fixture.orb).1).unwrap()).ping().unwrap();
     single.gate.change(|is_open| *is_open = true);
     for call in calls {
-        call.recv_timeout(PATIENCE).unwrap().unwrap();
+        call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
     assert_eq!(single.runs.load(Ordering::SeqCst), 40);
 }
@@ -111,8 +111,8 @@ fn a_client_that_times_out_while_waiting_does_not_block_the_next_one() {
         move || target.ping()
     });
     single.gate.change(|is_open| *is_open = true);
-    first.recv_timeout(PATIENCE).unwrap().unwrap();
-    last.recv_timeout(PATIENCE).unwrap().unwrap();
+    first.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    last.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]
@@ -131,12 +131,12 @@ fn main_thread_adapters_are_served_by_the_main_thread_only() {
         .collect();
     let orb = fixture.orb.clone();
     let finished = in_background(move || {
-        let outcomes: Vec<_> = calls.into_iter().map(|call| call.recv_timeout(PATIENCE).unwrap()).collect();
+        let outcomes: Vec<_> = calls.into_iter().map(|call| call.recv_timeout(TEST_TIMEOUT).unwrap()).collect();
         orb.shutdown(false).unwrap();
         outcomes
     });
     fixture.orb.run();
-    assert!(finished.recv_timeout(PATIENCE).unwrap().iter().all(Result::is_ok));
+    assert!(finished.recv_timeout(TEST_TIMEOUT).unwrap().iter().all(Result::is_ok));
     let me = thread::current().id();
     assert!(single.threads.lock().unwrap().iter().all(|thread| *thread == me));
     assert_eq!(single.runs.load(Ordering::SeqCst), 10);
@@ -214,8 +214,8 @@ fn destroy_waits_for_asynchronous_upcalls() {
     let destroying = in_background(move || poa.destroy(true, true));
     assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
     gate.change(|gate| gate.is_open = true);
-    destroying.recv_timeout(PATIENCE).unwrap().unwrap();
-    running.recv_timeout(PATIENCE).unwrap().unwrap();
+    destroying.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 /// A servant manager that records its threads and asserts that it is never entered twice at once.
@@ -289,7 +289,7 @@ fn a_single_thread_servant_locator_is_never_entered_twice_with_asynchronous_serv
         })
         .collect();
     for (number, call) in (0..).zip(calls) {
-        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
+        assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), number + 1);
     }
     manager.ended.await_value(|ended| ended.len() == 20);
 }
@@ -310,6 +310,6 @@ fn the_main_thread_calls_servant_activators() {
         orb.shutdown(false).unwrap();
     });
     fixture.orb.run();
-    finished.recv_timeout(PATIENCE).unwrap();
+    finished.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(manager.ended.see(|ended| ended[0]), thread::current().id());
 }

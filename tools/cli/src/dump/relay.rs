@@ -28,7 +28,7 @@ const MAX_CONNECTIONS: usize = 256;
 const MAX_WAITING: usize = 1024;
 
 /// The time limit for forwarding shown pieces, after the last one is shown.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The queue of pieces to show.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ pub(super) fn run(listen: &str, to: &str, types: &mut Types, style: Style, out: 
     let (count, passed) = &*unforwarded;
     let count = count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Pieces that are not forwarded by then are lost.
-    let _ = passed.wait_timeout_while(count, PATIENCE, |count| *count > 0);
+    let _ = passed.wait_timeout_while(count, TEST_TIMEOUT, |count| *count > 0);
     done
 }
 
