@@ -32,6 +32,8 @@ const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The server side of one ORB: its server, monitor and adapter.
 pub(crate) struct RequestServer {
     server: Arc<Server>,
+    /// The resources of the server, which each collocated call uses.
+    resources: Arc<ServerResources>,
     /// The published addresses; set when the server begins to listen.
     published: Mutex<Option<PublishedAddresses>>,
     pub(crate) collocated_calls: CollocatedCalls,
@@ -41,7 +43,8 @@ impl RequestServer {
     /// Creates the server side of an ORB with these settings.
     pub(crate) fn new(settings: ServerSettings, adapter: Arc<dyn ObjectAdapter>) -> Self {
         let server = Arc::new(Server::new(settings, adapter));
-        Self { server, published: Mutex::default(), collocated_calls: CollocatedCalls::default() }
+        let resources = Arc::clone(server.resources());
+        Self { server, resources, published: Mutex::default(), collocated_calls: CollocatedCalls::default() }
     }
 
     /// The server side of an ORB, if it is installed.
@@ -58,7 +61,7 @@ impl RequestServer {
 
     /// The object adapter.
     pub(crate) fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        &self.server.resources().adapter
+        &self.resources.adapter
     }
 }
 
@@ -69,7 +72,7 @@ impl ServerSide for RequestServer {
             return Ok(published.clone());
         }
         let default = [Endpoint::new("", 0)];
-        let serving = &self.server.resources().settings;
+        let serving = &self.resources.settings;
         let endpoints = match &*serving.endpoints {
             [] => &default[..],
             configured => configured,
@@ -109,7 +112,7 @@ impl ServerSide for RequestServer {
     ) -> Result<Reply, CallFailure> {
         let request_id = self.collocated_calls.request_id();
         let request = encode_collocated(destination, call_kind, request_id, collocated::deliver)?;
-        self.collocated_calls.call(orb, self.server.resources(), &request, destination.wire(), deadline)
+        self.collocated_calls.call(orb, &self.resources, &request, destination.wire(), deadline)
     }
 
     fn note_one_way(&self, orb: &Orb) {
@@ -147,7 +150,7 @@ impl ServerSide for RequestServer {
         address: &Address,
         code_sets: Option<&ServiceContext>,
     ) -> Option<Arc<ClientConnection>> {
-        self.server.resources().announced.find(address, code_sets)
+        self.resources.announced.find(address, code_sets)
     }
 
     fn levels(&self) -> ServerLevels {
@@ -159,7 +162,7 @@ impl ServerSide for RequestServer {
     }
 
     fn shut_down(&self, orb: &Orb) {
-        let resources = self.server.resources();
+        let resources = &self.resources;
         let timeout = resources.settings.shutdown_timeout;
         let deadline = Deadline::after(timeout);
         self.server.shutdown(timeout);
@@ -189,6 +192,6 @@ fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
 impl ServingOrb for Orb {
     #[inline]
     fn resources(&self) -> &Arc<ServerResources> {
-        RequestServer::of(self).expect("an ORB that serves has a server side").server.resources()
+        &RequestServer::of(self).expect("an ORB that serves has a server side").resources
     }
 }

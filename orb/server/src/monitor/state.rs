@@ -121,7 +121,8 @@ impl Monitored {
         let in_upcall = turn % 2 == 1;
         if open_turn(turn) == self.turn {
             self.looks += 1;
-            if in_upcall && self.registration.is_none() && connection.has_input_in_memory() {
+            // Also with a registration. It may be left from an earlier upcall, and shows no input in memory.
+            if in_upcall && connection.has_input_in_memory() {
                 self.note_input(now);
             }
             return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
