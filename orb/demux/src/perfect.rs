@@ -143,11 +143,11 @@ fn attempt<K: AsRef<[u8]>>(keys: &[K], seed: u32, buckets: usize, places: usize)
     let mut by_bucket: Vec<&[(u32, u64, u32)]> = members.chunk_by(|one, other| one.0 == other.0).collect();
     // Large buckets first, while most places are free.
     by_bucket.sort_by_key(|bucket| std::cmp::Reverse(bucket.len()));
-    let nobody = keys.len() as u32;
-    let mut tables = Tables { seed, displacements: vec![0; buckets], places: vec![nobody; places] };
+    let free = keys.len() as u32;
+    let mut tables = Tables { seed, displacements: vec![0; buckets], places: vec![free; places] };
     for bucket in by_bucket {
         let fits = (0..=u16::MAX).find(|displacement| {
-            let fitted = fit(bucket, *displacement, &mut tables.places, nobody);
+            let fitted = fit(bucket, *displacement, &mut tables.places, free);
             if fitted {
                 tables.displacements[bucket[0].0 as usize] = *displacement;
             }
@@ -163,12 +163,12 @@ fn attempt<K: AsRef<[u8]>>(keys: &[K], seed: u32, buckets: usize, places: usize)
 }
 
 /// Puts the keys of a bucket on their places, all or none.
-fn fit(bucket: &[(u32, u64, u32)], displacement: u16, places: &mut [u32], nobody: u32) -> bool {
+fn fit(bucket: &[(u32, u64, u32)], displacement: u16, places: &mut [u32], free: u32) -> bool {
     for (done, (_, hash, index)) in bucket.iter().enumerate() {
         let at = displaced(*hash, displacement, places.len());
-        if places[at] != nobody {
+        if places[at] != free {
             for (_, hash, _) in &bucket[..done] {
-                places[displaced(*hash, displacement, places.len())] = nobody;
+                places[displaced(*hash, displacement, places.len())] = free;
             }
             return false;
         }

@@ -61,14 +61,14 @@ fn main() {
             "cached" => scratch = cached(scratch, id).into_scratch(),
             "answer" => scratch = answer(scratch, id).into_scratch(),
             "read" => receive(&mut assembler, &request, |input| {
-                let header = RequestHeader::decode(input).expect("what was written");
+                let header = RequestHeader::decode(input).expect("a header that was encoded here");
                 if !header.service_contexts.is_empty() {
                     black_box(header.service_contexts.find(ids::CONTEXT_OPERATION_INDEX));
                 }
                 black_box(header);
             }),
             _ => receive(&mut assembler, &reply, |input| {
-                black_box(ReplyHeader::decode(input).expect("what was written"));
+                black_box(ReplyHeader::decode(input).expect("a header that was encoded here"));
             }),
         }
     }

@@ -90,7 +90,7 @@ fn a_quiet_connection_returns_to_the_reactor() {
             assert_eq!(target.add(1, 1).unwrap(), 2);
             #[cfg(target_os = "linux")]
             {
-                wait_until("the end of the thread of a quiet connection", || threads_named("spandrel-relief") == 0);
+                wait_until("the end of the thread of a quiet connection", || threads_named("spandrel-reader") == 0);
             }
             assert_eq!(target.add(2, 2).unwrap(), 4);
         }
@@ -127,12 +127,12 @@ fn descriptors() -> usize {
     usize::MAX
 }
 
-/// Waits until the server has no connections and no relief threads.
+/// Waits until the server has no connections and no threads that read on.
 fn await_all_ended(port: u16) {
     #[cfg(target_os = "linux")]
     {
         wait_until("the end of the connections", || connections_at(port) == 0);
-        wait_until("the end of the relief threads", || threads_named("spandrel-relief") == 0);
+        wait_until("the end of the threads that read on", || threads_named("spandrel-reader") == 0);
     }
     let _ = port;
 }

@@ -159,12 +159,12 @@ fn a_long_upcall_without_further_requests_starts_no_thread() {
         let monitored = Monitored::start();
         let (client, other) = (monitored.client(), monitored.client());
         other.ping().unwrap();
-        let before = threads("spandrel-relief");
+        let before = threads("spandrel-reader");
         let held = client.clone();
         let first = in_background(move || held.hold(1));
         monitored.server.probe.await_held(1);
         monitored.await_rest();
-        assert_eq!(threads("spandrel-relief"), before, "no thread is started while the monitor sleeps");
+        assert_eq!(threads("spandrel-reader"), before, "no thread is started while the monitor sleeps");
         // The next message wakes the monitor.
         let second = client.clone();
         let second = in_background(move || second.add(1, 2));

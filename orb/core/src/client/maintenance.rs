@@ -57,7 +57,7 @@ impl MaintenanceThread {
     fn ensure_running(self: &Arc<Self>, schedule: &mut VisitSchedule) -> bool {
         if !schedule.is_running {
             let maintenance_thread = Arc::clone(self);
-            let started = thread::Builder::new().name("spandrel-keeper".into()).spawn(move || maintenance_thread.run());
+            let started = thread::Builder::new().name("spandrel-maint".into()).spawn(move || maintenance_thread.run());
             match started {
                 Ok(_) => schedule.is_running = true,
                 Err(error) => tracing::error!(%error, "the thread that maintains connections could not be started"),

@@ -364,7 +364,7 @@ mod tests {
         let one_way = queue.enter(request_key(3, true), &cancellation);
         assert_eq!(queue.defer(request_key(5, false), &cancellation), Err(1), "one may be deferred");
         assert_eq!(queue.cancel(1, Limits::default()).1.len(), 2);
-        assert_eq!(queue.cancel(3, Limits::default()).1.len(), 0, "nobody waits for a one-way");
+        assert_eq!(queue.cancel(3, Limits::default()).1.len(), 0, "no thread waits for a one-way");
         assert_eq!(queue.awaited().len(), 2);
         [running, deferred, one_way].into_iter().for_each(|key| assert!(queue.leave(key).is_some()));
         assert!(queue.is_idle() && queue.leave(running).is_none());

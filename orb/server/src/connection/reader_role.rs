@@ -28,11 +28,11 @@ pub(super) struct ReaderRole {
     /// that have not ended.
     handed_over: AtomicU32,
     /// Whether a thread was started to take over reading and has not tried yet.
-    is_relief_due: AtomicBool,
+    is_takeover_due: AtomicBool,
     /// Whether the upcall of the reading thread is a one-way's.
     is_one_way: AtomicBool,
     /// Whether the pool counts one of its threads as blocked by an upcall of this connection.
-    is_held_up: AtomicBool,
+    is_counted_blocked: AtomicBool,
 }
 
 impl ReaderRole {
@@ -41,9 +41,9 @@ impl ReaderRole {
         Self {
             turn: AtomicU64::new(word.bits()),
             handed_over: AtomicU32::new(0),
-            is_relief_due: AtomicBool::new(false),
+            is_takeover_due: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
-            is_held_up: AtomicBool::new(false),
+            is_counted_blocked: AtomicBool::new(false),
         }
     }
 
@@ -119,23 +119,23 @@ impl ReaderRole {
     }
 
     /// Records that a thread is started to take over reading. Returns false if one is due already.
-    pub(super) fn expect_relief(&self) -> bool {
-        !self.is_relief_due.swap(true, Ordering::AcqRel)
+    pub(super) fn expect_takeover(&self) -> bool {
+        !self.is_takeover_due.swap(true, Ordering::AcqRel)
     }
 
     /// Records that this thread has tried, or could not be started.
-    pub(super) fn relief_tried(&self) {
-        self.is_relief_due.store(false, Ordering::Release);
+    pub(super) fn takeover_tried(&self) {
+        self.is_takeover_due.store(false, Ordering::Release);
     }
 
     /// Counts the thread of the upcall of `turn` as a blocked one of the pool, once.
     pub(super) fn note_blocked(&self, pool: &Pool, turn: u64) {
-        if self.is_held_up.load(Ordering::SeqCst) {
+        if self.is_counted_blocked.load(Ordering::SeqCst) {
             return;
         }
         // Counted before the flag is set, so that no other thread uncounts it first.
         pool.note_blocked();
-        if self.is_held_up.swap(true, Ordering::SeqCst) {
+        if self.is_counted_blocked.swap(true, Ordering::SeqCst) {
             pool.note_unblocked();
         } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
             // The upcall has ended meanwhile, and may have checked the flag too early.
@@ -146,7 +146,7 @@ impl ReaderRole {
     /// Ends the count of the upcall's thread as a blocked one, if it is counted.
     #[inline]
     pub(super) fn note_unblocked(&self, pool: &Pool) {
-        if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {
+        if self.is_counted_blocked.load(Ordering::SeqCst) && self.is_counted_blocked.swap(false, Ordering::SeqCst) {
             pool.note_unblocked();
         }
     }

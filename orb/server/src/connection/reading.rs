@@ -200,14 +200,14 @@ impl ServerConnection {
             self.listen(turn);
             return false;
         }
-        if !self.reader_role.expect_relief() {
+        if !self.reader_role.expect_takeover() {
             return false;
         }
         let connection = self.shared();
-        let started = self.resources.threads.spawn("spandrel-relief", move || connection.take_over(turn));
+        let started = self.resources.threads.spawn("spandrel-reader", move || connection.take_over(turn));
         if let Err(error) = &started {
             // The monitor tries again at its next look. Until then, the requests behind the long upcall wait.
-            self.reader_role.relief_tried();
+            self.reader_role.takeover_tried();
             log_limited!(
                 error, self.resources, "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
             );
@@ -221,7 +221,7 @@ impl ServerConnection {
         self.reader_role.count_handed_over();
         let upcall = ReaderWord::from_bits(turn);
         let taken = self.reader_role.change_word(|now| now.take_over(upcall));
-        self.reader_role.relief_tried();
+        self.reader_role.takeover_tried();
         if taken.is_ok() {
             if upcall.is_registered() {
                 self.leave_reactor();

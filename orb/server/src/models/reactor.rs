@@ -65,7 +65,7 @@ impl Readers {
         let me = thread::current().id();
         self.reads += 1;
         if !self.is_draining {
-            assert!(!self.former.contains(&me), "who lost the reading reads again");
+            assert!(!self.former.contains(&me), "a thread that lost the reader role reads again");
             assert!(self.current.is_none_or(|current| current == me), "the reactor reads, and another as well");
             self.current = Some(me);
         }
@@ -74,7 +74,7 @@ impl Readers {
     /// Returns the reading from this thread to the reactor.
     fn give_back(&mut self) {
         let me = thread::current().id();
-        assert!(self.is_draining || self.current == Some(me), "who does not read gives the reading back");
+        assert!(self.is_draining || self.current == Some(me), "a thread without the reader role gives it back");
         self.current = None;
         self.former.insert(me);
     }
@@ -226,7 +226,7 @@ impl Reactor {
         let reads = self.readers.lock().enter();
         let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready()));
         let progress = self.readers.lock().leave() - reads;
-        assert!(progress > 0 || !lingers, "what still comes is not read, and shows up again and again");
+        assert!(progress > 0 || !lingers, "late input is not read, and wakes the reactor again and again");
         self.release(handler, !matches!(visited, Ok(VisitOutcome::Idle)));
         // A thread that finds another thread reading, or about to read, visits again and again.
         thread::yield_now();

@@ -179,7 +179,7 @@ impl Transport for Attended {
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let me = thread::current().id();
         let mut readers = self.readers.lock();
-        assert!(readers.is_draining || !readers.former.contains(&me), "who lost the reading reads again");
+        assert!(readers.is_draining || !readers.former.contains(&me), "a thread that lost the reader role reads again");
         let before = readers.current.replace(me).filter(|before| *before != me);
         readers.former.extend(before);
         drop(readers);

@@ -145,7 +145,7 @@ impl ServerCall<'_> {
         let (cancellation, deadline) =
             (Arc::clone(&call.slot().cancellation), call.slot().due.and_then(|due| due.answer));
         let watched = call.request.watched.clone();
-        held::assert_none("who runs asynchronous servants");
+        held::assert_none("a spawner");
         spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, watched, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
