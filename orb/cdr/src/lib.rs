@@ -15,9 +15,9 @@
 
 mod any;
 mod bounded;
-mod char_sets;
 mod characters;
 mod code_set;
+mod code_set_names;
 mod decimal;
 mod decoder;
 mod encoder;
@@ -27,6 +27,7 @@ pub mod engine;
 mod error;
 mod fixed_size;
 mod ior;
+mod limits;
 mod osf_registry;
 mod padded;
 mod primitive;
@@ -44,8 +45,8 @@ mod wire;
 
 pub use any::{Any, ExtractError};
 pub use bounded::{BoundedString, BoundedVec, OverBound};
-pub use char_sets::{CharSet, UnknownCodeSet, WcharSet};
 pub use code_set::CodeSet;
+pub use code_set_names::{CharSet, UnknownCodeSet, WcharSet};
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
 pub use decoder::{Binder, Decoder, Joint, ValueFactory};
 pub use encoder::values::{Cast, Entry};
@@ -54,6 +55,7 @@ pub use engine::{SWITCH_AFTER, switch_after};
 pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
 pub use ior::{FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
+pub use limits::Limits;
 pub use padded::{Pad, encode_padded_slice, lend_padded};
 pub use scalar::{Char, LongDouble, NotLatin1};
 pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility};
@@ -65,7 +67,7 @@ pub use value_type::{
 };
 pub use value_type::{StartedValue, ValueStart};
 pub use wide::{BoundedWString, WString, Wide};
-pub use wire::{ByteOrder, GiopVersion, Limits, Wire};
+pub use wire::{ByteOrder, GiopVersion, Wire};
 /// The derives that guarantee equal layouts in memory and in CDR; see [`Pad`].
 #[doc(no_inline)]
 pub use zerocopy;

@@ -1,8 +1,8 @@
-//! The wire form, on which both ends must agree: byte order, protocol version, code sets, limits.
+//! The wire form, on which both ends must agree: byte order, protocol version, code sets.
 
 use std::fmt;
 
-use crate::{CharSet, WcharSet};
+use crate::{CharSet, Limits, WcharSet};
 
 /// The order of the octets of a number on the wire.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -63,25 +63,6 @@ impl GiopVersion {
 impl fmt::Display for GiopVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// Bounds that a decoder enforces on received values.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
-    /// Maximum nesting of constructed values and encapsulations (default 64).
-    pub nesting: u16,
-    /// Maximum nesting of values, each in the state of another, encoded or decoded (default 256): a list of
-    /// values is as deep as it is long.
-    pub value_nesting: u16,
-    /// Maximum number of values in a message (default 262,144): the smallest takes four octets on the wire,
-    /// and some hundred in memory.
-    pub values: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { nesting: 64, value_nesting: 256, values: 1 << 18 }
     }
 }
 

@@ -18,7 +18,7 @@ pub use values::InitError;
 use values::{InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
 
 use crate::OrbBuilder;
-use crate::code_sets::parse_list;
+use crate::code_set_agreement::parse_list;
 use crate::diagnostics::TracePropagation;
 use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};

@@ -12,7 +12,7 @@ use spandrel_transport::{Address, Deadline};
 use crate::{
     call_kind::CallKind,
     client::{CallFailure, Peer, PeerTable},
-    code_sets::Agreement,
+    code_set_agreement::Agreement,
     datagrams::DatagramSender,
     operation_index::{OperationContexts, ReadOperationIndex},
     policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},

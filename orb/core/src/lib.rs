@@ -28,7 +28,6 @@
 mod adapter;
 #[doc(hidden)]
 pub mod adapter_references;
-mod aliases;
 mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
@@ -39,21 +38,20 @@ pub mod call_kind;
 #[doc(hidden)]
 pub mod cancellation;
 pub mod client;
-mod code_sets;
+mod code_set_agreement;
 mod command_line;
 mod concurrency;
 mod connection_contexts;
 mod context;
+mod corbaname;
 mod datagrams;
-#[doc(hidden)]
-pub mod deadlines;
 #[doc(hidden)]
 pub mod destination;
 pub mod diagnostics;
 mod exceptions;
 #[doc(hidden)]
 pub mod generated;
-mod initial;
+mod initial_references;
 pub mod interception;
 mod interception_state;
 #[doc(hidden)]
@@ -68,9 +66,9 @@ mod metrics_endpoint;
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub mod models;
-mod names;
 #[doc(hidden)]
 pub mod object;
+mod object_key_aliases;
 mod object_operations;
 mod operation_index;
 mod options;
@@ -78,11 +76,13 @@ mod options;
 pub mod orb;
 mod orb_operations;
 pub mod policies;
-mod policy;
 #[doc(hidden)]
 pub mod policy_management;
+mod policy_value;
 mod references;
 mod request_cache;
+#[doc(hidden)]
+pub mod request_deadlines;
 #[doc(hidden)]
 pub mod scratch;
 #[doc(hidden)]
@@ -92,13 +92,13 @@ pub mod settings;
 pub mod statistics;
 #[doc(hidden)]
 pub mod task;
-mod thread_policy;
+mod thread_flags;
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod timer;
 pub mod transport;
 #[doc(hidden)]
-pub mod upcalls;
+pub mod upcall_scope;
 pub mod values;
 
 pub use adapter::{AdapterDescription, AdapterState, KeptUse, Located, SupportedInterfaces, Target};
@@ -112,9 +112,8 @@ pub use client::{ConnectionSharing, Purging};
 pub use command_line::InitError;
 pub use concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
 pub use context::Context;
-pub use deadlines::remaining_time;
 pub use exceptions::{UserException, UserExceptions};
-pub use initial::InvalidName;
+pub use initial_references::InvalidName;
 #[doc(hidden)]
 pub use invocation::encode_collocated;
 #[cfg(feature = "asynchronous")]
@@ -123,7 +122,8 @@ pub use invocation::nesting;
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;
-pub use policy::{Policy, PolicyType, PolicyValue};
+pub use policy_value::{Policy, PolicyType, PolicyValue};
+pub use request_deadlines::remaining_time;
 pub use settings::{Collocation, WaitStrategy};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_demux::{OperationDemux, Operations};

@@ -18,7 +18,7 @@ use spandrel_sync::{
     thread::{self, ThreadId},
 };
 
-use crate::upcalls::{MAX_NESTING, UpcallScope, upcalls};
+use crate::upcall_scope::{MAX_NESTING, UpcallScope, upcalls};
 
 /// A job for the main thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;

@@ -10,7 +10,7 @@ use spandrel_sync::{
 };
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{Orb, call_kind::CallKind, client::Reply, destination::Destination, policies::PolicyValues, thread_policy};
+use crate::{Orb, call_kind::CallKind, client::Reply, destination::Destination, policies::PolicyValues, thread_flags};
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
 pub type InvokeFn =
@@ -170,7 +170,7 @@ impl ObjectRef {
     }
 
     fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
-        thread_policy::note_use();
+        thread_flags::note_use();
         let BoundReference { orb, ior, profile_destinations, route, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),

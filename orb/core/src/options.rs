@@ -25,7 +25,7 @@ use crate::{
     client::{CacheSettings, ClientSettings, FragmentSizes, WriteLimits},
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
-    initial::InitialReferences,
+    initial_references::InitialReferences,
     interception::{INITIALIZE, Initializers, RegisteredInterceptors},
     policies::DeadlineContext,
     references::enable_urls,
@@ -149,7 +149,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         if timeout.is_some() {
-            crate::thread_policy::note_use();
+            crate::thread_flags::note_use();
         }
         self.settings.request_timeout = timeout;
         self

@@ -18,21 +18,21 @@ use spandrel_sync::{
 use spandrel_transport::PublishedAddresses;
 
 use crate::{
-    aliases::Aliases,
     bidirectional::{Bidirectional, BidirectionalPolicy},
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
     diagnostics::Diagnostics,
-    initial::RuntimeReferences,
+    initial_references::RuntimeReferences,
     interception_state::InterceptionState,
     lazy_part::LazyPart,
     main_thread::MainThread,
+    object_key_aliases::Aliases,
     policies::{OrbPolicies, OrbPolicyValues},
     server_settings::{ServerOptions, ServerSettings},
     settings::Settings,
     statistics::{Level, Statistics},
     transport::ClientProtocols,
-    upcalls::is_in_upcall,
+    upcall_scope::is_in_upcall,
     values::ValueFactories,
 };
 

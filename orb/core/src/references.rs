@@ -12,9 +12,9 @@ use spandrel_transport::PublishedAddresses;
 
 use crate::{
     ObjectRef, Orb,
-    aliases::Aliases,
-    initial::{self, InvalidName},
-    names::{self, NameComponent},
+    corbaname::{self, NameComponent},
+    initial_references::{self, InvalidName},
+    object_key_aliases::Aliases,
 };
 
 /// Parses the string form of a reference.
@@ -93,7 +93,7 @@ impl Orb {
             Url::Name(context, name) => {
                 let context = self.resolve_url(*context, indirections)?;
                 // Without a name the URL denotes the context itself.
-                if name.is_empty() { Ok(context) } else { names::resolve(&context, &name) }
+                if name.is_empty() { Ok(context) } else { corbaname::resolve(&context, &name) }
             }
         }
     }
@@ -113,7 +113,7 @@ impl Orb {
         if let Some(ior) = self.registered().get(name) {
             return Ok(self.reference(ior));
         }
-        if let Some(local) = initial::local(name) {
+        if let Some(local) = initial_references::local(name) {
             return Err(unusable(local.to_string()));
         }
         let url = self.settings().initial.url(name).ok_or_else(|| {
@@ -246,7 +246,7 @@ fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
         return Ok(Url::Name(Box::new(corbaloc_url(location)?), Vec::new()));
     }
     let unescaped = String::from_utf8(unescaped.key).map_err(|_| bad_name("its escaped octets are not UTF-8"))?;
-    let components = names::parse(&unescaped).map_err(bad_name)?;
+    let components = corbaname::parse(&unescaped).map_err(bad_name)?;
     Ok(Url::Name(Box::new(corbaloc_url(location)?), components))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spandrel_giop::OwnCodeSets;
 
-use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
+use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings, initial_references::InitialReferences};
 
 /// The settings that both sides of an ORB use.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use spandrel_orb::{
     Orb,
     cancellation::{self, CancellationSource},
     client::{CallFailure, Reply},
-    deadlines::{InheritedDeadline, RequestDeadline},
+    request_deadlines::{InheritedDeadline, RequestDeadline},
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,
@@ -37,7 +37,7 @@ use spandrel_sync::{
 use spandrel_transport::Deadline;
 
 use crate::{
-    frame,
+    request_of_thread,
     resources::ServerResources,
     running_calls::RunningCalls,
     upcall::{
@@ -154,7 +154,7 @@ impl CollocatedCalls {
 /// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
-    frame::note_calling_orb(orb);
+    request_of_thread::note_calling_orb(orb);
     deadline.limits_reply().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
 }
 

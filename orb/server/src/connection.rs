@@ -42,7 +42,7 @@ use spandrel_sync::{
 use spandrel_transport::{Address, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
 use crate::{
-    frame::{Frame, FrameScope},
+    request_of_thread::{Frame, FrameScope},
     resources::ServerResources,
     upcall::{
         self,

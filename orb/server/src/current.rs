@@ -4,12 +4,12 @@
 use std::any::Any;
 
 use spandrel_ipc::Transfer;
-use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
+use spandrel_orb::{cancellation::CancellationSource, orb::WeakOrb, request_deadlines};
 use spandrel_sync::Arc;
 
 use crate::{
     connection::ServerConnection,
-    frame::{Frame, orb, served},
+    request_of_thread::{Frame, orb, served},
     request_server::RequestServer,
     upcall::origin::{RequestKey, RequestOrigin},
 };
@@ -42,7 +42,7 @@ pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option
 
 fn of_connection() -> Option<Arc<CancellationSource>> {
     let (Frame { turn, request_id, is_one_way, .. }, connection) = connection()?;
-    Some(connection.cancellation_source(RequestKey { request_id, is_one_way, turn }, deadlines::inherited()))
+    Some(connection.cancellation_source(RequestKey { request_id, is_one_way, turn }, request_deadlines::inherited()))
 }
 
 /// The connection of the request that this thread runs, with its frame.
@@ -53,6 +53,6 @@ fn connection() -> Option<(Frame, Arc<ServerConnection>)> {
 
 /// The cancellation source of a caller in this ORB that serves no request but has a deadline.
 fn of_deadline() -> Option<Arc<CancellationSource>> {
-    let deadline = deadlines::inherited()?;
+    let deadline = request_deadlines::inherited()?;
     Some(CancellationSource::new(WeakOrb::of(&orb()?), Some(deadline)))
 }

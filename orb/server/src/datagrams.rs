@@ -26,11 +26,11 @@ use spandrel_transport::{Address, DIOP};
 use crate::{
     connection::link,
     resources::ServingOrb,
+    unordered_requests,
     upcall::{
         incoming_request::{IncomingRequest, RequestContext},
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
     },
-    worker,
 };
 
 /// The most requests that run or wait for a thread at once.
@@ -150,7 +150,7 @@ impl Sender {
         let name = Arc::clone(&self.name);
         let unreadable =
             |error: &GiopError| tracing::debug!(from = %name, %error, "cannot decode a request by datagram");
-        worker::run(&orb, &name, || self.request(message), unreadable);
+        unordered_requests::run(&orb, &name, || self.request(message), unreadable);
     }
 
     fn request(&mut self, message: &Message) -> Result<(), GiopError> {
@@ -169,7 +169,7 @@ impl Sender {
             request_context: Some(&request_context),
             ..IncomingRequest::new(&*self, message, &request, &is_answered)
         };
-        worker::serve(&request, &cancellation, self.code_sets, &mut arguments);
+        unordered_requests::serve(&request, &cancellation, self.code_sets, &mut arguments);
         Ok(())
     }
 }

@@ -8,15 +8,24 @@
 //!
 //! The modules:
 //! - `upcall` passes a request to its servant, and its reply to the request's origin.
-//! - `pool` has the reactor, and the threads for connections without a thread of their own.
+//! - `request_of_thread` is a thread's record of the request that it runs.
+//! - `threads` starts the server's threads, and `worker_counts` counts those that serve several connections.
+//! - `reactor_pool` has the reactor, and the threads that serve connections without a thread of their own
+//!   (leader/followers). `queue` has the requests that wait for the workers of a thread pool, and these workers.
+//! - `nesting` has the connections whose requests a thread runs inside one another (`WaitStrategy::OnReactor`).
+//! - `running_calls` counts calls outside of accepted connections; `listen_points` has the addresses that clients
+//!   have announced.
 //! - `monitor` finds long upcalls and idle connections.
 //! - `resources` has the settings, threads and memory that the connections of an ORB share.
 //! - `connection` is one accepted connection: it reads requests and sends replies.
+//! - `current` finds the connection and the cancellation of the request that a thread runs.
+//! - `unordered_requests` runs requests by datagram and callbacks side by side, in threads of the pool.
+//! - `admission` decides which clients may connect.
 //! - `collocated` runs calls on objects of the same ORB, marshaled or directly.
 //! - `callbacks` runs requests that arrive over connections which this ORB has opened (bidirectional GIOP).
 //! - `datagrams` runs requests by datagram (DIOP).
 //! - `listener` opens the endpoints, and admits and closes the accepted connections.
-//! - `request_server` joins these, and is the core's interface to them.
+//! - `request_server` joins these, and is the core's interface to them. `install` puts it into an ORB.
 //!
 //! Each module uses only modules above it in this list. A module that has to call one further down has a
 //! trait for it, such as the monitor's `MonitoredConnection`.
@@ -41,7 +50,6 @@ mod collocated;
 mod connection;
 mod current;
 mod datagrams;
-mod frame;
 #[doc(hidden)]
 pub mod generated;
 mod install;
@@ -53,14 +61,15 @@ mod listener;
 mod models;
 mod monitor;
 mod nesting;
-mod pool;
 mod queue;
+mod reactor_pool;
+mod request_of_thread;
 mod request_server;
 mod resources;
 mod running_calls;
 mod threads;
+mod unordered_requests;
 mod upcall;
-mod worker;
 mod worker_counts;
 
 pub(crate) use connection::ServerConnection;

@@ -31,7 +31,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::MemoryBudget;
 
-use crate::pool::Pool;
+use crate::reactor_pool::Pool;
 use idle_sweep::WaitingReplies;
 use input::InputEvents;
 pub(crate) use monitored::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection, MonitoredReplies};

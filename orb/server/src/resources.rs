@@ -12,7 +12,7 @@ use spandrel_sync::Arc;
 use spandrel_transport::MemoryBudget;
 
 use crate::{
-    ObjectAdapter, listen_points::AnnouncedAddresses, monitor::UpcallMonitor, pool::Pool, queue::WorkerQueue,
+    ObjectAdapter, listen_points::AnnouncedAddresses, monitor::UpcallMonitor, queue::WorkerQueue, reactor_pool::Pool,
     running_calls::RunningCalls, threads::ServerThreads, upcall::origin::UpcallServices,
 };
 

@@ -29,8 +29,8 @@ use spandrel_giop::{
     begin_locate_reply, minor,
 };
 use spandrel_orb::{
-    Located, deadlines::InheritedDeadline, diagnostics::ObservedRequest, scratch, timer::TimerFuture,
-    upcalls::UpcallScope,
+    Located, diagnostics::ObservedRequest, request_deadlines::InheritedDeadline, scratch, timer::TimerFuture,
+    upcall_scope::UpcallScope,
 };
 use spandrel_sync::{Arc, time::Instant};
 

@@ -43,7 +43,7 @@ impl TypeCode {
     }
 }
 
-/// Maximum length of a chain of value types that inherit from each other.
+/// Maximum number of bases of a value type that are compared.
 const MAX_BASES: usize = 256;
 
 impl View<'_> {

@@ -20,7 +20,9 @@ use crate::{
         is_client_reactor_thread,
     },
 };
-use crate::{cancellation::CancellationSource, cancellation::served_request, client::cancelled, upcalls::is_in_upcall};
+use crate::{
+    cancellation::CancellationSource, cancellation::served_request, client::cancelled, upcall_scope::is_in_upcall,
+};
 
 /// Whether this thread delegates the reading of its replies.
 #[inline]

@@ -21,7 +21,7 @@ use crate::{
     diagnostics::{CallObserver, ObservedCall},
     interception,
     object::InvokeFn,
-    scratch, thread_policy,
+    scratch, thread_flags,
 };
 
 /// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,
@@ -158,7 +158,7 @@ impl Invocation<'_> {
         let connect_time = self.begin_lease();
         let lease = if let Some(adopted) = self.adopted(destination) {
             Lease::of(&*destination.peer, adopted)
-        } else if thread_policy::are_in_use() && self.keeps_connections() {
+        } else if thread_flags::are_in_use() && self.keeps_connections() {
             destination.peer.lease_open()?
         } else {
             lease(&destination.peer, connect_time)?

@@ -17,8 +17,8 @@ use spandrel_sync::{Arc, thread_local};
 
 use super::helped_attempt;
 use crate::{
-    deadlines::Unbounded,
-    upcalls::{MAX_NESTING, upcalls},
+    request_deadlines::Unbounded,
+    upcall_scope::{MAX_NESTING, upcalls},
 };
 
 thread_local! {

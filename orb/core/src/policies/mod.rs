@@ -24,21 +24,21 @@
 //! ```
 
 mod deadline_contexts;
-pub(crate) mod messaging;
 mod orb_policies;
 mod overrides;
 mod policy_values;
+pub(crate) mod quality_of_service;
 pub(crate) mod time_limits;
 
 pub use deadline_contexts::DeadlineContext;
 pub use deadline_contexts::request_deadline;
 pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
-pub use messaging::{BufferingConstraintPolicy, RebindPolicy, SyncScopePolicy};
 pub(crate) use orb_policies::{OrbPolicies, is_own_policy};
 pub use orb_policies::{PolicyError, PolicyFactory};
 pub(crate) use overrides::Overrides;
 pub use overrides::{OverrideError, SetOverrideType};
 pub(crate) use policy_values::{OrbPolicyValues, PolicyValues};
+pub use quality_of_service::{BufferingConstraintPolicy, RebindPolicy, SyncScopePolicy};
 pub use time_limits::{
     ConnectionTimeoutPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
     ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, UtcT,

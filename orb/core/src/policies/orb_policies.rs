@@ -10,7 +10,7 @@ use spandrel_sync::{Arc, RwLock};
 use super::{
     ConnectionTimeoutPolicy, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
     ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SyncScopePolicy, UtcT,
-    messaging, time_limits,
+    quality_of_service, time_limits,
 };
 use crate::BidirectionalPolicy;
 use crate::{Policy, PolicyType};
@@ -83,8 +83,8 @@ impl OrbPolicies {
     pub(crate) fn create(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
         let time = || extract::<UtcT>(value)?.to_system_time().ok_or(PolicyError::BadPolicyValue);
         Ok(match policy_type {
-            messaging::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
-            messaging::SYNC_SCOPE => mode(value, &SyncScopePolicy::ALL)?.into(),
+            quality_of_service::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
+            quality_of_service::SYNC_SCOPE => mode(value, &SyncScopePolicy::ALL)?.into(),
             time_limits::REQUEST_START_TIME => RequestStartTimePolicy(time()?).into(),
             time_limits::REPLY_START_TIME => ReplyStartTimePolicy(time()?).into(),
             time_limits::REQUEST_END_TIME => RequestEndTimePolicy(time()?).into(),
@@ -102,7 +102,7 @@ impl OrbPolicies {
                 _ => return Err(PolicyError::BadPolicyValue),
             },
             // The value is a structure of TAO.
-            messaging::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
+            quality_of_service::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
             other => {
                 let factory = self.factory(other);
                 return match factory {
@@ -139,10 +139,10 @@ impl OrbPolicies {
 /// Whether the ORB itself obeys policies of this type.
 pub(crate) fn is_own_policy(policy_type: PolicyType) -> bool {
     let own = [
-        messaging::REBIND,
-        messaging::SYNC_SCOPE,
+        quality_of_service::REBIND,
+        quality_of_service::SYNC_SCOPE,
         time_limits::RELATIVE_ROUNDTRIP_TIMEOUT,
-        messaging::BUFFERING_CONSTRAINT,
+        quality_of_service::BUFFERING_CONSTRAINT,
         BidirectionalPolicy::POLICY_TYPE,
     ];
     own.contains(&policy_type) || time_limits::LIMITS.contains(&policy_type)

@@ -5,7 +5,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use super::{
     BufferingConstraintPolicy, ConnectionTimeoutPolicy, PolicyValues, RebindPolicy, RelativeRequestTimeoutPolicy,
     RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
-    RequestStartTimePolicy, SyncScopePolicy, messaging, time_limits,
+    RequestStartTimePolicy, SyncScopePolicy, quality_of_service, time_limits,
 };
 use crate::{Policy, PolicyType};
 
@@ -115,7 +115,7 @@ impl Overrides {
                 policy_values.set_rebind(*rebind);
             } else if time_limits::LIMITS.contains(policy_type) {
                 policy_values.set_limited();
-            } else if *policy_type == messaging::BUFFERING_CONSTRAINT {
+            } else if *policy_type == quality_of_service::BUFFERING_CONSTRAINT {
                 policy_values.set_buffering();
             }
         }
@@ -126,8 +126,8 @@ impl Overrides {
 /// Whether a policy of a standard type has the standard's value, not a type of the program.
 fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
     match policy_type {
-        messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
-        messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
+        quality_of_service::REBIND => policy.value::<RebindPolicy>().is_some(),
+        quality_of_service::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
         time_limits::REQUEST_START_TIME => policy.value::<RequestStartTimePolicy>().is_some(),
         time_limits::REPLY_START_TIME => policy.value::<ReplyStartTimePolicy>().is_some(),
         time_limits::REQUEST_END_TIME => policy.value::<RequestEndTimePolicy>().is_some(),
@@ -135,7 +135,7 @@ fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
         time_limits::RELATIVE_REQUEST_TIMEOUT => policy.value::<RelativeRequestTimeoutPolicy>().is_some(),
         time_limits::CONNECTION_TIMEOUT => policy.value::<ConnectionTimeoutPolicy>().is_some(),
         time_limits::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
-        messaging::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
+        quality_of_service::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
         crate::BidirectionalPolicy::POLICY_TYPE => policy.value::<crate::BidirectionalPolicy>().is_some(),
         _ => true,
     }

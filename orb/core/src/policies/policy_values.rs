@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::thread_policy;
+use crate::thread_flags;
 
 use super::{RebindPolicy, SyncScopePolicy};
 
@@ -151,7 +151,7 @@ impl OrbPolicyValues {
     }
 
     pub(crate) fn set(&self, policy_values: PolicyValues) {
-        thread_policy::note_use();
+        thread_flags::note_use();
         self.round_trip.store(policy_values.round_trip, Ordering::Relaxed);
         self.modes.store(policy_values.modes.0, Ordering::Relaxed);
     }

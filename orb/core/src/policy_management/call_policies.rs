@@ -17,13 +17,12 @@ use super::{
 use crate::{
     ObjectRef, Orb, Policy, PolicyType, PolicyValue,
     client::Buffering,
-    deadlines,
     policies::{
         BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, PolicyValues, RebindPolicy,
         RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
-        is_own_policy, messaging, time_limits,
+        is_own_policy, quality_of_service, time_limits,
     },
-    thread_policy,
+    request_deadlines, thread_flags,
 };
 
 /// The policies in force for a call that begins now.
@@ -91,8 +90,8 @@ impl ObjectRef {
         let inherited_policy =
             || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
         own_policy().or_else(inherited_policy).or_else(|| match policy_type {
-            messaging::REBIND => Some(RebindPolicy::default().into()),
-            messaging::SYNC_SCOPE => Some(SyncScopePolicy::default().into()),
+            quality_of_service::REBIND => Some(RebindPolicy::default().into()),
+            quality_of_service::SYNC_SCOPE => Some(SyncScopePolicy::default().into()),
             _ => None,
         })
     }
@@ -122,7 +121,7 @@ impl ObjectRef {
             return None;
         }
         if policy_values.has_buffering()
-            && let Some(policy) = self.in_force(messaging::BUFFERING_CONSTRAINT)
+            && let Some(policy) = self.in_force(quality_of_service::BUFFERING_CONSTRAINT)
         {
             let BufferingConstraintPolicy { timeout, messages, octets } = policy;
             return Some(Buffering { timeout, messages, octets, is_prompt: false });
@@ -133,7 +132,7 @@ impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
         let own = self.own_policy_values();
-        let resolver = RESOLVER.get().filter(|_| thread_policy::any_set());
+        let resolver = RESOLVER.get().filter(|_| thread_flags::any_set());
         let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
     }
@@ -150,8 +149,8 @@ impl ObjectRef {
     /// Whether this thread's calls may have policies.
     #[inline]
     pub(crate) fn has_policies(&self) -> bool {
-        thread_policy::are_in_use()
-            && (thread_policy::any_set() || self.orb().policy_values().is_set() || self.own_policy_values().is_set())
+        thread_flags::are_in_use()
+            && (thread_flags::any_set() || self.orb().policy_values().is_set() || self.own_policy_values().is_set())
     }
 
     /// Resolves the policies of a call that has any.
@@ -170,7 +169,8 @@ impl ObjectRef {
 
     /// Bounds the deadline by that of the request that this thread serves.
     fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
-        let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().inherits_deadlines) else {
+        let Some(inherited) = request_deadlines::inherited().filter(|_| self.orb().settings().inherits_deadlines)
+        else {
             return own;
         };
         match own {

@@ -8,7 +8,7 @@ use crate::{
     Orb, Policy, PolicyType,
     orb::OrbIdentity,
     policies::{OverrideError, Overrides, PolicyValues, SetOverrideType},
-    thread_policy::{self, ThreadPolicy},
+    thread_flags::{self, ThreadPolicy},
 };
 
 thread_local! {
@@ -61,7 +61,7 @@ impl PolicyCurrent {
                 let policy_values = overrides.policy_values();
                 entries.push(ThreadOverrides { orb: self.orb.identity(), overrides, policy_values });
             }
-            thread_policy::set(ThreadPolicy::Policies, !entries.is_empty());
+            thread_flags::set(ThreadPolicy::Policies, !entries.is_empty());
             removed_entries
         });
         // Outside of the borrow: destructors of policies run code of the program.

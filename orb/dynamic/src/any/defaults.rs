@@ -7,7 +7,7 @@ use super::{
     discriminator::{discriminator_with, value_without_member},
     dyn_any::Value,
     leaf::Leaf,
-    meter::Meter,
+    limits::Meter,
 };
 
 impl DynAny {

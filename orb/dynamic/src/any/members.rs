@@ -28,5 +28,5 @@ pub(crate) fn bases_of(of: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
     Ok(line)
 }
 
-/// Maximum length of a chain of value types that inherit from each other.
+/// Maximum number of bases of a value type whose members are listed.
 const MAX_BASES: usize = 64;

@@ -21,8 +21,8 @@ use super::{
     discriminator::label_of,
     dyn_any::{Link, State, Value, ValueId},
     leaf::Leaf,
+    limits::Meter,
     members::{bases_of, members_of},
-    meter::Meter,
 };
 use crate::ValueTypes;
 

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, meter::Meter};
+use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, limits::Meter};
 
 /// A sequence: IDL `DynSequence`.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::{
     DynAny, DynAnyError,
     defaults::parts_for,
     discriminator::{discriminator_with, label_of, value_without_member},
-    meter::Meter,
+    limits::Meter,
 };
 
 /// A union: IDL `DynUnion`. Its first component is the discriminator, the second the active member, if any.

@@ -5,8 +5,8 @@ use spandrel_cdr::{Any, TcKind, TypeCode};
 use super::{
     DynAny, DynAnyError, DynNamePair, NameValuePair,
     dyn_any::{Link, State, Value},
+    limits::Meter,
     members::members_of,
-    meter::Meter,
     structure::{any_pairs, current, from_any_pairs, pairs, set_pairs},
 };
 

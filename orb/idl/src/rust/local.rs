@@ -2,7 +2,8 @@
 //!
 //! They have no form on the wire and no codec. An interface with an operation that takes or returns such a
 //! type can be used only in the process of its implementation, so it is treated as if it were declared
-//! `local` (older IDL omits that).
+//! `local` (older IDL omits that). `definition` writes a local interface as the trait of its servants alone
+//! (`servant`), and `types` writes its type as `Option<Arc<dyn …>>`.
 
 use std::collections::HashSet;
 

@@ -29,12 +29,12 @@ use crate::{
     connection::link,
     monitor::MonitoredReplies,
     resources::ServingOrb,
+    unordered_requests,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
         reply,
     },
-    worker,
 };
 use origin::{CallbackOrigin, CallbackPeer};
 use queue::{CallbackQueue, PrivilegeAction};
@@ -190,7 +190,9 @@ impl Callbacks {
             MessageType::LocateRequest => self.locate(&orb, &connection, message),
             _ => self.request(&orb, &connection, message),
         };
-        worker::run(&orb, &self.peer.name, request, |error| self.end_for_protocol_error(&connection, error));
+        unordered_requests::run(&orb, &self.peer.name, request, |error| {
+            self.end_for_protocol_error(&connection, error)
+        });
     }
 
     fn request(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
@@ -219,7 +221,7 @@ impl Callbacks {
         if connection.is_closed() {
             cancellation.cancel(CancelReason::ConnectionLost);
         }
-        worker::serve(&request, &cancellation, self.peer.code_sets(), &mut arguments);
+        unordered_requests::serve(&request, &cancellation, self.peer.code_sets(), &mut arguments);
         Ok(())
     }
 

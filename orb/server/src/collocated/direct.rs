@@ -13,7 +13,7 @@ use std::{
 };
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
+use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcall_scope::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::delivery::too_late;

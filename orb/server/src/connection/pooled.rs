@@ -14,7 +14,7 @@ use spandrel_sync::{
 
 use super::{ServerConnection, reading::VisitOutcome, registration::ReactorRegistration};
 use crate::{
-    pool::Pool,
+    reactor_pool::Pool,
     worker_counts::{WorkerCounts, WorkerVisit},
 };
 

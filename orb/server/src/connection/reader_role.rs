@@ -6,7 +6,7 @@
 use spandrel_connection::ReaderWord;
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::pool::Pool;
+use crate::reactor_pool::Pool;
 
 /// The next step of the thread that served a request.
 #[derive(Debug, Eq, PartialEq)]

@@ -24,7 +24,7 @@ use super::{
     pooled,
     reply_queue::no_room_for_reply,
 };
-use crate::{frame::Frame, upcall::origin::AnswerKind};
+use crate::{request_of_thread::Frame, upcall::origin::AnswerKind};
 
 impl ServerConnection {
     /// Sends a reply, or keeps it until the client takes it.

@@ -12,7 +12,7 @@ use super::{
     monitored::{LongUpcall, MonitoredConnection, MonitoredReplies, open_turn},
     pace::LookFinding,
 };
-use crate::pool::Pool;
+use crate::reactor_pool::Pool;
 
 /// The longest time that a one-way may keep the reading.
 const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);

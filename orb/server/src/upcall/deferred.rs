@@ -15,9 +15,9 @@ use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, Respo
 use spandrel_orb::{
     CancelReason, CancellationToken, KeptUse, Spawn, Target,
     cancellation::{CancellationSource, SERVING},
-    deadlines::{InheritedDeadline, RequestDeadline},
     diagnostics::{ObservedRequest, untraced},
-    upcalls::PollScope,
+    request_deadlines::{InheritedDeadline, RequestDeadline},
+    upcall_scope::PollScope,
 };
 use spandrel_sync::{
     Arc, Mutex,
@@ -34,7 +34,7 @@ use super::{
     origin::RequestOrigin,
     reply::{answer_exception, answer_marshaled, panicked},
 };
-use crate::frame::ServedScope;
+use crate::request_of_thread::ServedScope;
 
 /// A request that is answered after its upcall. It owns the message, so that borrowed arguments stay valid.
 ///

@@ -10,8 +10,8 @@ use spandrel_giop::{
     SystemException, begin_reply, exception_detail,
 };
 use spandrel_orb::{
-    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest,
-    interception::ServerFlow, policies::request_deadline, scratch,
+    Target, cancellation::CancellationSource, diagnostics::ObservedRequest, interception::ServerFlow,
+    policies::request_deadline, request_deadlines::RequestDeadline, scratch,
 };
 use spandrel_sync::{
     Arc,

@@ -10,8 +10,8 @@ use super::{
         discriminator::{discriminator_with, label_of, value_without_member},
         dyn_any::{Link, State, Value, ValueId},
         leaf::Leaf,
+        limits::Meter,
         members::members_of,
-        meter::Meter,
     },
     scan::{Scanner, TextError},
 };

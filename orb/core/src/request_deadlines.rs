@@ -11,7 +11,7 @@ use std::{cell::Cell, time::Duration};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{thread_local, time::Instant};
 
-use crate::thread_policy::{self, ThreadPolicy};
+use crate::thread_flags::{self, ThreadPolicy};
 
 /// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -61,7 +61,7 @@ pub fn inherited() -> Option<Instant> {
 }
 
 fn replace(deadline: Option<Instant>) -> Option<Instant> {
-    thread_policy::set(ThreadPolicy::Deadline, deadline.is_some());
+    thread_flags::set(ThreadPolicy::Deadline, deadline.is_some());
     DEADLINE.with(|now| now.replace(deadline))
 }
 

@@ -1,4 +1,4 @@
-//! Plain object keys: names for objects of this server or others, for references of the form
+//! Plain object keys (`set_object_key_alias`): names for objects of this server or others, for references of the form
 //! `corbaloc:…/Name`.
 //!
 //! A client that uses such a key is forwarded to the object: with LOCATION_FORWARD for a request, with

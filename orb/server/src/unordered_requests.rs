@@ -11,7 +11,7 @@ use spandrel_orb::{Orb, cancellation::CancellationSource};
 use spandrel_sync::Arc;
 
 use crate::{
-    frame,
+    request_of_thread,
     resources::ServingOrb,
     upcall::{self, incoming_request::IncomingRequest},
 };
@@ -47,8 +47,8 @@ pub(super) fn serve(
     arguments: &mut Decoder<'_>,
 ) {
     let orb = request.origin.orb();
-    frame::note_orb(orb);
-    let _served = frame::ServedScope::enter(cancellation);
+    request_of_thread::note_orb(orb);
+    let _served = request_of_thread::ServedScope::enter(cancellation);
     arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
     upcall::run(request, &orb.resources().adapter, arguments);
 }

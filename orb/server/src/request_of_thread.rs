@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use spandrel_orb::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcalls::upcalls};
+use spandrel_orb::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcall_scope::upcalls};
 use spandrel_sync::{Arc, thread_local};
 
 /// A request of a connection that runs in this thread.

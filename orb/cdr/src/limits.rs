@@ -1,0 +1,22 @@
+//! Limits on received values that programs may set. Fixed limits stand with the code that enforces them: the
+//! parts of a type code and their nesting in `type_coding/read.rs`, the height of a type code in
+//! `type_code/build.rs`, and the octets of values that are read twice in `value_type/chunk.rs`.
+
+/// Bounds that a decoder enforces on received values.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Maximum nesting of constructed values and encapsulations (default 64).
+    pub nesting: u16,
+    /// Maximum nesting of values, each in the state of another, encoded or decoded (default 256): a list of
+    /// values is as deep as it is long.
+    pub value_nesting: u16,
+    /// Maximum number of values in a message (default 262,144): the smallest takes four octets on the wire,
+    /// and some hundred in memory.
+    pub values: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { nesting: 64, value_nesting: 256, values: 1 << 18 }
+    }
+}
