@@ -73,6 +73,8 @@ impl<'c> OneWayBuffer<'c> {
             return connection.one_way(request, deadline);
         }
         connection.check_open()?;
+        // Plugs in the asynchronous side, which writes the buffer before other messages and before the end.
+        connection.async_state();
         let mut writer = Writer::lock(connection, deadline).map_err(|error| connection.write_failed(error))?;
         if connection.is_retired() || !writer.half.may_write() {
             drop(writer);
