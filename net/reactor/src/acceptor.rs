@@ -1,4 +1,5 @@
-//! The Acceptor pattern: turns each accepted connection into a running service.
+//! The Acceptor pattern: turns each accepted connection into a running service. Its counterpart is the
+//! [`Connector`](crate::Connector).
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,5 @@
-//! The event loop: threads that wait, dispatch, and take turns.
+//! The event loop: threads that wait, dispatch, and take turns. Handlers are registered in `registry`; one round
+//! of waiting is in `core`.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The reasons for which a value cannot be encoded, or octets cannot be decoded.
+//! The reasons for which a value cannot be encoded, or octets cannot be decoded. The conversion to system
+//! exceptions is in `spandrel-giop`.
 
 /// A value that has no CDR form, or octets that are not the CDR form of what was expected.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! System exceptions as values (CORBA 3.3 Part 1, Annex A; on the wire Part 2, 9.4.3.2).
 //!
-//! The code that raises an exception chooses its kind, minor code and completion status.
+//! The code that raises an exception chooses its kind, minor code and completion status. For errors of encoding
+//! and decoding, `From<CdrError>` chooses them here.
 
 #[cfg(feature = "details")]
 mod explained;

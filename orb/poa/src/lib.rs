@@ -15,7 +15,8 @@
 //! object map (`objects`) are the lowest. The `manager` refers to adapters as `ManagedAdapter`, and to the
 //! ORB as `OrbHandle`. The module `adapter` has the state of adapters. Above it are the stack of a thread's
 //! upcalls (`frames`), `deactivation`, the lookup of servants and of adapters, creation and destruction
-//! (`hierarchy`), the release of servants after requests (`invocation`), and `dispatch`. Applications call
+//! (`hierarchy`), the release of servants after requests (`invocation`), and `resolution`, which a request
+//! enters. The tables of object ids are in `demux`. Applications call
 //! `poa`, `activation`, `poa_manager` and `current`.
 #![forbid(unsafe_code)]
 

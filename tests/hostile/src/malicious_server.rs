@@ -1,4 +1,4 @@
-//! Servers that break the protocol towards their clients.
+//! Servers that break the protocol towards their clients. The attacks themselves are in `tests/clients.rs`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

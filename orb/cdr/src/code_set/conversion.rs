@@ -1,8 +1,8 @@
 //! The table of code sets: their numbers in the OSF registry, their names, and the meaning of their octets.
 //!
 //! Programs hold text as `str`, to and from which the table converts. Only supersets of ASCII are included,
-//! so that ASCII text is its own encoding in all of them (EBCDIC, for one, is not). The exceptions, UCS-2 and
-//! UCS-4, are for wide characters only.
+//! so that ASCII text is its own encoding in all of them (EBCDIC, for one, is not). UCS-2 and
+//! UCS-4 are no such supersets, and are for wide characters only.
 
 use super::multi_octet::{
     MultiOctet, anything, is_big5, is_code_page_943, is_euc_japanese, is_gb2312, is_gbk, is_korean, is_shift_jis,

@@ -1,5 +1,7 @@
 //! Conversion of the code sets other than ISO 8859-1, ASCII, UTF-8 and UTF-16, which are in `text` and `wide`.
 //!
+//! A character that a code set lacks becomes `CdrError::NotRepresentable` in `text` and in `wide`.
+//!
 //! A [`CodeSet`] is an index into the table of [`conversion`], which is linked into programs that look up code sets by
 //! number or name. Encoding and decoding use the table through [`Conversion`], so that a program without such
 //! a lookup does not contain it.

@@ -2,8 +2,8 @@
 //!
 //! System-assigned ids contain the slot of their object and need no table (active demultiplexing). Ids
 //! assigned by the application, and all ids of an adapter with another policy, are looked up in one of these
-//! tables. The adapter chooses the table once, at its creation; content and locking belong to the active
-//! object map.
+//! tables. The adapter chooses the table once, at its creation. Content, locking and the choice between a slot
+//! and a table belong to the active object map ([`objects`](crate::objects)).
 
 mod dynamic;
 mod linear;

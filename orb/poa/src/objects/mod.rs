@@ -1,4 +1,5 @@
-//! The active object map of one adapter: the servant of each object. Its changes are in [`transitions`].
+//! The active object map of one adapter: the servant of each object, found by the slot in its id (active
+//! demultiplexing) or in a table of `demux`. Its changes are in [`transitions`].
 //!
 //! A request takes a reference to the object's [`ActiveObject`], under a shared lock. So the object is in use
 //! while any reference but the map's own exists. The holder of the last one completes a deactivation that

@@ -1,4 +1,5 @@
-//! The receiver: serves jobs over control connections.
+//! The receiver: serves jobs over control connections, on the same machine or (`spandrel ttcp --receive`) on
+//! another one.
 
 use std::io::{self, BufReader};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
