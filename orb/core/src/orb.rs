@@ -1,4 +1,5 @@
-//! The ORB, which references, adapters and connections share.
+//! The ORB, which references, adapters and connections share: its state, listening, and metrics. Its operations
+//! on references are in `references`, those of policies, interceptors and values in `orb_operations`.
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;

@@ -1,4 +1,5 @@
-//! References from their string forms, and initial references.
+//! References: from IORs and their string forms, as initial references, and to objects of this ORB's server; and
+//! the plain object keys that programs give them.
 
 use std::{any::Any, sync::OnceLock};
 

@@ -1,4 +1,4 @@
-//! The table of code sets: their numbers in the OSF registry, their names, and the meaning of their octets.
+//! The table of code sets, and conversion by it: their numbers in the OSF registry, their names, and the meaning of their octets.
 //!
 //! Programs hold text as `str`, to and from which the table converts. Only supersets of ASCII are included,
 //! so that ASCII text is its own encoding in all of them (EBCDIC, for one, is not). UCS-2 and

@@ -97,6 +97,7 @@ pub(super) fn begin(orb: &Orb, registered: RegisteredInterceptors) {
     orb.interception().begin(registered, points, destroy);
 }
 
+/// The interceptors, once the ORB is ready.
 fn registered(state: &InterceptionState) -> Option<&RegisteredInterceptors> {
     state.registered()
 }

@@ -1,4 +1,5 @@
-//! `PortableInterceptor::Current`: slots, by which services pass data from a thread to its requests (16.4).
+//! Tables of slots, by which services pass data from a thread to its requests (16.4). Programs reach them by
+//! [`PiCurrent`](super::PiCurrent).
 //!
 //! There is a table of slots for each thread and ORB (the thread scope), and one for each request (the
 //! request scope). On the client, a request has a copy of its thread's table, which interceptors may read. On

@@ -13,6 +13,7 @@ pub(super) const LINGER: Duration = Duration::from_millis(500);
 const LINGER_OCTETS: usize = 1 << 20;
 /// The most such reads in one visit of a thread that serves other connections, too.
 const LINGER_READS: usize = 16;
+
 /// The octets of one connection that are read and dropped, up to a limit.
 #[derive(Debug)]
 pub(super) struct LateOctets {

@@ -1,4 +1,4 @@
-//! Messages that are still to be written, because the transport did not take them at once.
+//! Messages that are still to be written: those that the transport did not take at once, and batches of one-ways.
 
 use std::{collections::VecDeque, io, time::Duration};
 
