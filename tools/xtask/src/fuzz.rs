@@ -2,8 +2,11 @@
 
 use std::env;
 use std::fs;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -30,7 +33,8 @@ const ADDRESS_SPACE: u64 = 4 << 30;
 pub(crate) fn explore(seconds: u32) -> Result<()> {
     require()?;
     let targets = targets()?;
-    for target in &targets {
+    workspace::run(fuzz().args(["build", "--features", "libfuzzer"]))?;
+    run_each(&targets, |target| {
         println!("fuzzing {target}");
         // New inputs go to a folder of their own, so that the committed corpus stays small.
         let found = workspace::target().join("fuzz-found").join(target);
@@ -39,8 +43,8 @@ pub(crate) fn explore(seconds: u32) -> Result<()> {
         command.args(["run", "--features", "libfuzzer", target]).arg(&found).args(inputs(target)?).arg("--");
         command.args([&format!("-max_total_time={seconds}"), "-max_len=65536", "-verbosity=0", "-print_final_stats=1"]);
         command.args(["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]);
-        workspace::run(&mut command)?;
-    }
+        workspace::run(&mut command)
+    })?;
     println!("{} targets fuzzed: nothing found", targets.len());
     Ok(())
 }
@@ -55,15 +59,34 @@ pub(crate) fn replay() -> Result<()> {
     workspace::run(&mut build)?;
     let program = target_folder.join("release/replay");
     let targets = targets()?;
-    for target in &targets {
+    run_each(&targets, |target| {
         let mut command = Command::new("sh");
         // The kernel bounds the memory, and a failed allocation ends the process.
         command.args(["-c", &format!("ulimit -v {}; exec \"$0\" \"$@\"", ADDRESS_SPACE >> 10)]);
         command.arg(&program).args([target, &changes(target).to_string()]).args(inputs(target)?);
-        workspace::run(command.current_dir(workspace::root().join("fuzz")))?;
-    }
+        workspace::run(command.current_dir(workspace::root().join("fuzz")))
+    })?;
     println!("{} targets replayed: nothing found", targets.len());
     Ok(())
+}
+
+/// Runs as many targets at once as there are processors. After a failure no further target is started.
+fn run_each(targets: &[String], run: impl Fn(&str) -> Result<()> + Sync) -> Result<()> {
+    let remaining = Mutex::new(targets.iter());
+    let run_remaining = || -> Result<()> {
+        loop {
+            let Some(target) = remaining.lock().expect("no holder panics").next() else { return Ok(()) };
+            if let Err(error) = run(target) {
+                *remaining.lock().expect("no holder panics") = [].iter();
+                return Err(error.context(target.clone()));
+            }
+        }
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(run_remaining)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    })
 }
 
 /// The folders of the initial inputs: the committed corpus, and seeds made from files of the tests.
