@@ -36,9 +36,9 @@ fn main() {
 }
 "#;
 
-/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-23). A test fails on
+/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-24). A test fails on
 /// more than [`MAX_GROWTH`] above it, and on a README with another value.
-pub const RECORDED: u64 = 150_528;
+pub const RECORDED: u64 = 151_208;
 
 /// Tolerated growth in percent.
 pub const MAX_GROWTH: f64 = 3.0;
