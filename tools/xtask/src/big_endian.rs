@@ -51,10 +51,9 @@ pub(crate) fn run(is_all: bool) -> Result<()> {
         }
         Ok(())
     };
-    for package in CRATES {
-        // Doc tests would be built one by one, and show nothing that the other tests do not show.
-        tests(package, &["--package", package, "--lib", "--tests"])?;
-    }
+    // Doc tests would be built one by one, and show nothing that the other tests do not show.
+    let packages = CRATES.iter().flat_map(|package| ["--package", package]);
+    tests(&CRATES.join(", "), &packages.chain(["--lib", "--tests"]).collect::<Vec<_>>())?;
     if is_all {
         tests("tests/orb", &[&["--package", "spandrel-orb-tests"], &AREAS[..], &["--"], &TESTS[..]].concat())?;
         workspace::run(cargo("build").args(["--quiet", "--package", "spandrel-interop"]))?;

@@ -2,11 +2,8 @@
 
 use std::env;
 use std::fs;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -34,7 +31,7 @@ pub(crate) fn explore(seconds: u32) -> Result<()> {
     require()?;
     let targets = targets()?;
     workspace::run(fuzz().args(["build", "--features", "libfuzzer"]))?;
-    run_each(&targets, |target| {
+    workspace::run_in_parallel(&targets, |target| {
         println!("fuzzing {target}");
         // New inputs go to a folder of their own, so that the committed corpus stays small.
         let found = workspace::target().join("fuzz-found").join(target);
@@ -59,7 +56,7 @@ pub(crate) fn replay() -> Result<()> {
     workspace::run(&mut build)?;
     let program = target_folder.join("release/replay");
     let targets = targets()?;
-    run_each(&targets, |target| {
+    workspace::run_in_parallel(&targets, |target| {
         let mut command = Command::new("sh");
         // The kernel bounds the memory, and a failed allocation ends the process.
         command.args(["-c", &format!("ulimit -v {}; exec \"$0\" \"$@\"", ADDRESS_SPACE >> 10)]);
@@ -68,25 +65,6 @@ pub(crate) fn replay() -> Result<()> {
     })?;
     println!("{} targets replayed: nothing found", targets.len());
     Ok(())
-}
-
-/// Runs as many targets at once as there are processors. After a failure no further target is started.
-fn run_each(targets: &[String], run: impl Fn(&str) -> Result<()> + Sync) -> Result<()> {
-    let remaining = Mutex::new(targets.iter());
-    let run_remaining = || -> Result<()> {
-        loop {
-            let Some(target) = remaining.lock().expect("no holder panics").next() else { return Ok(()) };
-            if let Err(error) = run(target) {
-                *remaining.lock().expect("no holder panics") = [].iter();
-                return Err(error.context(target.clone()));
-            }
-        }
-    };
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(run_remaining)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
-    })
 }
 
 /// The folders of the initial inputs: the committed corpus, and seeds made from files of the tests.

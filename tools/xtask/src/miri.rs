@@ -11,22 +11,26 @@ use anyhow::{Context, Result, bail};
 use crate::s390x::TARGET as BIG_ENDIAN;
 use crate::workspace;
 
-/// Crates whose tests Miri runs, and the part of each that runs in a check: the module with `unsafe` and its
-/// callers. `None` means all tests of a crate.
-const CRATES: [(&str, &str); 4] = [
-    ("spandrel-cdr", "engine"),
-    ("spandrel-giop", ""),
-    ("spandrel-connection", ""),
-    ("spandrel-message", "receive_buffer"),
+/// Crates whose tests Miri runs, the machine if it is not this one, and the part of the tests that runs in a
+/// check: the module with `unsafe` and its callers, or all (""). The longest come first.
+const CRATES: [(&str, Option<&str>, &str); 5] = [
+    ("spandrel-cdr", Some(BIG_ENDIAN), "engine"),
+    ("spandrel-cdr", None, "engine"),
+    ("spandrel-giop", None, ""),
+    ("spandrel-connection", None, ""),
+    ("spandrel-message", None, "receive_buffer"),
 ];
 
-/// Runs all tests, or those of a check.
+/// Runs all tests, or those of a check. The interpreter runs all threads of a program on one processor, so
+/// that several crates are interpreted at once.
 pub(crate) fn run(is_all: bool) -> Result<()> {
     require()?;
-    for (package, filter) in CRATES {
-        test(package, (!is_all).then_some(filter), None)?;
+    for target in [&[][..], &["--target", BIG_ENDIAN]] {
+        workspace::run(miri().arg("setup").args(target))?;
     }
-    test("spandrel-cdr", (!is_all).then_some("engine"), Some(BIG_ENDIAN))
+    workspace::run_in_parallel(&CRATES, |(package, target, chosen)| {
+        test(package, (!is_all).then_some(*chosen), *target)
+    })
 }
 
 /// Runs the tests of a crate: all, or those with `only` in their names.

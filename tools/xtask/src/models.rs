@@ -26,16 +26,18 @@ struct Checker {
 const SHUTTLE: Checker = Checker { name: "shuttle", module: "models" };
 const LOOM: Checker = Checker { name: "loom", module: "weak" };
 
-/// Runs each model `times` as often as it specifies.
+/// Runs each model `times` as often as it specifies. Cargo builds the crates together, each once.
 pub(crate) fn run(times: u32) -> Result<()> {
-    for wing in WINGS {
-        for member in workspace::wing(wing)? {
-            for checker in [SHUTTLE, LOOM] {
+    for checker in [SHUTTLE, LOOM] {
+        let mut packages = Vec::new();
+        for wing in WINGS {
+            for member in workspace::wing(wing)? {
                 if has_models(&member.folder.join("src"), checker.module, false)? {
-                    run_those_of(&member.name, checker, times)?;
+                    packages.push(member.name);
                 }
             }
         }
+        run_those_of(&packages, checker, times)?;
     }
     Ok(())
 }
@@ -57,19 +59,23 @@ fn has_models(folder: &Path, module: &str, below_models: bool) -> Result<bool> {
     Ok(false)
 }
 
-fn run_those_of(package: &str, checker: Checker, times: u32) -> Result<()> {
-    let output = cargo_test(package, checker, times).args(["--", "--list"]).output().context("cannot start Cargo")?;
+fn run_those_of(packages: &[String], checker: Checker, times: u32) -> Result<()> {
+    let output = cargo_test(packages, checker, times).args(["--", "--list"]).output().context("cannot start Cargo")?;
     let listed = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() || !listed.contains(": test") {
-        bail!("{package} has no models, or they do not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    // For each package, a line such as "27 tests, 0 benchmarks".
+    let with_models =
+        listed.lines().filter(|line| line.contains(" benchmarks") && !line.starts_with("0 tests")).count();
+    if !output.status.success() || with_models != packages.len() {
+        let messages = String::from_utf8_lossy(&output.stderr);
+        bail!("one of {} has no {} models, or they do not build:\n{messages}", packages.join(", "), checker.name);
     }
-    workspace::run(&mut cargo_test(package, checker, times))
+    workspace::run(&mut cargo_test(packages, checker, times))
 }
 
-fn cargo_test(package: &str, checker: Checker, times: u32) -> Command {
+fn cargo_test(packages: &[String], checker: Checker, times: u32) -> Command {
     let mut command = Command::new(workspace::cargo_program());
-    let tests = format!("{}::", checker.module);
-    command.args(["test", "--package", package, "--lib", &tests]).current_dir(workspace::root());
+    command.args(["test", "--lib"]).args(packages.iter().flat_map(|package| ["--package", package]));
+    command.arg(format!("{}::", checker.module)).current_dir(workspace::root());
     command.env("RUSTFLAGS", format!("--cfg {} -D warnings", checker.name));
     command.env("CARGO_TARGET_DIR", workspace::target().join(format!("models-{}", checker.name)));
     // Some twenty times as fast, with overflow and debug assertions still checked.
