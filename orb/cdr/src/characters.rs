@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::{CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize};
+use crate::{CdrError, Char, CharSet, Decode, Decoder, Encode, Encoder, FixedSize};
 
 impl Char {
     #[inline]
@@ -16,6 +16,34 @@ impl Char {
         let octet = if set.converts_chars() { set.octet_of(self)? } else { self.0 };
         out.u8(octet);
         Ok(())
+    }
+}
+
+impl CharSet {
+    /// Whether the octet of a `char` may differ from that in ISO 8859-1.
+    #[inline]
+    pub(crate) fn converts_chars(self) -> bool {
+        matches!(self, Self::Other(_))
+    }
+
+    /// The octet of a `char` in this code set.
+    #[cold]
+    pub(crate) fn octet_of(self, value: Char) -> Result<u8, CdrError> {
+        let (Self::Other(set), 0x80..) = (self, value.0) else { return Ok(value.0) };
+        let character = char::from(value);
+        match set.encode(character.encode_utf8(&mut [0; 4])).as_deref() {
+            Ok([octet]) => Ok(*octet),
+            _ => Err(CdrError::NotOneOctet { character, code_set: set.named().name() }),
+        }
+    }
+
+    /// The `char` of an octet in this code set.
+    #[cold]
+    pub(crate) fn char_of(self, octet: u8) -> Result<Char, CdrError> {
+        let (Self::Other(set), 0x80..) = (self, octet) else { return Ok(Char(octet)) };
+        let text = set.decode(&[octet]).ok_or(CdrError::NotText(set.named().name()))?;
+        let character = text.chars().next().expect("an octet is a character");
+        Char::try_from(character).map_err(|_| CdrError::CharBeyondLatin1 { character })
     }
 }
 

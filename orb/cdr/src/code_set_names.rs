@@ -1,12 +1,13 @@
 //! The code sets of narrow and wide text, by number and name.
 //!
 //! Four are available without a table ([`CharSet::basic`], [`WcharSet::basic`]); the others are in
-//! [`CodeSet`]'s table. The conversion of text to octets is in `text` and `wide`.
+//! [`CodeSet`]'s table. The conversion of text to octets is in `text` and
+//! `wide`, that of a single `char` in `characters`.
 
 use std::{fmt, str::FromStr};
 
-use crate::osf_registry::{ASCII, LATIN1, Named, UTF8};
-use crate::{CdrError, Char, CodeSet};
+use crate::CodeSet;
+use crate::code_set_numbers::{ASCII, LATIN1, Named, UTF8};
 
 const UTF16: Named = Named { number: 0x0001_0109, names: &["UTF-16"] };
 const UNKNOWN: Named = Named { number: 0, names: &["none"] };
@@ -108,32 +109,6 @@ impl CharSet {
             Self::Other(set) => set.is_utf8(),
             _ => false,
         }
-    }
-
-    /// Whether the octet of a `char` may differ from that in ISO 8859-1.
-    #[inline]
-    pub(crate) fn converts_chars(self) -> bool {
-        matches!(self, Self::Other(_))
-    }
-
-    /// The octet of a `char` in this code set.
-    #[cold]
-    pub(crate) fn octet_of(self, value: Char) -> Result<u8, CdrError> {
-        let (Self::Other(set), 0x80..) = (self, value.0) else { return Ok(value.0) };
-        let character = char::from(value);
-        match set.encode(character.encode_utf8(&mut [0; 4])).as_deref() {
-            Ok([octet]) => Ok(*octet),
-            _ => Err(CdrError::NotOneOctet { character, code_set: set.named().name() }),
-        }
-    }
-
-    /// The `char` of an octet in this code set.
-    #[cold]
-    pub(crate) fn char_of(self, octet: u8) -> Result<Char, CdrError> {
-        let (Self::Other(set), 0x80..) = (self, octet) else { return Ok(Char(octet)) };
-        let text = set.decode(&[octet]).ok_or(CdrError::NotText(set.named().name()))?;
-        let character = text.chars().next().expect("an octet is a character");
-        Char::try_from(character).map_err(|_| CdrError::CharBeyondLatin1 { character })
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! In this machine's byte order a slice of primitives already is its encoding: it is lent or copied whole,
 //! and lent from the input if it is aligned there. Otherwise its octets are swapped element by element.
+//!
+//! The types `Char` and `LongDouble` are in `scalar`.
 
 use std::borrow::Cow;
 

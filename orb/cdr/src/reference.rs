@@ -1,4 +1,5 @@
-//! Object references on the wire (CORBA 3.3 Part 2, 7.6.2): plain ones, and live ones from a binder.
+//! Object references on the wire (CORBA 3.3 Part 2, 7.6.2): plain ones, live ones from a binder, and nil
+//! (`None`).
 
 use std::{any::Any, sync::Arc};
 

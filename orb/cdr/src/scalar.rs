@@ -1,4 +1,4 @@
-//! IDL scalars without a Rust type.
+//! IDL scalars without a Rust type: [`Char`] and [`LongDouble`].
 
 use std::fmt;
 

@@ -1,6 +1,9 @@
 //! The text that accompanies a system exception (CORBA 3.3 Part 2, 7.7.1, `ExceptionDetailMessage`).
 //!
 //! It travels in a service context of the reply, as a `wstring` in the form of GIOP 1.2.
+//!
+//! The text is chosen where the exception is raised; for errors of encoding that is `From<CdrError>` in
+//! `exception`.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Wire};
 

@@ -1,4 +1,5 @@
-//! Errors of received octets and of textual references, and the reaction of a connection.
+//! Errors of received octets and of textual references, and the reaction of a connection: MessageError, and
+//! its version.
 
 use spandrel_cdr::{CdrError, GiopVersion};
 

@@ -1,4 +1,6 @@
 //! Properties of a type that decide whether its values can be copied as octets.
+//!
+//! Construction of an `Any`, and extraction of its value, are in the parent module.
 
 use std::collections::HashSet;
 

@@ -3,13 +3,16 @@
 //! Programs hold text as `str`, to and from which the table converts. Only supersets of ASCII are included,
 //! so that ASCII text is its own encoding in all of them (EBCDIC, for one, is not). UCS-2 and
 //! UCS-4 are no such supersets, and are for wide characters only.
+//!
+//! A character that a code set lacks is returned as an error, from which `text` and `wide` make
+//! `CdrError::NotRepresentable`.
 
 use super::multi_octet::{
     MultiOctet, anything, is_big5, is_code_page_943, is_euc_japanese, is_gb2312, is_gbk, is_korean, is_shift_jis,
 };
 use super::single_octet::{self, Upper};
 use super::{CodeSet, Conversion};
-use crate::osf_registry::{ASCII, LATIN1, Named, UTF8};
+use crate::code_set_numbers::{ASCII, LATIN1, Named, UTF8};
 
 struct Entry {
     named: Named,

@@ -13,7 +13,7 @@ mod single_octet;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::osf_registry::Named;
+use crate::code_set_numbers::Named;
 
 /// A code set of the table.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -11,6 +11,9 @@
 //! filled by hand. The switch between the engines at run time belongs to `adaptive`.
 //!
 //! The design follows TAO's optimised interpreter of TypeCodes.
+//!
+//! Tables are described in `program` and made in `assemble`; the loops that interpret them are in `write` and
+//! `read`.
 
 mod adaptive;
 mod assemble;

@@ -3,6 +3,8 @@
 //! A [`Program`] lists a type's parts in the order of their encoding, structs inside structs flattened, so
 //! that one loop over at most a few dozen [`Op`]s codes a value. All sizes, alignments and offsets are
 //! computed by the compiler.
+//!
+//! `assemble` makes tables at compile time; the loops that interpret them are in `write` and `read`.
 
 use std::fmt;
 

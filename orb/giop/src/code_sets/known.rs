@@ -4,7 +4,7 @@ use std::fmt;
 
 use spandrel_cdr::{CharSet, WcharSet};
 
-use crate::registry;
+use crate::osf_registry;
 
 /// The code sets supported by a program, and the relations between code sets for negotiation.
 ///
@@ -24,7 +24,7 @@ pub static ALL_CODE_SETS: KnownCodeSets = KnownCodeSets {
     char_set: CharSet::from_number,
     wchar_set: WcharSet::from_number,
     standard: CharSet::standard,
-    are_compatible: registry::are_compatible,
+    are_compatible: osf_registry::are_compatible,
 };
 
 /// ISO 8859-1, ASCII, UTF-8 and UTF-16. Any two code sets are assumed to have characters in common; a server

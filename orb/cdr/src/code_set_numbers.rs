@@ -1,4 +1,7 @@
 //! Numbers and names of code sets, as in the OSF registry.
+//!
+//! The character sets of each code set, by which a negotiation finds whether two code sets have characters in
+//! common, are in `osf_registry` of `spandrel-giop`.
 
 /// A code set's number and names.
 #[derive(Clone, Copy, Debug)]
