@@ -1,5 +1,6 @@
-//! Activation of objects, and the mappings between references, ids and servants (CORBA 3.3 Part 1, 15.3.9.15
-//! to 15.3.9.29).
+//! Activation, deactivation and forwarding of objects by the application, and the mappings between references,
+//! ids and servants (CORBA 3.3 Part 1, 15.3.9.15 to 15.3.9.29). Activation on demand, by a servant activator,
+//! is in `servant_lookup`.
 
 use spandrel_giop::{IiopProfile, SystemException};
 use spandrel_orb::{ObjectRef, OperationDemux};

@@ -12,7 +12,7 @@ use spandrel_sync::{Arc, atomic::Ordering, thread};
 use crate::{
     ObjectId, Poa, PoaError, ServantManager, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
-    etherealizer::DeactivatedObject,
+    etherealization_queue::DeactivatedObject,
     frames::EnteredFrame,
     objects::{ActiveObject, Binding, Deactivation},
 };
@@ -85,7 +85,7 @@ impl Adapter {
 
     fn etherealize_on_own_thread(self: &Arc<Self>, object: DeactivatedObject) {
         let is_cleanup = object.deactivation.is_cleanup;
-        if !self.etherealizer.push(object) {
+        if !self.etherealization_queue.push(object) {
             return;
         }
         if self.policies.thread == ThreadPolicy::MainThreadModel {
@@ -111,7 +111,7 @@ impl Adapter {
     }
 
     fn etherealize_all(self: &Arc<Self>) {
-        while let Some(object) = self.etherealizer.next() {
+        while let Some(object) = self.etherealization_queue.next() {
             // As in a request, so that the thread policy covers servants and servant managers.
             let _guard = self.serial_lock.as_ref().map(|serial_lock| serial_lock.acquire_blocking());
             let entered = EnteredFrame::new();

@@ -15,7 +15,7 @@
 //! object map (`objects`) are the lowest. The `manager` refers to adapters as `ManagedAdapter`, and to the
 //! ORB as `OrbHandle`. The module `adapter` has the state of adapters. Above it are the stack of a thread's
 //! upcalls (`frames`), `deactivation`, the lookup of servants and of adapters, creation and destruction
-//! (`hierarchy`), the release of servants after requests (`invocation`), and `resolution`, which a request
+//! (`hierarchy`), the release of servants after requests (`servant_release`), and `resolution`, which a request
 //! enters. The tables of object ids are in `demux`. Applications call
 //! `poa`, `activation`, `poa_manager` and `current`.
 #![forbid(unsafe_code)]
@@ -29,10 +29,9 @@ mod deactivation;
 mod demux;
 mod directory;
 mod error;
-mod etherealizer;
+mod etherealization_queue;
 mod frames;
 mod hierarchy;
-mod invocation;
 mod key;
 mod managed_adapter;
 mod manager;
@@ -50,6 +49,7 @@ mod resolution;
 mod serial_lock;
 mod servant_in_use;
 mod servant_lookup;
+mod servant_release;
 mod signal;
 mod slots;
 mod usage;

@@ -1,4 +1,6 @@
 //! The public interface of adapters: tree, manager, and servant managers (CORBA 3.3 Part 1, 15.3.9).
+//!
+//! Activation, deactivation and forwarding of objects are in `activation`.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{Orb, Policy};

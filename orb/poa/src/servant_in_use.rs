@@ -1,4 +1,6 @@
 //! The servant that a request uses while it runs.
+//!
+//! The end of its use, with `postinvoke`, is in `servant_release`.
 
 use spandrel_orb::SystemException;
 use spandrel_server::Servant;

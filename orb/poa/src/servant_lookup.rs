@@ -1,5 +1,6 @@
 //! Lookup of the servant for an object id (CORBA 3.3 Part 1, 15.2.6): in the active object map, as the
-//! default servant, or by a servant manager.
+//! default servant, or by a servant manager: a servant activator
+//! incarnates the servant at the first request (15.3.6), a servant locator for each request.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_server::{LastTarget, Servant};

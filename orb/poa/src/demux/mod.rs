@@ -1,6 +1,7 @@
 //! Tables that map object ids to objects: the demultiplexing strategies of an adapter.
 //!
-//! System-assigned ids contain the slot of their object and need no table (active demultiplexing). Ids
+//! System-assigned ids contain the slot of their object and need no table (active demultiplexing, in
+//! [`objects`](crate::objects)). Ids
 //! assigned by the application, and all ids of an adapter with another policy, are looked up in one of these
 //! tables. The adapter chooses the table once, at its creation. Content, locking and the choice between a slot
 //! and a table belong to the active object map ([`objects`](crate::objects)).

@@ -1,4 +1,6 @@
 //! The interface of all tables.
+//!
+//! Objects with system-assigned ids are in no table: `objects` finds them by their slot (`slots`).
 
 use std::fmt;
 

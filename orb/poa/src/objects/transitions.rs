@@ -1,4 +1,6 @@
 //! Changes of the active object map: activation, incarnation and deactivation of objects.
+//!
+//! `servant_lookup` lets requests wait for the end of a change, and `resolution` resolves them anew.
 
 use spandrel_server::Servant;
 use spandrel_sync::{

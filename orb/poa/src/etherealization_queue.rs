@@ -1,4 +1,6 @@
 //! Deactivated objects that wait for their servant activator.
+//!
+//! This is only their queue: `deactivation` fills it, and calls the activator.
 
 use std::collections::VecDeque;
 
@@ -9,7 +11,7 @@ use crate::{ObjectId, objects::Deactivation};
 
 /// The work of a thread of the adapter's own.
 #[derive(Default)]
-pub(crate) struct Etherealizer(Mutex<Work>);
+pub(crate) struct EtherealizationQueue(Mutex<Work>);
 
 #[derive(Default)]
 struct Work {
@@ -24,7 +26,7 @@ pub(crate) struct DeactivatedObject {
     pub(crate) deactivation: Deactivation,
 }
 
-impl Etherealizer {
+impl EtherealizationQueue {
     /// Adds an object. Returns true if a thread has to be started for it.
     pub(crate) fn push(&self, object: DeactivatedObject) -> bool {
         let mut work = self.0.lock();
