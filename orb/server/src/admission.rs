@@ -3,6 +3,9 @@
 //! A rejected client receives CloseConnection, so that it may connect elsewhere or again. Each reason is
 //! logged once as a warning, and counted every time. Limits come from the settings; this module sends nothing
 //! itself.
+//!
+//! `listener` checks the transport rules (`-ORBServerTransportRule`) before, and evicts idle connections in
+//! favour of new ones (`-ORBEvictIdle`).
 
 use std::{collections::HashMap, fmt, time::Duration};
 

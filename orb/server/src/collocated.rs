@@ -178,12 +178,12 @@ struct CollocatedCaller<'o> {
 }
 
 impl CollocatedCaller<'_> {
-    fn run(&self, question: &Message, due: Option<RequestDeadline>) -> Result<(), CallFailure> {
-        let mut arguments = self.decoder(question);
-        if question.header.message_type == MessageType::LocateRequest {
+    fn run(&self, request: &Message, due: Option<RequestDeadline>) -> Result<(), CallFailure> {
+        let mut arguments = self.decoder(request);
+        if request.header.message_type == MessageType::LocateRequest {
             let header =
                 LocateRequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
-            upcall::handle_locate_request(self, &self.resources.adapter, &header, question.header.version);
+            upcall::handle_locate_request(self, &self.resources.adapter, &header, request.header.version);
             return Ok(());
         }
         let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
@@ -191,7 +191,7 @@ impl CollocatedCaller<'_> {
         let request_context = RequestContext::of(due);
         let request = IncomingRequest {
             request_context: request_context.as_ref(),
-            ..IncomingRequest::new(self, question, &header, &is_answered)
+            ..IncomingRequest::new(self, request, &header, &is_answered)
         };
         upcall::run(&request, &self.resources.adapter, &mut arguments);
         Ok(())

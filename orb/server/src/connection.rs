@@ -39,7 +39,7 @@ use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use spandrel_transport::{Address, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
+use spandrel_transport::{Address, MessageReader, ReactorTransport, ReadError, ReceiveBudget, ServerMonitor};
 
 use crate::{
     request_of_thread::{Frame, FrameScope},
@@ -78,7 +78,7 @@ pub(crate) struct ServerConnection {
     metrics: ConnectionMetrics,
     /// A reference to the connection itself, for objects that outlive an upcall.
     me: Weak<Self>,
-    reader: Mutex<MessageReader<Monitored>>,
+    reader: Mutex<MessageReader<ServerMonitor>>,
     /// The connection's memory limit, and the progress of the message that it receives.
     intake: Arc<ReceiveBudget>,
     reader_role: ReaderRole,

@@ -11,10 +11,10 @@
 //! A one-way may keep the reading for a tenth of a second. Clients that send a stream of one-ways expect them
 //! to run in order, and a servant that only waited for a processor must not be overtaken.
 //!
-//! The monitor also makes periodic [sweeps](idle_sweep) for idle connections and late clients, even while it
+//! The monitor also makes periodic [sweeps](client_timeouts) for idle connections and late clients, even while it
 //! sleeps. It reads no messages and runs no upcalls.
 
-mod idle_sweep;
+mod client_timeouts;
 mod input;
 mod monitored;
 mod pace;
@@ -32,7 +32,7 @@ use spandrel_sync::{
 use spandrel_transport::MemoryBudget;
 
 use crate::reactor_pool::Pool;
-use idle_sweep::WaitingReplies;
+use client_timeouts::WaitingReplies;
 use input::InputEvents;
 pub(crate) use monitored::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection, MonitoredReplies};
 use pace::{LookFinding, Pace, SHORTEST};

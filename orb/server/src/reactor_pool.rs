@@ -14,6 +14,8 @@
 //! A pool with a fixed number of threads has no stand-ins: when all of its threads are blocked, all of its
 //! connections wait. Its threads serve other connections while they wait for replies
 //! ([`nesting`](crate::nesting)).
+//!
+//! `lead` of `spandrel-reactor` decides which thread leads, and `worker_counts` how many threads there are.
 
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 

@@ -3,6 +3,8 @@
 //!
 //! This module knows neither the connections nor the listeners. They get the resources of their ORB when they
 //! are created, or [find](ServingOrb) them by the ORB.
+//!
+//! The memory limits themselves are in `budget` of `spandrel-transport`.
 
 use std::io;
 

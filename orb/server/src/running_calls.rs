@@ -1,5 +1,7 @@
 //! The calls that run outside of accepted connections: collocated calls, requests by datagram, and requests
 //! over connections which this ORB has opened.
+//!
+//! It only counts them; requests that can be cancelled are in `connection::pending_requests`.
 
 use spandrel_giop::SystemException;
 use spandrel_orb::Orb;

@@ -14,8 +14,8 @@ pub(crate) mod deferred;
 pub(crate) mod dispatch;
 pub(crate) mod incoming_request;
 pub(crate) mod interception;
-pub(crate) mod lookup;
 pub(crate) mod marshaled_reply;
+pub(crate) mod operation_lookup;
 pub(crate) mod origin;
 pub(crate) mod prediction;
 pub(crate) mod reply;
@@ -73,7 +73,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let Some(key) = request.header.target.object_key() else {
-            return ServerCall::new(request, arguments).request_full_address();
+            return ServerCall::new(request, arguments).request_object_key();
         };
         if let Some(target) = orb.alias(&key) {
             return ServerCall::new(request, arguments).forward_to(&target);

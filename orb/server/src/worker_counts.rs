@@ -46,9 +46,9 @@ pub(super) struct WorkerVisit<'s>(&'s WorkerCounts);
 pub(super) struct WaitScope<'s>(&'s WorkerCounts);
 
 impl<'s> WaitScope<'s> {
-    pub(super) fn begin(ensure_workers: &'s WorkerCounts) -> Self {
-        ensure_workers.visits.fetch_sub(1, Ordering::SeqCst);
-        Self(ensure_workers)
+    pub(super) fn begin(counts: &'s WorkerCounts) -> Self {
+        counts.visits.fetch_sub(1, Ordering::SeqCst);
+        Self(counts)
     }
 }
 
@@ -60,9 +60,9 @@ impl Drop for WaitScope<'_> {
 
 impl<'s> WorkerVisit<'s> {
     #[inline]
-    pub(super) fn begin(ensure_workers: &'s WorkerCounts) -> Self {
-        ensure_workers.visits.fetch_add(VISIT, Ordering::SeqCst);
-        Self(ensure_workers)
+    pub(super) fn begin(counts: &'s WorkerCounts) -> Self {
+        counts.visits.fetch_add(VISIT, Ordering::SeqCst);
+        Self(counts)
     }
 }
 
@@ -191,33 +191,33 @@ mod tests {
 
     /// Counts as on a machine with two processors.
     fn workers_for(threads: usize) -> WorkerCounts {
-        let ensure_workers = WorkerCounts { free: 2 + SPARE_THREADS, ..WorkerCounts::new(None) };
-        while ensure_workers.try_enter(threads) {}
-        ensure_workers
+        let counts = WorkerCounts { free: 2 + SPARE_THREADS, ..WorkerCounts::new(None) };
+        while counts.try_enter(threads) {}
+        counts
     }
 
     #[test]
     fn surplus_workers_leave() {
-        let ensure_workers = workers_for(200);
-        while ensure_workers.try_leave() {}
-        assert_eq!(ensure_workers.count(), ensure_workers.free + IDLE_THREADS);
+        let counts = workers_for(200);
+        while counts.try_leave() {}
+        assert_eq!(counts.count(), counts.free + IDLE_THREADS);
     }
 
     #[test]
     fn no_worker_leaves_while_all_are_busy() {
-        let ensure_workers = workers_for(136);
-        let visits: Vec<_> = (0..136).map(|_| WorkerVisit::begin(&ensure_workers)).collect();
-        (0..68).for_each(|_| ensure_workers.note_blocked());
+        let counts = workers_for(136);
+        let visits: Vec<_> = (0..136).map(|_| WorkerVisit::begin(&counts)).collect();
+        (0..68).for_each(|_| counts.note_blocked());
         // One more thread joins them.
-        assert!(ensure_workers.try_enter(137));
-        assert!(!ensure_workers.try_leave());
+        assert!(counts.try_enter(137));
+        assert!(!counts.try_leave());
         drop(visits);
-        assert!(ensure_workers.try_leave());
+        assert!(counts.try_leave());
     }
 
     #[test]
     fn missing_workers_are_counted_once() {
-        let ensure_workers = workers_for(3);
-        assert_eq!((ensure_workers.missing(5), ensure_workers.missing(3), ensure_workers.missing(1)), (2, 0, 0));
+        let counts = workers_for(3);
+        assert_eq!((counts.missing(5), counts.missing(3), counts.missing(1)), (2, 0, 0));
     }
 }

@@ -54,6 +54,6 @@ pub use local::Uds;
 pub use protocol::{OptionError, Protocol, ServerProtocol, SocketSettings, cost};
 pub use protocols::{DynProtocol, FromStream, OfferedAddress, Protocols, ServerProtocols};
 pub use read_error::{DiscardedRequest, ReadError, RejectReason};
-pub use reader::{MessageReader, Monitored, ReceiveMonitor, Unmonitored};
+pub use reader::{MessageReader, ReceiveMonitor, ServerMonitor, Unmonitored};
 pub use rules::{AddressSelection, TransportRules, TransportSelection};
 pub use transport::{ReactorTransport, Transport, is_timeout, send_message, send_octets, send_slices};

@@ -1,17 +1,17 @@
 //! Whole messages from a transport, with as few system calls as possible.
 //!
 //! Octets after a message stay in the buffer: an incomplete message belongs to its connection, not to the
-//! thread that reads (design decision 3). A [`ReceiveMonitor`] adds the functions of a server, such as memory
-//! budgets.
+//! thread that reads (design decision 3). A [`ReceiveMonitor`] adds the functions of a server:
+//! `server_monitor` charges memory budgets, and reads requests that are too long to their end.
 
-mod monitored;
+mod server_monitor;
 
 use std::{fmt, io, time::Duration};
 
 use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader};
 use spandrel_message::ReceiveBuffer;
 
-pub use monitored::Monitored;
+pub use server_monitor::ServerMonitor;
 
 use crate::{
     deadline::Deadline,

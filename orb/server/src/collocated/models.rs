@@ -100,8 +100,8 @@ impl Desk {
 }
 
 fn call(orb: &Orb, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
-    let question = FakeRequest { id: 1, token: 1, is_two_way: true, is_limited: deadline.is_some() };
-    let message = deliver(&request(question, 0))?;
+    let first = FakeRequest { id: 1, token: 1, is_two_way: true, is_limited: deadline.is_some() };
+    let message = deliver(&request(first, 0))?;
     collocated_calls(orb).call(orb, orb.resources(), &message, wire(), deadline)
 }
 

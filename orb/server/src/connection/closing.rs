@@ -3,6 +3,9 @@
 //! Reading ends first: the peer's messages end, or one cannot be read. Requests that still run may be
 //! answered after that. After the last reply the connection is *finished*, and its last octets are given time
 //! to arrive. Then it is *gone*. At shutdown, CloseConnection comes before all that, after the last reply.
+//!
+//! The sweeps of the monitor (`monitor::client_timeouts`) cut off a peer that does not close its side after
+//! CloseConnection.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ use std::{
 use spandrel_connection::{CancelledRequests, ReaderWord};
 use spandrel_orb::CancelReason;
 use spandrel_sync::{Arc, MutexGuard};
-use spandrel_transport::{Deadline, MessageReader, Monitored, ReadError};
+use spandrel_transport::{Deadline, MessageReader, ReadError, ServerMonitor};
 
 use super::{ServerConnection, closing::CloseOnDrop, reader_role::NextRead, registration::ReactorRegistration};
 use crate::{monitor::LongUpcallAction, nesting};
@@ -247,7 +247,7 @@ impl ServerConnection {
         }
     }
 
-    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader<Monitored>>) {
+    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader<ServerMonitor>>) {
         while let Some(message) = reader.look_ahead(self.link.transport()) {
             // A CancelRequest that cannot be decoded cancels no request.
             if let Ok(cancelled) = self.cancelled_by(&message) {

@@ -8,7 +8,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, thread};
 use spandrel_transport::Transport;
 
-use super::{Stage, join, lasting, requests, two_way};
+use super::{Stage, encoded, join, lasting, two_way};
 use crate::monitor::MonitoredConnection;
 
 /// The token of a request that waits until it is cancelled.
@@ -47,7 +47,7 @@ fn the_thread_that_takes_over_reading_handles_cancel_request() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let is_lost = one_in(3);
-        let mut messages = requests(&[two_way(CANCELLABLE)]);
+        let mut messages = encoded(&[two_way(CANCELLABLE)]);
         if !is_lost {
             messages.push(messages::cancel(CANCELLABLE));
         }
@@ -72,9 +72,9 @@ fn the_thread_that_takes_over_reading_handles_cancel_request() {
 fn a_thread_that_only_watches_for_cancellation_leaves_requests_to_the_next_reader() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
-        let mut messages = requests(&[two_way(CANCELLABLE)]);
+        let mut messages = encoded(&[two_way(CANCELLABLE)]);
         messages.push(messages::cancel(CANCELLABLE));
-        messages.extend(requests(&[two_way(20), two_way(21)]));
+        messages.extend(encoded(&[two_way(20), two_way(21)]));
         let threads = [stage.serve(), stage.listen(), stage.ask(messages)];
         assert_eq!(stage.receive(3).replies, [CANCELLABLE, 20, 21], "in their order");
         stage.client.close();

@@ -7,7 +7,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, thread};
 use spandrel_transport::{Deadline, Transport, send_octets};
 
-use super::{Stage, join, one_way, requests, two_way};
+use super::{Stage, encoded, join, one_way, two_way};
 use crate::{DeferredCall, connection::ClosePhase};
 
 /// Requests from this token on are deferred.
@@ -55,9 +55,9 @@ fn answer(token: u32, call: DeferredCall) {
 fn close_connection_follows_the_last_deferred_reply() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
-        let questions = [two_way(10), two_way(DEFERRED), one_way(DEFERRED + 1), two_way(DEFERRED + 2), two_way(11)];
+        let requests = [two_way(10), two_way(DEFERRED), one_way(DEFERRED + 1), two_way(DEFERRED + 2), two_way(11)];
         let answering = stage.answer_deferred();
-        let threads = [stage.serve(), stage.hand_over_reading(6), stage.shut_down(), stage.ask(requests(&questions))];
+        let threads = [stage.serve(), stage.hand_over_reading(6), stage.shut_down(), stage.ask(encoded(&requests))];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         join(threads);
@@ -75,8 +75,8 @@ fn a_cancelled_deferred_call_is_not_answered_and_not_waited_for() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let answering = stage.answer_deferred();
-        let questions = [two_way(DEFERRED), two_way(DEFERRED + 1)];
-        let mut messages = requests(&questions);
+        let requests = [two_way(DEFERRED), two_way(DEFERRED + 1)];
+        let mut messages = encoded(&requests);
         messages.push(messages::cancel(DEFERRED));
         let threads = [stage.serve(), stage.hand_over_reading(3), stage.ask(messages)];
         if one_in(3) {

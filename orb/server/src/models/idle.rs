@@ -20,13 +20,13 @@ impl Stage {
     /// Sends requests while the connection may be closed. Checks that all requests that ran were answered,
     /// and that CloseConnection follows if others did not run.
     fn meet_the_end(&self) -> thread::JoinHandle<()> {
-        let questions: Vec<FakeRequest> = (10..13).map(two_way).collect();
+        let requests: Vec<FakeRequest> = (10..13).map(two_way).collect();
         let closing = self.close_idle();
-        let asking = self.ask(requests(&questions));
-        let received = self.receive(questions.len());
+        let asking = self.ask(encoded(&requests));
+        let received = self.receive(requests.len());
         let is_closed = closing.join().expect("it did not panic");
-        assert_eq!(received.replies, self.answers(&questions), "of {:?}", self.begun());
-        assert_eq!(received.replies.len() < questions.len(), is_closed && received.closes == 1);
+        assert_eq!(received.replies, self.answers(&requests), "of {:?}", self.begun());
+        assert_eq!(received.replies.len() < requests.len(), is_closed && received.closes == 1);
         self.client.close();
         asking
     }

@@ -10,10 +10,10 @@ fn a_pool_of_one_thread_serves_nested_requests() {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         // Sent at once, so that the request for which a servant waits may have been read already.
-        let asking = stage.ask(vec![requests(&[two_way(NEST), two_way(10), two_way(RELEASE), two_way(11)]).concat()]);
+        let asking = stage.ask(vec![encoded(&[two_way(NEST), two_way(10), two_way(RELEASE), two_way(11)]).concat()]);
         assert_eq!(stage.receive(4).replies, [RELEASE, NEST, 10, 11]);
         join([asking]);
-        join([stage.ask(requests(&[two_way(12)]))]);
+        join([stage.ask(encoded(&[two_way(12)]))]);
         assert_eq!(stage.receive(1).replies, [12]);
         stage.client.close();
         stage.end(&reactor, threads);
@@ -35,7 +35,7 @@ fn nested_servants_are_all_answered() {
             // its turn.
             stage.resources.upcall_monitor.watch(&stage.connection);
         }
-        let asking = stage.ask(requests(&[two_way(NEST), second, two_way(RELEASE)]));
+        let asking = stage.ask(encoded(&[two_way(NEST), second, two_way(RELEASE)]));
         let expected = if second.is_two_way { &[RELEASE, NEST, NEST][..] } else { &[RELEASE, NEST] };
         assert_eq!(stage.receive(expected.len()).replies, expected);
         stage.client.close_writer();
@@ -49,7 +49,7 @@ fn nesting_beyond_the_limit_is_refused_and_blocks_no_thread() {
     check(4000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1);
-        let asking = stage.ask(requests(&[two_way(NEST), two_way(NEST), two_way(NEST), two_way(RELEASE)]));
+        let asking = stage.ask(encoded(&[two_way(NEST), two_way(NEST), two_way(NEST), two_way(RELEASE)]));
         let received = stage.receive(3);
         assert_eq!((received.replies, received.exceptions), (vec![RELEASE, NEST, NEST], 1));
         stage.client.close();
@@ -62,15 +62,15 @@ fn close_connection_follows_the_replies_of_nested_servants() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
-        let questions = [two_way(NEST), two_way(10), one_way(11)];
+        let requests = [two_way(NEST), two_way(10), one_way(11)];
         let diary = Arc::clone(&stage.diary);
         let releasing = thread::spawn(move || diary.release());
-        let others = [stage.hand_over_reading(6), stage.shut_down(), stage.ask(requests(&questions)), releasing];
+        let others = [stage.hand_over_reading(6), stage.shut_down(), stage.ask(encoded(&requests)), releasing];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         stage.end(&reactor, threads.into_iter().chain(others));
         assert_eq!(received.closes, 1);
-        assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
+        assert_eq!(received.replies, stage.answers(&requests), "of {:?}", stage.begun());
     });
 }
 
@@ -81,7 +81,7 @@ fn a_client_that_leaves_during_nested_waits_leaves_nothing() {
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let diary = Arc::clone(&stage.diary);
         let releasing = thread::spawn(move || diary.release());
-        let asking = stage.ask(requests(&[two_way(NEST), two_way(10), two_way(NEST)]));
+        let asking = stage.ask(encoded(&[two_way(NEST), two_way(10), two_way(NEST)]));
         let mut others = vec![stage.hand_over_reading(6), asking, releasing];
         if one_in(2) {
             others.push(stage.shut_down());

@@ -27,13 +27,13 @@ impl Stage {
     }
 
     /// The tokens of the two-ways among these requests that were run.
-    pub(super) fn answers(&self, questions: &[FakeRequest]) -> Vec<u32> {
-        let is_answered = |token: &u32| questions.iter().any(|request| request.token == *token && request.is_two_way);
+    pub(super) fn answers(&self, requests: &[FakeRequest]) -> Vec<u32> {
+        let is_answered = |token: &u32| requests.iter().any(|request| request.token == *token && request.is_two_way);
         self.begun().into_iter().filter(is_answered).collect()
     }
 }
 
-fn some_questions() -> Vec<FakeRequest> {
+fn random_requests() -> Vec<FakeRequest> {
     (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect()
 }
 
@@ -41,8 +41,8 @@ fn some_questions() -> Vec<FakeRequest> {
 fn every_accepted_request_is_answered_once_before_close_connection() {
     check(6000, || {
         let stage = Stage::pooled();
-        let questions = some_questions();
-        let mut messages = requests(&questions);
+        let requests = random_requests();
+        let mut messages = encoded(&requests);
         messages.insert(1, messages::locate(99));
         let (reactor, threads) = Reactor::start(&stage);
         let others = [stage.hand_over_reading(6), stage.hand_over_reading(6), stage.shut_down(), stage.ask(messages)];
@@ -50,7 +50,7 @@ fn every_accepted_request_is_answered_once_before_close_connection() {
         stage.client.close();
         stage.end(&reactor, threads.into_iter().chain(others));
         assert_eq!(received.closes, 1);
-        assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
+        assert_eq!(received.replies, stage.answers(&requests), "of {:?}", stage.begun());
     });
 }
 
@@ -58,12 +58,12 @@ fn every_accepted_request_is_answered_once_before_close_connection() {
 fn no_request_is_lost_or_run_twice() {
     check(6000, || {
         let stage = Stage::pooled();
-        let questions = some_questions();
+        let requests = random_requests();
         let (reactor, threads) = Reactor::start(&stage);
         let others = [stage.hand_over_reading(8), stage.hand_over_reading(8)];
-        let asking = stage.ask(requests(&questions));
+        let asking = stage.ask(encoded(&requests));
         let expected: Vec<u32> =
-            questions.iter().filter(|request| request.is_two_way).map(|request| request.token).collect();
+            requests.iter().filter(|request| request.is_two_way).map(|request| request.token).collect();
         assert_eq!(stage.receive(expected.len()).replies, expected);
         join([asking]);
         if one_in(2) {
@@ -72,7 +72,7 @@ fn no_request_is_lost_or_run_twice() {
             stage.client.close();
         }
         stage.end(&reactor, threads.into_iter().chain(others));
-        assert_eq!(stage.begun(), questions.iter().map(|request| request.token).collect::<Vec<_>>());
+        assert_eq!(stage.begun(), requests.iter().map(|request| request.token).collect::<Vec<_>>());
     });
 }
 
@@ -85,11 +85,11 @@ fn the_reactor_serves_again_after_a_long_upcall() {
         let its_threads: Vec<_> = threads.iter().map(|handle| handle.thread().id()).collect();
         for round in 0..2 {
             stage.diary.entries.lock().released = 0;
-            let asking = stage.ask(requests(&[two_way(HOLD), two_way(RELEASE)]));
+            let asking = stage.ask(encoded(&[two_way(HOLD), two_way(RELEASE)]));
             assert_eq!(stage.receive(2).replies, [HOLD, RELEASE]);
             join([asking]);
             reactor.await_seated();
-            join([stage.ask(requests(&[two_way(10)]))]);
+            join([stage.ask(encoded(&[two_way(10)]))]);
             assert_eq!(stage.receive(1).replies, [10]);
             let last = *stage.diary.entries.lock().threads.last().expect("it was run");
             assert!(its_threads.contains(&last), "round {round} left a thread with the connection");
@@ -105,7 +105,7 @@ fn a_client_that_leaves_at_any_time_leaves_no_thread_and_no_registration() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start(&stage);
-        let asking = stage.ask(requests(&[two_way(10), one_way(11), two_way(12)]));
+        let asking = stage.ask(encoded(&[two_way(10), one_way(11), two_way(12)]));
         let mut others = vec![stage.hand_over_reading(6), stage.hand_over_reading(6), asking];
         if one_in(2) {
             others.push(stage.shut_down());
@@ -129,8 +129,8 @@ fn a_client_that_stays_after_a_protocol_error_is_not_waited_for() {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start(&stage);
         let watching = stage.hand_over_reading(6);
-        let questions = [two_way(10), two_way(11)];
-        let mut messages = requests(&questions);
+        let requests = [two_way(10), two_way(11)];
+        let mut messages = encoded(&requests);
         messages.extend([b"garbage, not GIOP".to_vec(), b"and more of it".to_vec()]);
         let asking = stage.ask(messages);
         let received = stage.receive(usize::MAX);
@@ -149,15 +149,15 @@ fn a_panic_in_the_reactor_ends_the_connection_and_nothing_else() {
         let (reactor, threads) = Reactor::start(&stage);
         let its_threads = threads.iter().map(|handle| handle.thread().id());
         stage.diary.entries.lock().nervous.extend(its_threads);
-        let questions = [two_way(10), one_way(11)];
-        let mut messages = requests(&questions);
+        let requests = [two_way(10), one_way(11)];
+        let mut messages = encoded(&requests);
         messages.insert(below(3), messages::locate(99));
         let others = [stage.hand_over_reading(8), stage.hand_over_reading(8)];
         join([stage.ask(messages)]);
         stage.client.close_writer();
         let received = stage.receive(usize::MAX);
         stage.end(&reactor, threads.into_iter().chain(others));
-        assert_eq!(received.replies, stage.answers(&questions));
+        assert_eq!(received.replies, stage.answers(&requests));
     });
 }
 
@@ -167,7 +167,7 @@ fn a_reactor_that_stops_at_any_time_releases_the_connection() {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start(&stage);
         let is_taken_over = one_in(2);
-        let asking = stage.ask(requests(&[two_way(if is_taken_over { HOLD } else { 10 }), two_way(11)]));
+        let asking = stage.ask(encoded(&[two_way(if is_taken_over { HOLD } else { 10 }), two_way(11)]));
         if is_taken_over {
             stage.hand_over_and_release();
         }
@@ -194,7 +194,7 @@ fn a_long_upcall_gets_a_replacement_thread_and_reader() {
     check(2000, || {
         let stage = Stage::with(&Orb::builder().build().unwrap(), 1, true);
         let (reactor, threads) = Reactor::start(&stage);
-        let asking = stage.ask(requests(&[two_way(HOLD), two_way(10)]));
+        let asking = stage.ask(encoded(&[two_way(HOLD), two_way(10)]));
         let mut entries = stage.diary.entries.lock();
         stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);

@@ -28,19 +28,19 @@ impl Queued {
 }
 
 /// Checks that no request has begun before a one-way that was sent before it.
-fn check_order(stage: &Stage, questions: &[FakeRequest]) {
+fn check_order(stage: &Stage, requests: &[FakeRequest]) {
     let begun = stage.diary.entries.lock().begun.clone();
     let place = |token: u32| begun.iter().position(|begun| *begun == token);
-    for (at, question) in questions.iter().enumerate().filter(|(_, question)| !question.is_two_way) {
-        for later in &questions[at + 1..] {
+    for (at, request) in requests.iter().enumerate().filter(|(_, request)| !request.is_two_way) {
+        for later in &requests[at + 1..] {
             if let Some(later) = place(later.token) {
-                assert!(place(question.token).is_some_and(|place| place < later), "overtaken in {begun:?}");
+                assert!(place(request.token).is_some_and(|place| place < later), "overtaken in {begun:?}");
             }
         }
     }
 }
 
-fn some_questions() -> Vec<FakeRequest> {
+fn random_requests() -> Vec<FakeRequest> {
     (10..14).map(|token| if one_in(3) { one_way(token) } else { two_way(token) }).collect()
 }
 
@@ -49,15 +49,15 @@ fn every_queued_request_is_answered_once_in_order_before_close_connection() {
     check(4000, || {
         let queued = Queued::start(if one_in(2) { 1 } else { 3 }, 2);
         let stage = &queued.stage;
-        let questions = some_questions();
-        let mut messages = requests(&questions);
+        let requests = random_requests();
+        let mut messages = encoded(&requests);
         messages.insert(1, messages::locate(99));
         let others = [stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         assert_eq!(received.closes, 1);
-        assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
-        check_order(stage, &questions);
+        assert_eq!(received.replies, stage.answers(&requests), "of {:?}", stage.begun());
+        check_order(stage, &requests);
         queued.end(others);
     });
 }
@@ -67,11 +67,11 @@ fn no_request_is_lost_in_a_small_queue_with_overtaken_one_ways() {
     check(4000, || {
         let queued = Queued::start(1, 2);
         let stage = &queued.stage;
-        let questions = some_questions();
-        let request = questions.iter().filter(|question| question.is_two_way).count();
-        let others = [stage.hand_over_reading(6), stage.ask(requests(&questions))];
+        let requests = random_requests();
+        let replies = requests.iter().filter(|request| request.is_two_way).count();
+        let others = [stage.hand_over_reading(6), stage.ask(encoded(&requests))];
         let received = stage.receive(request);
-        assert_eq!(received.replies.len(), request);
+        assert_eq!(received.replies.len(), replies);
         stage.client.close_writer();
         queued.end(others);
     });
@@ -82,7 +82,7 @@ fn a_long_one_way_does_not_block_later_requests_for_ever() {
     check(2000, || {
         let queued = Queued::start(3, 2);
         let stage = &queued.stage;
-        let asking = stage.ask(requests(&[one_way(HOLD), two_way(RELEASE)]));
+        let asking = stage.ask(encoded(&[one_way(HOLD), two_way(RELEASE)]));
         let mut entries = stage.diary.entries.lock();
         stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);

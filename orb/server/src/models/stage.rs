@@ -397,8 +397,8 @@ pub(super) fn lasting(turn: u64, keeps_reading: bool) -> LongUpcall {
     LongUpcall { turn, age: NEVER, keeps_reading, has_input: true }
 }
 
-pub(super) fn requests(questions: &[FakeRequest]) -> Vec<Vec<u8>> {
-    questions.iter().map(|question| messages::request(*question, 0).to_vec()).collect()
+pub(super) fn encoded(requests: &[FakeRequest]) -> Vec<Vec<u8>> {
+    requests.iter().map(|request| messages::request(*request, 0).to_vec()).collect()
 }
 
 pub(super) fn two_way(token: u32) -> FakeRequest {

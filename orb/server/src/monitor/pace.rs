@@ -7,6 +7,8 @@
 //! for as long as it does so.
 //!
 //! This module knows no connections and no threads, only times and findings.
+//!
+//! The time limits of idle and slow clients are checked in `client_timeouts`.
 
 use std::time::Duration;
 

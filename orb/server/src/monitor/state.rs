@@ -8,7 +8,7 @@ use spandrel_sync::{Arc, Weak, time::Instant};
 use spandrel_transport::MemoryBudget;
 
 use super::{
-    idle_sweep::{IdleHistory, WaitingReplies},
+    client_timeouts::{IdleHistory, WaitingReplies},
     monitored::{LongUpcall, MonitoredConnection, MonitoredReplies, open_turn},
     pace::LookFinding,
 };

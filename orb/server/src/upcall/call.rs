@@ -212,7 +212,7 @@ impl<'m> ServerCall<'m> {
     /// Replies NEEDS_ADDRESSING_MODE, so that the client sends the object key: the profile in the request
     /// contains no key that can be read here.
     #[cold]
-    pub(crate) fn request_full_address(self) -> Result<Replied, SystemException> {
+    pub(crate) fn request_object_key(self) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::NeedsAddressingMode, &|out| {
             AddressingDisposition::Key.encode(out);
             Ok(())

@@ -2,6 +2,8 @@
 //!
 //! A deferred call owns its message. Its origin has an entry for it, and a connection that closes orderly
 //! waits for its reply. A call whose client has cancelled it, or is gone, ends without a reply.
+//!
+//! Asynchronous servants run so, as futures that an executor polls ([`ServerCall::spawn`]).
 
 use std::{
     fmt,

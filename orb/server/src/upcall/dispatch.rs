@@ -5,7 +5,8 @@
 //! its key, as if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that).
 //!
 //! # Order
-//! A request with interceptors and a servant locator passes these steps (15.3.7.2, 16.3.10.2):
+//! A request whose target has no readable key is answered before, with NEEDS_ADDRESSING_MODE, by `run` of the
+//! parent module, which also checks the deadline (`begin_in_time`). A request with interceptors and a servant locator passes these steps (15.3.7.2, 16.3.10.2):
 //!
 //! 1. `receive_request_service_contexts`;
 //! 2. `preinvoke`, in [`ObjectAdapter::resolve`];
@@ -282,7 +283,7 @@ fn serve_again(
 ) -> Result<Replied, SystemException> {
     match call.header().target.object_key() {
         Some(object_key) => serve(&object_key, call, adapter, reservation),
-        None => call.request_full_address(),
+        None => call.request_object_key(),
     }
 }
 

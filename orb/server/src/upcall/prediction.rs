@@ -1,8 +1,9 @@
 //! Adaptive demultiplexing: the next request of a connection most likely has the target and the operation of
 //! the last one (paper 003).
 //!
-//! A prediction holds only indexes, into the adapter and into the table of operations. Its user checks that
-//! the entry there is the one that the request names. So a stale prediction is useless but harmless.
+//! A prediction holds only indexes, into the adapter and into the table of operations. Its users
+//! (`operation_lookup`; the active object map, `objects` of `spandrel-poa`) check that the entry there is the
+//! one that the request names. So a stale prediction is useless but harmless.
 
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,4 +1,6 @@
 //! The identity of this host, and of files on it.
+//!
+//! The parent module compares them with those in a reference (`is_here`).
 
 use std::{
     fs, io,

@@ -1,5 +1,5 @@
 //! The monitor's sweeps: they close idle connections, and cut off clients that never finish a message or
-//! never take their replies.
+//! never take their replies, or do not close their side after CloseConnection.
 //!
 //! Serving a request records nothing for a sweep. The `turn` of a connection shows whether it is in use. The
 //! [progress](spandrel_transport::ReceiveBudget::progress) of its reader shows a message that stays half

@@ -44,7 +44,7 @@ thread_local! {
 
 /// The monitor of a server's reader.
 #[derive(Debug)]
-pub struct Monitored {
+pub struct ServerMonitor {
     budget: Arc<ReceiveBudget>,
     /// Whether a message is incomplete and reported as such by the progress.
     is_begun: bool,
@@ -59,7 +59,7 @@ pub struct Monitored {
     pending: Option<Result<Message, ReadError>>,
 }
 
-impl Monitored {
+impl ServerMonitor {
     fn new(budget: Arc<ReceiveBudget>) -> Self {
         Self { budget, is_begun: false, is_partial: false, received: 0, charged: 0, to_discard: 0, pending: None }
     }
@@ -71,7 +71,7 @@ impl Monitored {
     }
 }
 
-impl ReceiveMonitor for Monitored {
+impl ReceiveMonitor for ServerMonitor {
     #[inline]
     fn has_pending(&self) -> bool {
         self.pending.is_some()
@@ -127,12 +127,12 @@ impl ReceiveMonitor for Monitored {
     }
 }
 
-impl MessageReader<Monitored> {
+impl MessageReader<ServerMonitor> {
     /// A reader of a client's messages. `max_unfinished`: the number of messages that may arrive in fragments
     /// at a time.
     #[must_use]
     pub fn monitored(max_message: usize, max_unfinished: usize, budget: Arc<ReceiveBudget>) -> Self {
-        Self::with(Monitored::new(budget), max_message, max_unfinished)
+        Self::with(ServerMonitor::new(budget), max_message, max_unfinished)
     }
 
     /// A CancelRequest that is available now, for a thread that reads only these while no other thread reads.

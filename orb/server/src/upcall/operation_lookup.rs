@@ -1,5 +1,7 @@
 //! The search for the operation of a request in its servant's table: by prediction, by the client's index, by
 //! name.
+//!
+//! The adapter finds objects; `handle_locate_request` of the parent module answers LocateRequests.
 
 use spandrel_demux::{OperationDemux, Operations};
 use spandrel_giop::{ServiceContexts, ids};
