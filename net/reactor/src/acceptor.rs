@@ -1,5 +1,7 @@
 //! The Acceptor pattern: turns each accepted connection into a running service. Its counterpart is the
 //! [`Connector`](crate::Connector).
+//!
+//! Counting and draining of its connections are in `service::open_connections`.
 
 use std::fmt;
 use std::io;

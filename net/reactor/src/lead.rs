@@ -10,6 +10,9 @@
 //! dispatches, so that another thread can take the leadership away by a compare-and-swap: the handler itself,
 //! through [`promote`](Leadership::promote), or the follower that checks every millisecond and finds the same
 //! dispatch twice. That follower sleeps when nothing has happened for a while; the next dispatch wakes it.
+//!
+//! The bounded queue between the waiting thread and the workers of half-sync/half-async is here, too
+//! ([`hand_over`](Leadership::hand_over), [`next_work`](Leadership::next_work)).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -86,7 +89,7 @@ struct Shared<I> {
     is_watched: bool,
     /// The leader has requested a watching follower.
     watcher_wanted: bool,
-    /// Counts the calls of [`check_conditions`](Leadership::look).
+    /// Counts the calls of [`check_conditions`](Leadership::check_conditions).
     condition_checks: u64,
     /// The workers are to finish the queued items and end.
     ends: bool,
@@ -122,7 +125,7 @@ impl<I> Leadership<I> {
     /// Waits until there is something to do. `claim` is called, under the lock, to check that an item is
     /// still to be dispatched.
     ///
-    /// `condition_checks` is the value of [`condition_checks`](Self::looks) before the caller checked its
+    /// `condition_checks` is the value of [`condition_checks`](Self::condition_checks) before the caller checked its
     /// condition; `None` if it runs until stopped.
     pub(crate) fn next(
         &self,
@@ -363,7 +366,7 @@ impl<I> Leadership<I> {
         self.room.notify_all();
     }
 
-    /// The number of calls of [`check_conditions`](Self::look).
+    /// The number of calls of [`check_conditions`](Self::check_conditions).
     pub(crate) fn condition_checks(&self) -> u64 {
         self.shared.lock().condition_checks
     }

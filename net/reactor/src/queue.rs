@@ -3,6 +3,8 @@
 //! The notices, timers and signals of a handler are in the mailbox of its slot. While there is mail, one item
 //! of the queue (or one thread) stands for it; the thread that claims the handler then takes the mail out in
 //! order. So the order does not depend on the number of threads.
+//!
+//! The bounded queue of half-sync/half-async is in `lead`.
 
 use std::collections::VecDeque;
 use std::io;

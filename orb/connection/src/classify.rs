@@ -1,4 +1,7 @@
 //! The messages that each side of a connection may receive (CORBA 3.3 Part 2, 9.4).
+//!
+//! Messages with an unknown version or type are answered before: `GiopError::answer_version` (`error` of
+//! `spandrel-giop`) has the reply to them.
 
 use spandrel_cdr::GiopVersion;
 use spandrel_giop::{MessageHeader, MessageType};

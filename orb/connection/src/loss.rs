@@ -3,6 +3,8 @@
 //! Only the requests that this table allows are sent twice. A reply that says COMPLETED_NO is no loss: its
 //! exception goes to the caller, or leads a forwarded reference back to its first address. For TRANSIENT and
 //! COMM_FAILURE the reference's other addresses are tried before.
+//!
+//! The call engine (`invocation` of `spandrel-orb`) sends them again, once for each call.
 
 use spandrel_giop::{CompletionStatus, SystemException};
 

@@ -1,6 +1,8 @@
 //! The making of an adapter's references, in which IOR interceptors take part (CORBA 3.3 Part 1, 16.5).
 //!
 //! Adapters call these functions with and without interceptors.
+//!
+//! `Orb::make_reference_with` (`references`) writes the profiles and their addresses.
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! Code sets for text: those that an ORB prefers and offers, and the agreement with a server.
 //!
-//! The choice belongs to the protocol (`spandrel-giop`), conversion to CDR.
+//! `TransmissionCodeSets::choose` (`code_sets` of `spandrel-giop`) makes the choice; `spandrel-cdr` converts
+//! text.
 
 use spandrel_cdr::{CdrError, GiopVersion, WcharSet, Wire};
 use spandrel_giop::{

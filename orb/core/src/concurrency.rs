@@ -1,6 +1,6 @@
 //! The server's concurrency: which threads read requests, and which run them.
 //!
-//! This module has the setting. The crate of the server side carries it out (`pool`, `queue`, `threads`).
+//! This module has the setting. The crate of the server side carries it out (`reactor_pool`, `queue`, `listener`).
 
 use std::{fmt, num::NonZero, str::FromStr, thread::available_parallelism};
 

@@ -1,4 +1,8 @@
-//! The destination of a request: a peer, and the constant part of the header.
+//! The destination of a request: a peer, and the constant part of the header; and the destinations of a
+//! reference in the order of their costs.
+//!
+//! `invocation::forwarding` carries out the request of a server for another addressing form
+//! (NEEDS_ADDRESSING_MODE).
 
 use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Ior, Limits, Wire};
 use spandrel_giop::{

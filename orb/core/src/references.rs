@@ -1,5 +1,8 @@
-//! References: from IORs and their string forms, as initial references, and to objects of this ORB's server; and
-//! the plain object keys that programs give them.
+//! References: from IORs and their string forms, as initial references, and to objects of this ORB's server, with
+//! the profiles and alternate addresses of its endpoints; and the plain object keys that programs give them.
+//!
+//! `adapter_references` adds to the references of an adapter; `spandrel-cdr` (`reference`) encodes references
+//! and nil.
 
 use std::{any::Any, sync::OnceLock};
 

@@ -5,6 +5,9 @@
 //! thread has it ([`InheritedDeadline`]): calls from there end at the same time, whatever their own policies
 //! say. The service contexts with deadlines are in `policies/deadline_contexts.rs`, the limits of single calls in
 //! `policies/time_limits.rs`; `cancellation` notifies servants.
+//!
+//! The crate of the server side refuses an expired request (`upcall`: `begin_in_time`), or a deferred one
+//! (`upcall::deferred`).
 
 use std::{cell::Cell, time::Duration};
 

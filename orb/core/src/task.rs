@@ -1,4 +1,7 @@
 //! Executors of an ORB's futures.
+//!
+//! The futures of asynchronous servants, which end when the request is cancelled, are made in the server
+//! (`upcall::deferred`).
 
 use std::{
     fmt,

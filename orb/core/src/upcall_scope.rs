@@ -1,4 +1,6 @@
 //! The nesting of upcalls in a thread: servants and jobs that the ORB runs.
+//!
+//! The deadline that the calls of a servant inherit is in `request_deadlines`.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,6 +1,9 @@
 //! Source text: its origin, and positions in it.
 //!
 //! Nothing else in this crate touches the file system.
+//!
+//! The limit on the octets of a file is here; those on tokens, inclusions and the sum of octets are in
+//! `preprocess`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,4 +1,7 @@
 //! The protocol: addresses in references, connections, endpoints.
+//!
+//! `spandrel_tls::Stream` keeps the time limit of the handshake; on a server `monitor/client_timeouts.rs` of
+//! `spandrel-server` does, too.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,4 +1,6 @@
 //! Threads that run the services of an acceptor or connector.
+//!
+//! A process for each connection is in `process`.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

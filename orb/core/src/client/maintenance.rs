@@ -1,6 +1,9 @@
 //! The thread that maintains connections between calls; the first use starts it.
 //!
 //! It sleeps until the next visit, and never waits for a peer.
+//!
+//! `connection_cache` finds idle connections, and `one_way_buffer` writes buffered one-ways; both implement
+//! [`Maintained`].
 
 use std::time::Duration;
 

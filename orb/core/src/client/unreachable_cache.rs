@@ -1,4 +1,6 @@
 //! Addresses to which a connection attempt failed slowly: for some time others are tried before them.
+//!
+//! The backoff after a refusal (`-ORBReconnectBackoff`) is in `peer::connection_choice`.
 
 use std::time::Duration;
 

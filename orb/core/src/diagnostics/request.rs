@@ -129,8 +129,8 @@ impl Drop for ObservedRequest {
             let (interface, operation) =
                 self.servant_operation.get().map_or(("", ""), |(interface, name)| (interface, name));
             // A dynamic servant has no table: this exception means that the operation is unknown.
-            let is_none = outcome == CallOutcome::System(SystemExceptionKind::BadOperation);
-            metrics.count_end(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
+            let is_unknown = outcome == CallOutcome::System(SystemExceptionKind::BadOperation);
+            metrics.count_end(Side::Server, (interface, if is_unknown { "" } else { operation }), outcome, time);
         }
     }
 }

@@ -1,4 +1,6 @@
 //! IOR interceptors: services that add to the references that an adapter makes (16.5).
+//!
+//! `adapter_references` calls these interceptors, and makes the references with their additions.
 
 use std::fmt;
 

@@ -3,6 +3,10 @@
 //!
 //! Their replies are read like those of asynchronous calls. Meanwhile their threads sleep, or serve other
 //! requests.
+//!
+//! With `-ORBCancelNested` a nested call ends when the request that it is made for is cancelled
+//! (`CancellationLink`). `blocking` sends the CancelRequest of a synchronous call
+//! (`ClientConnection::cancel`), `asynchronous` that of an asynchronous one.
 
 use std::task::{Wake, Waker};
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Forwarding of calls: to another reference, or to the same object by another addressing disposition (CORBA
-//! 3.3 Part 2, 9.4.3.1 and 9.6).
+//! Forwarding of calls: to another reference (LOCATION_FORWARD), or to the same object by another addressing
+//! disposition (NEEDS_ADDRESSING_MODE; CORBA 3.3 Part 2, 9.4.3.1 and 9.6).
 //!
-//! A reference stores its forwarding, and drops it when the object is not found there any more; a permanent
+//! A reference (`object`) stores its forwarding, and drops it when the object is not found there any more; a permanent
 //! one is kept. Retries after a failed connection belong to the parent module.
 
 use spandrel_cdr::{Decode, Ior};

@@ -5,6 +5,8 @@
 //! each level is a servant on the thread's stack, and the innermost returns first. The reply itself is read by
 //! the ORB's reactor for asynchronous calls. If it arrives while the thread is inside of another servant, it
 //! waits there, and was in time if it arrived in time.
+//!
+//! The end of a nested call when its servant's request is cancelled is in `await_reply`.
 
 use std::{
     cell::{Cell, RefCell},

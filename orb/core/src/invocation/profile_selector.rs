@@ -1,5 +1,7 @@
 //! Selection of a destination: an attempt tries the profiles of a reference until one of them can be
 //! connected to.
+//!
+//! The profiles are in the order of their costs (`Destination::all_of` in `destination`).
 
 use std::time::Duration;
 

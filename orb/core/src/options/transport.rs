@@ -1,4 +1,7 @@
 //! Options of transports: the selection of transports, and rules by address.
+//!
+//! Endpoints and published addresses are in `server`, the time limit of connecting is in `client`, and the
+//! queues of sockets are in the parent module.
 
 use spandrel_sync::Arc;
 use spandrel_transport::AddressSelection;

@@ -2,7 +2,7 @@
 //!
 //! Each event has a method that counts it, such as [`Statistics::connection_opened`]: one addition to an
 //! atomic number, unordered with all else. A successful call counts nothing here. Durations of calls and
-//! counts by operation belong to `metrics`, which are off by default.
+//! counts by operation belong to `diagnostics::metrics`, which are off by default.
 //!
 //! The events and levels are one table (`events`).
 

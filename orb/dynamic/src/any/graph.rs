@@ -1,4 +1,6 @@
 //! Copying and comparison of dynamic values (16.2.3), in which values of value types may be shared.
+//!
+//! A repetition is a `Link` of `dyn_any`, which also finds its original; `value` makes repetitions.
 
 use std::collections::HashMap;
 

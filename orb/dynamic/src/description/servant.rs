@@ -27,7 +27,7 @@ pub trait DescribedOperations: Send + Sync {
     /// Runs an operation: the list has the received values, and gets the returned ones. Returns the return
     /// value, which is ignored if the type is `void`.
     ///
-    /// An exception that the operation may raise, or a system exception.
+    /// # Errors
     /// An exception that the operation may raise, or a system exception.
     fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError>;
 }

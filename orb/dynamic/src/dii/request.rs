@@ -1,4 +1,6 @@
 //! A request created at run time.
+//!
+//! The marshaling of arguments is in `body`, deferred requests are in `deferred`.
 
 use std::{any::Any as AnyType, borrow::Cow, cell::Cell, fmt};
 

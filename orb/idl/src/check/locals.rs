@@ -1,5 +1,8 @@
 //! Local interfaces, and types that contain them: their values never leave their process (IDL 4.2, 7.4.6.4.3;
 //! CORBA 3.3 Part 1, 7.8.8).
+//!
+//! The back end treats an interface that uses native types as local (`rust::local`); here such a use is only
+//! a warning.
 
 use super::checker::Checker;
 use super::names::named;

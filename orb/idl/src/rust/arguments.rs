@@ -1,4 +1,6 @@
 //! The encoding of arguments and the decoding of results in a stub.
+//!
+//! The Rust types of parameters and results are chosen in `types` (`Passing`) and put together in `method`.
 
 use proc_macro2::TokenStream;
 use quote::quote;

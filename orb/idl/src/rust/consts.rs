@@ -1,4 +1,4 @@
-//! Constants and typedefs.
+//! Constants, typedefs and native types.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;

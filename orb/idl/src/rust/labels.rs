@@ -1,4 +1,6 @@
 //! The labels of unions as numbers.
+//!
+//! The value without a label, and the variant `Unlisted`, are determined in `unions`.
 
 use crate::model::{ConstValue, DefinitionKind, Label, Model};
 

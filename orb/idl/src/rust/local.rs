@@ -4,6 +4,8 @@
 //! type can be used only in the process of its implementation, so it is treated as if it were declared
 //! `local` (older IDL omits that). `definition` writes a local interface as the trait of its servants alone
 //! (`servant`), and `types` writes its type as `Option<Arc<dyn …>>`.
+//!
+//! `consts` writes native types.
 
 use std::collections::HashSet;
 

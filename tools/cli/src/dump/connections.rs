@@ -75,9 +75,9 @@ impl Connections {
         self.turn += 1;
         connection.turn = self.turn;
         let before = connection.buffered();
-        let summary = connection.take(time, segment, types, self.style);
+        let summaries = connection.take(time, segment, types, self.style);
         self.buffered = self.buffered - before + connection.buffered();
-        for mut one in summary {
+        for mut one in summaries {
             let number = match connection.number {
                 Some(number) => number,
                 None => {

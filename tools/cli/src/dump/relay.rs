@@ -28,7 +28,7 @@ const MAX_CONNECTIONS: usize = 256;
 const MAX_WAITING: usize = 1024;
 
 /// The time limit for forwarding shown pieces, after the last one is shown.
-const TEST_TIMEOUT: Duration = Duration::from_secs(2);
+const FORWARDING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The queue of pieces to show.
 #[derive(Clone)]
@@ -88,14 +88,14 @@ pub(super) fn run(listen: &str, to: &str, types: &mut Types, style: Style, out: 
     let (count, passed) = &*unforwarded;
     let count = count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Pieces that are not forwarded by then are lost.
-    let _ = passed.wait_timeout_while(count, TEST_TIMEOUT, |count| *count > 0);
+    let _ = passed.wait_timeout_while(count, FORWARDING_TIMEOUT, |count| *count > 0);
     done
 }
 
 fn show(shown: &Receiver<Event>, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
     let mut open: HashMap<usize, (Conversation, u8)> = HashMap::new();
     for Event { connection, time, kind } in shown {
-        let summary = match kind {
+        let summaries = match kind {
             EventKind::Opened { client, server } => {
                 open.insert(connection, (Conversation::default(), 0));
                 out.begin(connection, &client, &server)?;
@@ -106,18 +106,18 @@ fn show(shown: &Receiver<Event>, types: &mut Types, style: Style, out: &mut Outp
                 None => continue,
             },
             EventKind::Ended(direction) => match open.get_mut(&connection) {
-                Some((conversation, endpoints)) => {
-                    *endpoints += 1;
-                    let summary = conversation.end(direction, time);
-                    if *endpoints == 2 {
+                Some((conversation, ended)) => {
+                    *ended += 1;
+                    let last = conversation.end(direction, time);
+                    if *ended == 2 {
                         open.remove(&connection);
                     }
-                    summary
+                    last
                 }
                 None => continue,
             },
         };
-        for mut one in summary {
+        for mut one in summaries {
             one.connection = connection;
             out.print(&one)?;
         }

@@ -104,9 +104,9 @@ impl Stream {
     fn release(&mut self, out: &mut dyn FnMut(Piece<'_>)) {
         while let Some(entry) = self.out_of_order.first_entry() {
             let at = *entry.key();
-            let is_searching = self.received.is_some_and(|received| at <= received);
+            let is_missing = self.received.is_some_and(|received| at <= received);
             let is_too_much = self.buffered > MAX_BUFFERED || self.out_of_order.len() > MAX_SEGMENTS;
-            if at > self.position && !is_searching && !is_too_much {
+            if at > self.position && !is_missing && !is_too_much {
                 return;
             }
             let Some((at, octets)) = self.out_of_order.pop_first() else { return };

@@ -1,4 +1,6 @@
 //! Results of the latency experiment: the rounds, and their summaries.
+//!
+//! `report` writes the files with these results.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! The typed endpoints of `spandrel-ipc`: one mechanism for each family of streams, over the same generic
-//! code.
+//! The typed endpoints of `spandrel-ipc`: one mechanism for each family of streams, over the generic loops of
+//! `octet_stream`.
 
 use std::fmt::Display;
 use std::io;

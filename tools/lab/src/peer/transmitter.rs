@@ -1,4 +1,7 @@
 //! The transmitter: carries out jobs against a receiver.
+//!
+//! The timed loops are those of the mechanisms: `mechanism::octet_stream` over sockets, `mechanism::orb` over
+//! the ORB.
 
 use std::io::BufReader;
 use std::net::TcpStream;

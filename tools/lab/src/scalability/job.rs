@@ -1,4 +1,5 @@
-//! The jobs of a client.
+//! The jobs of a client, and the order in which it calls the servants. `Settings::run` sets the number of
+//! calls and the first servant of each round.
 
 use std::fmt;
 use std::str::FromStr;

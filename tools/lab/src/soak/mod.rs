@@ -4,6 +4,9 @@
 //! futures, exceptions, objects that are created and destroyed, call-backs, connections for one call, and
 //! peers that close inside a message. After each of several cycles the traffic pauses, and the memory,
 //! threads, descriptors and objects of both processes are sampled: samples at rest are comparable.
+//!
+//! The cycles are in `traffic`, the calls and the comparison of their replies in `kind`, and the verdict in
+//! `results`.
 
 mod data;
 mod kind;

@@ -1,4 +1,6 @@
 //! The clients, and the cycles of traffic and rest.
+//!
+//! The calls, and the comparison of their replies, are in [`kind`](super::kind).
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;

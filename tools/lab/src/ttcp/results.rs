@@ -1,4 +1,6 @@
 //! Results of a series: the runs, and their summaries.
+//!
+//! `report` writes the files with these results.
 
 use serde::{Deserialize, Serialize};
 

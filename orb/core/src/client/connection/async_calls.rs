@@ -6,6 +6,9 @@
 //! written before all later messages.
 //!
 //! No receiver is notified while a lock is held: it may call again at once.
+//!
+//! At most `-ORBBufferLimit` octets and `-ORBPendingRequests` requests wait for a server that does not read
+//! ([`buffer_limit_exceeded`]).
 
 mod bidirectional;
 mod one_way_buffer;

@@ -1,4 +1,8 @@
 //! The calls that wait on a connection, the reader role, and the notification of calls by the thread that has it.
+//!
+//! `ClientHalf` (`client` of `spandrel-connection`) decides what a reply, or the end of the connection, means
+//! for a call; it drops replies to
+//! unknown requests. `async_calls` checks their number (`-ORBPendingRequests`).
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -6,6 +6,9 @@
 //!
 //! On the wire it is a service context of Spandrel: an encapsulation with the two strings `traceparent` and
 //! `tracestate`.
+//!
+//! [`TracePropagation`] and [`TraceSource`] take effect in `call` (`outgoing_context`) and in `request`
+//! (`incoming_context`).
 
 mod context;
 

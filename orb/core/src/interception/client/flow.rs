@@ -1,4 +1,6 @@
 //! The interception of one attempt of a call: the order of the interceptors, and their information.
+//!
+//! `invocation::points` decides on the consequences for the call: an exception, a forwarding, or a retry.
 
 use spandrel_cdr::Limits;
 use spandrel_giop::{ReplyHeader, ServiceContext};

@@ -6,6 +6,8 @@
 //! flush, and when its time has come, by the [`MaintenanceThread`].
 //!
 //! Only a one-way that finds the buffer at its limit waits for the peer, which does not read then.
+//!
+//! A one-way with another sync scope is written by the thread of its call (`invocation`).
 
 use std::{io, time::Duration};
 
