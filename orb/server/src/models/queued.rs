@@ -70,7 +70,7 @@ fn no_request_is_lost_in_a_small_queue_with_overtaken_one_ways() {
         let requests = random_requests();
         let replies = requests.iter().filter(|request| request.is_two_way).count();
         let others = [stage.hand_over_reading(6), stage.ask(encoded(&requests))];
-        let received = stage.receive(request);
+        let received = stage.receive(replies);
         assert_eq!(received.replies.len(), replies);
         stage.client.close_writer();
         queued.end(others);
