@@ -4,6 +4,9 @@
 //! destroyed, or for the lock of a single-threaded adapter. The server then resolves it again from its key, as
 //! if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that). A place in the queue of the lock is the
 //! request's reservation.
+//!
+//! Each kind of wait has its limit where it begins: `manager`, `servant_lookup`, `adapter_lookup`,
+//! `serial_lock`, and `main_thread` of `spandrel-orb`.
 
 use std::{any::Any, time::Duration};
 

@@ -6,6 +6,9 @@
 //!
 //! `listener` checks the transport rules (`-ORBServerTransportRule`) before, and evicts idle connections in
 //! favour of new ones (`-ORBEvictIdle`).
+//!
+//! Limits of memory are in `budget` of `spandrel-transport`; the limit of deferred requests is in
+//! `connection::pending_requests`.
 
 use std::{collections::HashMap, fmt, time::Duration};
 

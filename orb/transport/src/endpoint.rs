@@ -1,4 +1,7 @@
 //! Endpoints: the addresses at which a server listens, in the spelling of `-ORBListenEndpoints`.
+//!
+//! `inet_endpoint` listens at them and finds the addresses that references publish; `local` does so for `uds`
+//! and `shm`.
 
 use std::{fmt, io, str::FromStr};
 

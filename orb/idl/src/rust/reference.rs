@@ -1,4 +1,6 @@
 //! Client side of an interface: a typed object reference whose methods invoke.
+//!
+//! `narrow` itself is in `object` of `spandrel-orb`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

@@ -1,4 +1,4 @@
-//! The interface of all tables.
+//! The interface of the tables that map object ids to objects.
 //!
 //! Objects with system-assigned ids are in no table: `objects` finds them by their slot (`slots`).
 

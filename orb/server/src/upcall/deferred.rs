@@ -4,6 +4,9 @@
 //! waits for its reply. A call whose client has cancelled it, or is gone, ends without a reply.
 //!
 //! Asynchronous servants run so, as futures that an executor polls ([`ServerCall::spawn`]).
+//!
+//! Requests that wait for their adapter are deferred by `dispatch` (`serve_after`); `resolution` of
+//! `spandrel-poa` decides whether a request has to wait, and for what.
 
 use std::{
     fmt,

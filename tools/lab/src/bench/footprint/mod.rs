@@ -1,9 +1,10 @@
 //! The footprint experiment (paper 001, chapter 7): the size of stubs and skeletons by each engine, their
 //! speed, and the cost of being a client at all.
 //!
-//! Sizes are read from object files: small crates are written, each with the stubs or the skeletons of one
-//! interface, and built for speed and for size. Latencies are two-way calls between two ORBs of this process
-//! over the loopback interface. It needs Cargo and the source tree, and takes some minutes.
+//! `crates` writes small crates, each with the stubs or the skeletons of one interface, and builds them for
+//! speed and for size; `object` reads the sizes from their object files. `calls` measures latencies: two-way
+//! calls between two ORBs of this process over the loopback interface. `minimum` compares the smallest client
+//! with a plain socket. The experiment needs Cargo and the source tree, and takes some minutes.
 
 mod calls;
 mod crates;
