@@ -51,6 +51,7 @@ fn repertoire(set: CharSet, passed_over: &[char]) -> (usize, u64) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it encodes each character of Unicode in each code set, in safe code")]
 fn encodings_equal_those_of_another_implementation() {
     for line in include_str!("golden/code_sets.txt").lines() {
         let mut words = line.split(' ');
@@ -66,7 +67,7 @@ fn encodings_equal_those_of_another_implementation() {
 #[test]
 fn each_code_set_decodes_its_own_encodings() {
     for set in CharSet::all() {
-        for octet in 0x80..=0xff_u8 {
+        for octet in (0x80..=0xff_u8).step_by(if cfg!(miri) { 41 } else { 1 }) {
             // Some sets have octets that are decoded and never encoded.
             if let Ok(read) = text(&[octet], set)
                 && let Ok(written) = octets(&read, set)
