@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The time limit of a command; only a hang comes near it.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs the command and waits for its end.
 pub(crate) fn spandrel(args: &[&str]) -> Output {
