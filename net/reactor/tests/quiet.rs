@@ -1,5 +1,5 @@
-//! An idle reactor uses no processor time. In a program of its own, since the time of the whole process is
-//! measured.
+//! An idle reactor uses no processor time. The test has a process of its own, since the time of the whole
+//! process is measured.
 #![cfg(unix)]
 
 use crate::scripted;
@@ -13,7 +13,7 @@ use spandrel_reactor::{Backend, Options, Reactor, ThreadStrategy, Trigger};
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, thread};
-use spandrel_test_support::eventually;
+use spandrel_test_support::{alone, eventually};
 
 /// The duration of each case.
 const WHILE: Duration = Duration::from_millis(150);
@@ -32,12 +32,16 @@ fn assert_quiet(case: &str) {
 
 #[test]
 fn no_idle_thread_spins() {
-    for backend in Backend::available() {
-        for strategy in [ThreadStrategy::LeaderFollowers, ThreadStrategy::HalfSyncHalfAsync { workers: 2, queue: 8 }] {
-            busy_handles_that_stay_ready(backend, strategy);
-            suspended_handles_that_are_closed(backend, strategy);
+    alone(|| {
+        for backend in Backend::available() {
+            for strategy in
+                [ThreadStrategy::LeaderFollowers, ThreadStrategy::HalfSyncHalfAsync { workers: 2, queue: 8 }]
+            {
+                busy_handles_that_stay_ready(backend, strategy);
+                suspended_handles_that_are_closed(backend, strategy);
+            }
         }
-    }
+    });
 }
 
 /// While a handler is busy, its handle stays ready; the leader must not get it again and again.
