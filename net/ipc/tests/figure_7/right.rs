@@ -16,7 +16,3 @@ fn echo_server(port_num: u16) -> std::io::Result<()> {
         }
     }
 }
-
-fn main() {
-    let _ = echo_server;
-}
