@@ -55,7 +55,12 @@ fn assert_contract<P: TestFamily>(concurrency: impl Concurrency<P::Family, Echo>
 
     assert_eq!(server.drain(TEST_TIMEOUT), 0, "idle connections end by themselves");
     clients[4..].iter().for_each(expect_end);
-    assert!(P::family().connect(server.addr(), Some(TEST_TIMEOUT)).is_err(), "the listener is closed");
+    let is_refused = || P::family().connect(server.addr(), Some(TEST_TIMEOUT)).is_err();
+    if cfg!(windows) {
+        eventually(is_refused); // Wine may accept one more connection while another thread ends its wait
+    } else {
+        assert!(is_refused(), "the listener is closed");
+    }
 }
 
 macro_rules! conforming {
