@@ -17,7 +17,7 @@ use spandrel_test_support::TEST_TIMEOUT;
 
 /// Time limit for noticing a death: it is immediate, except for delays of a busy machine. A missed one waits
 /// for [`TEST_TIMEOUT`].
-const SOON: Duration = Duration::from_secs(5);
+const DETECTION_LIMIT: Duration = Duration::from_secs(5);
 /// The tasks of the peer.
 const WRITE: u8 = 1;
 const BE_SILENT: u8 = 2;
@@ -74,7 +74,7 @@ fn assert_noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Sen
         let dead = Instant::now();
         let (result, noticed) = waiter.join().unwrap();
         let time = noticed.saturating_duration_since(dead);
-        assert!(time < SOON, "it took {time:?}");
+        assert!(time < DETECTION_LIMIT, "it took {time:?}");
         result
     })
 }
@@ -100,7 +100,7 @@ pub(crate) fn the_death_of_a_writing_peer_is_noticed() {
                 Err(error) => panic!("it had received all that was sent to it: {error}"),
             }
         }
-        assert!(dead.unwrap().elapsed() < SOON);
+        assert!(dead.unwrap().elapsed() < DETECTION_LIMIT);
         assert_eq!(stream.recv(&mut buffer).unwrap(), 0);
         assert_eq!(stream.send_n(&vec![0; 2 * RING]).unwrap_err().kind(), ErrorKind::BrokenPipe);
     }

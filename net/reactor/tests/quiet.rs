@@ -16,16 +16,16 @@ use spandrel_sync::{Arc, thread};
 use spandrel_test_support::{alone, eventually};
 
 /// The duration of each case.
-const WHILE: Duration = Duration::from_millis(150);
+const IDLE_TIME: Duration = Duration::from_millis(150);
 
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("it goes forward")
 }
 
-/// Of `WHILE`, and the system's overhead.
+/// Of `IDLE_TIME`, and the system's overhead.
 fn assert_quiet(case: &str) {
     let (used, start) = (processor_time(), Instant::now());
-    thread::park_timeout(WHILE);
+    thread::park_timeout(IDLE_TIME);
     let (used, passed) = (processor_time() - used, start.elapsed());
     assert!(used * 3 < passed, "{case}: {used:?} of processor time in {passed:?}");
 }

@@ -86,7 +86,7 @@ pub struct ServerOptions {
 enum Clients {
     Any,
     /// With a certificate of these authorities, or with none.
-    Asked(RootCertStore),
+    Requested(RootCertStore),
     /// With a certificate of these authorities.
     Required(RootCertStore),
 }
@@ -111,8 +111,8 @@ impl ServerOptions {
     }
 
     /// Requests a client certificate of one of these authorities, and accepts clients without one too.
-    pub fn ask_clients(mut self, authorities: RootCertStore) -> Self {
-        self.clients = Clients::Asked(authorities);
+    pub fn request_clients(mut self, authorities: RootCertStore) -> Self {
+        self.clients = Clients::Requested(authorities);
         self
     }
 
@@ -126,7 +126,7 @@ impl ServerOptions {
             .with_protocol_versions(common.versions())?;
         let builder = match clients {
             Clients::Any => builder.with_no_client_auth(),
-            Clients::Asked(authorities) => {
+            Clients::Requested(authorities) => {
                 builder.with_client_cert_verifier(clients_of(authorities, &common).allow_unauthenticated().build()?)
             }
             Clients::Required(authorities) => {

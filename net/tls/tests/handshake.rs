@@ -244,7 +244,7 @@ fn with_tls_1_2_an_unknown_client_is_refused_during_the_handshake() {
 fn a_server_may_request_an_optional_certificate() {
     let identity = identity_of(authority(), "client.test");
     for (client, is_known) in [(client_options(), false), (identity(client_options()), true)] {
-        let (_client, server, joined, served) = handshake_pair(server_options().ask_clients(trusted()), client);
+        let (_client, server, joined, served) = handshake_pair(server_options().request_clients(trusted()), client);
         joined.unwrap();
         served.unwrap();
         assert_eq!(server.peer_certificates().is_some(), is_known);

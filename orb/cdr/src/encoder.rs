@@ -113,7 +113,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Records that some octets depend on the code sets.
-    pub fn note_code_sets(&mut self) {
+    pub fn record_code_sets(&mut self) {
         self.is_coded = true;
     }
 

@@ -93,7 +93,7 @@ fn is_encodable_as_utf8(out: &mut Encoder<'_>, value: &str) -> Result<bool, CdrE
         set if !set.is_utf8() => Ok(false),
         _ if value.contains('\0') => Err(CdrError::NulInString),
         _ => {
-            out.note_code_sets();
+            out.record_code_sets();
             Ok(true)
         }
     }
@@ -104,7 +104,7 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     if value.contains('\0') {
         return Err(CdrError::NulInString);
     }
-    out.note_code_sets();
+    out.record_code_sets();
     let set = out.wire().char_set;
     // UTF-8 is handled before.
     let last = if set == CharSet::Ascii { 0x7f } else { 0xff };

@@ -49,9 +49,9 @@ impl CancelledRequests {
 /// `C` cancels a request. A CancelRequest that was read before its servant asks is kept until then, for the
 /// last few of them.
 ///
-/// | event | unknown, running | watched | deferred |
+/// | event | unknown, running | cancellable | deferred |
 /// | --- | --- | --- | --- |
-/// | [`watch`](Self::watch) | watched; cancelled if a CancelRequest was kept | the same | |
+/// | [`register_cancellation`](Self::register_cancellation) | cancellable; cancelled if a CancelRequest was kept | the same | |
 /// | [`defer`](Self::defer) | deferred | deferred | |
 /// | [`cancel`](Self::cancel) | kept | cancelled | cancelled |
 /// | [`end_upcall`](Self::end_upcall) | | removed | stays |
@@ -60,7 +60,7 @@ impl CancelledRequests {
 pub struct ServerHalf<C> {
     deferred: HashMap<u64, DeferredRequest<C>>,
     next_deferred: u64,
-    watched: Vec<(RequestKey, C)>,
+    cancellable: Vec<(RequestKey, C)>,
     /// CancelRequests that were read while upcalls ran: the request, and the first turn that they did not
     /// mean.
     kept: VecDeque<(u32, u64)>,
@@ -75,30 +75,30 @@ struct DeferredRequest<C> {
 
 impl<C> Default for ServerHalf<C> {
     fn default() -> Self {
-        Self { deferred: HashMap::new(), next_deferred: 0, watched: Vec::new(), kept: VecDeque::new() }
+        Self { deferred: HashMap::new(), next_deferred: 0, cancellable: Vec::new(), kept: VecDeque::new() }
     }
 }
 
 impl<C: Clone> ServerHalf<C> {
     /// The cancellation of a running request, if its servant has asked.
     #[must_use]
-    pub fn watched(&self, turn: u64) -> Option<&C> {
-        self.watched.iter().find(|(key, _)| key.turn == turn).map(|(_, cancellation)| cancellation)
+    pub fn cancellable(&self, turn: u64) -> Option<&C> {
+        self.cancellable.iter().find(|(key, _)| key.turn == turn).map(|(_, cancellation)| cancellation)
     }
 
     /// The servant of a running request asks for its cancellation. Returns whether a CancelRequest for it was
     /// read before.
     #[must_use]
-    pub fn watch(&mut self, key: RequestKey, cancellation: C) -> bool {
-        self.watched.push((key, cancellation));
+    pub fn register_cancellation(&mut self, key: RequestKey, cancellation: C) -> bool {
+        self.cancellable.push((key, cancellation));
         !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.turn < *before)
     }
 
     /// An upcall has ended. Returns the cancellation, if its servant had asked for it and the request is not
     /// deferred.
     pub fn end_upcall(&mut self, turn: u64) -> Option<C> {
-        let at = self.watched.iter().position(|(key, _)| key.turn == turn)?;
-        Some(self.watched.swap_remove(at).1)
+        let at = self.cancellable.iter().position(|(key, _)| key.turn == turn)?;
+        Some(self.cancellable.swap_remove(at).1)
     }
 
     /// The number of deferred requests.
@@ -107,7 +107,7 @@ impl<C: Clone> ServerHalf<C> {
         self.deferred.len()
     }
 
-    /// A running request will be answered later. Returns its number, and whether it was watched.
+    /// A running request will be answered later. Returns its number, and whether it was cancellable.
     pub fn defer(&mut self, key: RequestKey, octets: usize, cancellation: C) -> (u64, bool) {
         let number = self.next_deferred;
         self.next_deferred += 1;
@@ -129,7 +129,7 @@ impl<C: Clone> ServerHalf<C> {
     /// that has not begun, if upcalls run; a CancelRequest is kept for those before.
     pub fn cancel(&mut self, which: CancelledRequests, next_turn: Option<u64>) -> Vec<C> {
         let deferred = self.deferred.values().map(|request| (request.key, &request.cancellation));
-        let known = deferred.chain(self.watched.iter().map(|(key, cancellation)| (*key, cancellation)));
+        let known = deferred.chain(self.cancellable.iter().map(|(key, cancellation)| (*key, cancellation)));
         let cancelled = known.filter(|(key, _)| which.contains(*key)).map(|(_, cancellation)| cancellation.clone());
         let cancelled = cancelled.collect();
         if let (CancelledRequests::Request(request_id), Some(next_turn)) = (which, next_turn) {
@@ -172,10 +172,12 @@ mod tests {
         RequestKey { is_one_way: true, ..key(request_id, turn) }
     }
 
-    /// A watched two-way and one-way, and a deferred one of each.
+    /// A cancellable two-way and one-way, and a deferred one of each.
     fn half() -> ServerHalf<&'static str> {
         let mut half = ServerHalf::default();
-        assert!(!half.watch(key(2, 1), "two-way") && !half.watch(one_way(4, 3), "one-way"));
+        assert!(
+            !half.register_cancellation(key(2, 1), "two-way") && !half.register_cancellation(one_way(4, 3), "one-way")
+        );
         assert_eq!(half.defer(key(6, 5), 100, "deferred"), (0, false));
         assert_eq!(half.defer(one_way(8, 7), 10, "deferred one-way"), (1, false));
         half
@@ -203,10 +205,10 @@ mod tests {
     fn a_cancel_request_that_was_read_first_means_the_upcalls_that_had_begun() {
         let mut half = ServerHalf::default();
         assert!(half.cancel(CancelledRequests::Request(2), Some(4)).is_empty());
-        assert!(half.watch(key(2, 3), "begun before"));
-        assert!(!half.watch(key(2, 5), "begun after, with the same id"));
-        assert!(!half.watch(one_way(2, 1), "one-way"));
-        assert!(!half.watch(key(4, 1), "other"));
+        assert!(half.register_cancellation(key(2, 3), "begun before"));
+        assert!(!half.register_cancellation(key(2, 5), "begun after, with the same id"));
+        assert!(!half.register_cancellation(one_way(2, 1), "one-way"));
+        assert!(!half.register_cancellation(key(4, 1), "other"));
     }
 
     #[test]
@@ -215,24 +217,24 @@ mod tests {
         for id in 0..=MAX_KEPT as u32 {
             half.cancel(CancelledRequests::Request(id), Some(1000));
         }
-        assert!(!half.watch(key(0, 1), "first"));
-        assert!(half.watch(key(1, 3), "second"));
-        assert!(half.watch(key(MAX_KEPT as u32, 5), "last"));
+        assert!(!half.register_cancellation(key(0, 1), "first"));
+        assert!(half.register_cancellation(key(1, 3), "second"));
+        assert!(half.register_cancellation(key(MAX_KEPT as u32, 5), "last"));
     }
 
     #[test]
     fn no_cancel_request_is_kept_while_no_upcall_runs() {
         let mut half = ServerHalf::default();
         assert!(half.cancel(CancelledRequests::Request(2), None).is_empty());
-        assert!(!half.watch(key(2, 1), "later"));
+        assert!(!half.register_cancellation(key(2, 1), "later"));
     }
 
     #[test]
     fn an_upcall_that_ends_is_forgotten_unless_it_is_deferred() {
         let mut half = half();
-        assert_eq!(half.watched(1), Some(&"two-way"));
+        assert_eq!(half.cancellable(1), Some(&"two-way"));
         assert_eq!(half.end_upcall(1), Some("two-way"));
-        assert_eq!((half.end_upcall(1), half.watched(1)), (None, None));
+        assert_eq!((half.end_upcall(1), half.cancellable(1)), (None, None));
         assert_eq!(half.defer(key(4, 3), 7, "again"), (2, true));
         assert_eq!(half.end_upcall(3), None);
         assert_eq!(half.deferred(), 3);

@@ -231,7 +231,11 @@ impl Side {
                 self.executed.push(id());
                 let is_two_way = body[4] != 0;
                 let key = RequestKey { request_id: id(), is_one_way: !is_two_way, turn: upcall.count() };
-                assert!(!self.requests.watch(key, id()), "request {} was cancelled before it came", id());
+                assert!(
+                    !self.requests.register_cancellation(key, id()),
+                    "request {} was cancelled before it came",
+                    id()
+                );
                 self.running.push((key, is_two_way));
             }
             Incoming::LocateRequest => panic!("none was sent"),

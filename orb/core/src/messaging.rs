@@ -169,7 +169,7 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
     fn has_result(&self) -> Result<bool, SystemException> {
         let reply = self.reply.lock();
         let reply = reply.as_ref().ok_or_else(already_taken)?;
-        Ok(reply.has_come(&Waker::from(Arc::clone(&self.waiters))))
+        Ok(reply.is_ready(&Waker::from(Arc::clone(&self.waiters))))
     }
 
     fn take(&self, timeout: u32) -> Result<R, E> {

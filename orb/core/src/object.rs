@@ -170,7 +170,7 @@ impl ObjectRef {
     }
 
     fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
-        thread_flags::note_use();
+        thread_flags::record_use();
         let BoundReference { orb, ior, profile_destinations, route, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),

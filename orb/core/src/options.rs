@@ -151,7 +151,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         if timeout.is_some() {
-            crate::thread_flags::note_use();
+            crate::thread_flags::record_use();
         }
         self.settings.request_timeout = timeout;
         self

@@ -84,7 +84,7 @@ impl OrbIdentity {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&orb.0))
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_dropped(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
@@ -356,7 +356,7 @@ impl Orb {
     }
 
     /// Records the policy of an adapter; `Both` enables bidirectional connections for it.
-    pub fn note_bidirectional_policy(&self, policy: BidirectionalPolicy) {
+    pub fn record_bidirectional_policy(&self, policy: BidirectionalPolicy) {
         if policy == BidirectionalPolicy::Both {
             self.enable_bidirectional(false);
         }

@@ -27,7 +27,7 @@ static ARE_IN_USE: AtomicBool = AtomicBool::new(false);
 
 /// Records that a policy or a deadline is about to be set, for an object, a thread or an ORB.
 #[inline]
-pub(crate) fn note_use() {
+pub(crate) fn record_use() {
     if !ARE_IN_USE.load(Ordering::Relaxed) {
         ARE_IN_USE.store(true, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ pub(crate) fn any_set() -> bool {
 /// Sets or clears a flag.
 pub(crate) fn set(flag: ThreadPolicy, is_set: bool) {
     if is_set {
-        note_use();
+        record_use();
     }
     FLAGS.with(|flags| flags.set(if is_set { flags.get() | flag as u8 } else { flags.get() & !(flag as u8) }));
 }

@@ -31,8 +31,8 @@ use crate::{
     orb_handle::OrbHandle,
     policies::Policies,
     serial_lock::SerialLock,
-    signal::{Signal, Ticket},
     usage::Usage,
+    waiting::{Event, Ticket},
 };
 
 /// Maximum number of requests that wait for one object, or for the creation of one adapter.
@@ -85,9 +85,9 @@ pub(crate) struct Adapter {
 #[derive(Default)]
 pub(crate) struct Children {
     pub(crate) children: HashMap<String, Arc<Adapter>>,
-    /// The children that an adapter activator is creating: the thread that called it, and the signal of
+    /// The children that an adapter activator is creating: the thread that called it, and the event of
     /// completion.
-    pub(crate) activating: HashMap<String, (ThreadId, Arc<Signal>)>,
+    pub(crate) activating: HashMap<String, (ThreadId, Arc<Event>)>,
 }
 
 /// The entry point of the core's dispatch: all adapters of an ORB.
@@ -295,7 +295,7 @@ impl Adapter {
     pub(crate) fn hold_or_reject(&self) -> Result<Option<Ticket>, SystemException> {
         match self.phase() {
             Phase::Active => match self.manager.hold_or_reject() {
-                // If the adapter was destroyed meanwhile, the signal may have been set already.
+                // If the adapter was destroyed meanwhile, the event may have been set already.
                 Admission::Held(ticket) if self.phase() == Phase::Active => Ok(Some(ticket)),
                 Admission::Held(_) | Admission::Retry => Ok(None),
                 Admission::Rejected(exception) => Err(exception),

@@ -10,7 +10,7 @@ use crate::{
     adapter::{Adapter, Children, MAX_WAITING, Phase, Root},
     error,
     key::{self, KeyTarget},
-    signal::{Signal, Ticket},
+    waiting::{Event, Ticket},
 };
 
 /// The result of the lookup of an adapter.
@@ -26,7 +26,7 @@ pub(crate) enum AdapterLookup {
 enum ChildLookup {
     Found(Arc<Adapter>),
     /// Another thread is creating it.
-    Activating(Arc<Signal>),
+    Activating(Arc<Event>),
     None,
 }
 
@@ -39,7 +39,7 @@ impl Root {
             let known = find_child(&parent.children_state.lock(), name);
             match known {
                 ChildLookup::Found(adapter) => return Ok(adapter),
-                ChildLookup::Activating(signal) => signal.wait(),
+                ChildLookup::Activating(event) => event.wait(),
                 ChildLookup::None if activate => {
                     if let AdapterLookup::Found(adapter) = self.activate(parent, name)? {
                         return Ok(adapter);
@@ -100,7 +100,7 @@ impl Root {
             let known = find_child(&adapter.children_state.lock(), name);
             adapter = match known {
                 ChildLookup::Found(child) => child,
-                ChildLookup::Activating(signal) => return wait_for_adapter(&signal),
+                ChildLookup::Activating(event) => return wait_for_adapter(&event),
                 ChildLookup::None if adapter.activator.lock().is_none() => return Err(error::no_adapter()),
                 ChildLookup::None if !adapter.is_open() => {
                     return Ok(adapter.hold_or_reject()?.map_or(AdapterLookup::Retry, AdapterLookup::Wait));
@@ -172,8 +172,8 @@ impl Drop for ActivationGuard<'_> {
             self.root.directory.publish(&adapter.prefix, adapter);
         }
         drop(children_state);
-        if let Some((_, signal)) = activation {
-            signal.set();
+        if let Some((_, event)) = activation {
+            event.set();
         }
     }
 }
@@ -195,12 +195,12 @@ fn find_child(children_state: &Children, name: &str) -> ChildLookup {
     let found =
         || children_state.children.get(name).map_or(ChildLookup::None, |child| ChildLookup::Found(Arc::clone(child)));
     match children_state.activating.get(name) {
-        Some((thread, signal)) if *thread != thread::current().id() => ChildLookup::Activating(Arc::clone(signal)),
+        Some((thread, event)) if *thread != thread::current().id() => ChildLookup::Activating(Arc::clone(event)),
         _ => found(),
     }
 }
 
-fn wait_for_adapter(signal: &Arc<Signal>) -> Result<AdapterLookup, SystemException> {
-    let ticket = signal.ticket(MAX_WAITING);
+fn wait_for_adapter(event: &Arc<Event>) -> Result<AdapterLookup, SystemException> {
+    let ticket = event.ticket(MAX_WAITING);
     ticket.map(AdapterLookup::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's adapter"))
 }

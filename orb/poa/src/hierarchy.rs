@@ -93,7 +93,7 @@ impl Root {
         let new_adapter = NewAdapter { path: &path, manager, policies: &policies, given: &given };
         let orb = self.orb.get()?;
         let references = References::establish_components(&orb, &new_adapter)?;
-        bidirectional.iter().for_each(|policy| orb.note_bidirectional_policy(*policy));
+        bidirectional.iter().for_each(|policy| orb.record_bidirectional_policy(*policy));
         let mut children_state = parent.children_state.lock();
         // Checked again: interceptors have run since.
         check_new_child(parent, &children_state, name)?;

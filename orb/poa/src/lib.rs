@@ -11,7 +11,7 @@
 //! `spandrel-server`.
 //!
 //! # Modules
-//! A module uses only those that are named before it. Keys, policies, signals, serial locks and the active
+//! A module uses only those that are named before it. Keys, policies, events, serial locks and the active
 //! object map (`objects`) are the lowest. The `manager` refers to adapters as `ManagedAdapter`, and to the
 //! ORB as `OrbHandle`. The module `adapter` has the state of adapters. Above it are the stack of a thread's
 //! upcalls (`frames`), `deactivation`, the lookup of servants and of adapters, creation and destruction
@@ -50,9 +50,9 @@ mod serial_lock;
 mod servant_in_use;
 mod servant_lookup;
 mod servant_release;
-mod signal;
 mod slots;
 mod usage;
+mod waiting;
 
 pub use adapter::servants::{Cookie, Incarnation};
 pub use adapter::{AdapterActivator, Poa, ServantActivator, ServantLocator, ServantManager};

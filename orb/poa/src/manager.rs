@@ -15,7 +15,7 @@ use spandrel_sync::{
 use crate::{
     PoaError, error,
     orb_handle::OrbHandle,
-    signal::{Signal, Ticket},
+    waiting::{Event, Ticket},
 };
 
 /// Maximum number of requests that one manager holds: more are answered with TRANSIENT (15.3.2.1).
@@ -70,7 +70,7 @@ pub(crate) struct Manager {
 struct Shared {
     adapters: Vec<Weak<dyn ManagedAdapter>>,
     /// Set when the state leaves holding, or an adapter is destroyed.
-    held: Arc<Signal>,
+    held: Arc<Event>,
 }
 
 /// The decision on a request whose adapter is not active.

@@ -36,7 +36,7 @@ impl LastTarget for Last {
     }
 
     #[inline]
-    fn note_target(&self, place: u64) {
+    fn record_target(&self, place: u64) {
         if self.is_adaptive {
             self.place.set(Some(place));
         }

@@ -289,7 +289,7 @@ impl LastTarget for Unpredicted {
         None
     }
 
-    fn note_target(&self, _: u64) {}
+    fn record_target(&self, _: u64) {}
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::{
     serial_lock::{LockAttempt, QueuedLock, SerialGuard},
     servant_in_use::ServantInUse,
     servant_lookup::ServantLookup,
-    signal::Ticket,
+    waiting::Ticket,
 };
 
 /// The time that the ORB's shutdown waits for servant activators.
@@ -73,7 +73,7 @@ impl Root {
         loop {
             match self.find_adapter(frame, key)? {
                 None => {}
-                Some(AdapterLookup::Wait(ticket)) => return Ok(wait_for_signal(ticket)),
+                Some(AdapterLookup::Wait(ticket)) => return Ok(wait_for_event(ticket)),
                 Some(AdapterLookup::Found(_) | AdapterLookup::Retry) => continue,
             }
             frame.set_object(key);
@@ -105,7 +105,7 @@ impl Root {
             match lookup {
                 ServantLookup::Found(in_use) => return Ok(begin_upcall(entered, in_use, turn)),
                 ServantLookup::Forward(forwarding) => return Ok(forwarding.resolution()),
-                ServantLookup::Wait(ticket) => return Ok(wait_for_signal(ticket)),
+                ServantLookup::Wait(ticket) => return Ok(wait_for_event(ticket)),
                 ServantLookup::Retry => {}
             }
         }
@@ -188,7 +188,7 @@ fn begin_upcall(entered: EnteredFrame, in_use: ServantInUse, turn: Option<Serial
     }
 }
 
-fn wait_for_signal(ticket: Ticket) -> Resolution {
+fn wait_for_event(ticket: Ticket) -> Resolution {
     Resolution::Wait(Box::pin(async {
         ticket.await;
         None
@@ -287,7 +287,7 @@ mod tests {
             None
         }
 
-        fn note_target(&self, _: u64) {}
+        fn record_target(&self, _: u64) {}
     }
 
     /// An adapter with this thread policy, and the keys of two of its objects.

@@ -16,7 +16,7 @@ use spandrel_sync::{
     thread::{self, ThreadId},
 };
 
-use crate::signal::{Signal, Ticket};
+use crate::waiting::{Event, Ticket};
 
 /// Maximum number of requests that wait for one adapter.
 const MAX_WAITING: usize = 1024;
@@ -28,7 +28,7 @@ pub(crate) struct SerialLock(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     holder: Holder,
-    queue: VecDeque<Arc<Signal>>,
+    queue: VecDeque<Arc<Event>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,8 +37,8 @@ enum Holder {
     Free,
     /// This thread, and its depth of upcalls.
     Thread(ThreadId, u32),
-    /// Reserved for the holder of this signal.
-    Reserved(Arc<Signal>),
+    /// Reserved for the holder of this event.
+    Reserved(Arc<Event>),
 }
 
 /// Guard of the acquired lock. It stays in its thread.
@@ -52,7 +52,7 @@ pub(crate) struct SerialGuard {
 #[derive(Debug)]
 pub(crate) struct QueuedLock {
     serial_lock: Arc<SerialLock>,
-    signal: Arc<Signal>,
+    event: Arc<Event>,
     ticket: Ticket,
     is_acquired: bool,
 }
@@ -75,12 +75,12 @@ impl SerialLock {
             Holder::Thread(holder, depth) if *holder == this_thread => *depth += 1,
             _ if is_full => return LockAttempt::QueueFull,
             _ => {
-                let signal = Arc::<Signal>::default();
-                let ticket = signal.ticket(1).expect("it is the queue is new");
-                state.queue.push_back(Arc::clone(&signal));
+                let event = Arc::<Event>::default();
+                let ticket = event.ticket(1).expect("it is the queue is new");
+                state.queue.push_back(Arc::clone(&event));
                 return LockAttempt::Queued(QueuedLock {
                     serial_lock: Arc::clone(self),
-                    signal,
+                    event,
                     ticket,
                     is_acquired: false,
                 });
@@ -126,7 +126,7 @@ impl QueuedLock {
 
     /// Blocks the thread, and acquires the lock.
     pub(crate) fn wait(self) -> SerialGuard {
-        self.signal.wait();
+        self.event.wait();
         self.acquire()
     }
 
@@ -153,9 +153,8 @@ impl Drop for QueuedLock {
             return;
         }
         let mut state = self.serial_lock.0.lock();
-        state.queue.retain(|waiting| !Arc::ptr_eq(waiting, &self.signal));
-        let is_reserved_for_self =
-            matches!(&state.holder, Holder::Reserved(signal) if Arc::ptr_eq(signal, &self.signal));
+        state.queue.retain(|waiting| !Arc::ptr_eq(waiting, &self.event));
+        let is_reserved_for_self = matches!(&state.holder, Holder::Reserved(event) if Arc::ptr_eq(event, &self.event));
         drop(state);
         if is_reserved_for_self {
             self.serial_lock.hand_over();
@@ -198,9 +197,9 @@ mod tests {
         drop(again);
         assert!(matches!(serial_lock.0.lock().holder, Holder::Thread(_, 1)));
         drop(first);
-        second.signal.wait();
+        second.event.wait();
         drop(second);
-        fourth.signal.wait();
+        fourth.event.wait();
         drop(fourth.acquire());
         assert!(matches!(serial_lock.0.lock().holder, Holder::Free));
         assert!(serial_lock.0.lock().queue.is_empty());

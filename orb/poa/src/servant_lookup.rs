@@ -12,7 +12,7 @@ use crate::{
     error,
     objects::{ActiveObject, Forwarding, ObjectLookup},
     servant_in_use::{LocatedServant, ServantInUse},
-    signal::{Signal, Ticket},
+    waiting::{Event, Ticket},
 };
 
 /// The result of the lookup.
@@ -146,7 +146,7 @@ impl Adapter {
 }
 
 /// A place among the requests that wait for an object.
-fn wait_for_object(finished: &Arc<Signal>) -> Result<ServantLookup, SystemException> {
+fn wait_for_object(finished: &Arc<Event>) -> Result<ServantLookup, SystemException> {
     let ticket = finished.ticket(MAX_WAITING);
     ticket.map(ServantLookup::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's servant"))
 }

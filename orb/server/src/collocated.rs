@@ -56,7 +56,7 @@ thread_local! {
 }
 
 /// Records that this thread sends a one-way to an object of this ORB.
-pub(crate) fn note_one_way(orb: &Orb) {
+pub(crate) fn record_one_way(orb: &Orb) {
     UNSETTLED.with(|unsettled| {
         let (mut unsettled, orb) = (unsettled.borrow_mut(), orb.instance());
         if !unsettled.contains(&orb) {
@@ -116,8 +116,8 @@ impl CollocatedCalls {
         let _running = resources.running_calls.enter(orb).map_err(CallFailure::new)?;
         let caller =
             CollocatedCaller { orb, resources, calls: self, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
-        let due = deadline.and_then(|deadline| due(orb, deadline));
-        caller.run(request, due)?;
+        let request_deadline = deadline.and_then(|deadline| request_deadline(orb, deadline));
+        caller.run(request, request_deadline)?;
         let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
             (Some(_), _) if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) => {
                 return Err(CallFailure::new(too_late()));
@@ -139,7 +139,7 @@ impl CollocatedCalls {
         }
     }
 
-    fn note_waiting(&self, awaited: &Arc<CollocatedReply>) {
+    fn record_waiting(&self, awaited: &Arc<CollocatedReply>) {
         let mut waiting = self.waiting.lock();
         if let Some(waiting) = &mut *waiting {
             waiting.retain(|known| known.strong_count() > 0);
@@ -153,8 +153,8 @@ impl CollocatedCalls {
 
 /// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
 #[cold]
-fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
-    request_of_thread::note_calling_orb(orb);
+fn request_deadline(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
+    request_of_thread::record_calling_orb(orb);
     deadline.limits_reply().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
 }
 
@@ -162,7 +162,7 @@ fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
 /// dropped.
 #[cold]
 pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<InheritedDeadline> {
-    due(orb, deadline)?.answer.map(InheritedDeadline::enter)
+    request_deadline(orb, deadline)?.answer.map(InheritedDeadline::enter)
 }
 
 /// A caller whose thread runs the servant.
@@ -178,7 +178,7 @@ struct CollocatedCaller<'o> {
 }
 
 impl CollocatedCaller<'_> {
-    fn run(&self, request: &Message, due: Option<RequestDeadline>) -> Result<(), CallFailure> {
+    fn run(&self, request: &Message, request_deadline: Option<RequestDeadline>) -> Result<(), CallFailure> {
         let mut arguments = self.decoder(request);
         if request.header.message_type == MessageType::LocateRequest {
             let header =
@@ -188,7 +188,7 @@ impl CollocatedCaller<'_> {
         }
         let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
         let is_answered = AtomicBool::new(false);
-        let request_context = RequestContext::of(due);
+        let request_context = RequestContext::of(request_deadline);
         let request = IncomingRequest {
             request_context: request_context.as_ref(),
             ..IncomingRequest::new(self, request, &header, &is_answered)
@@ -227,7 +227,7 @@ impl RequestOrigin for CollocatedCaller<'_> {
     fn shared(&self) -> Arc<dyn RequestOrigin> {
         Arc::<CollocatedReply>::clone(self.awaited.get_or_init(|| {
             let awaited = CollocatedReply::new(self.orb.clone(), Arc::clone(self.resources), self.wire);
-            self.calls.note_waiting(&awaited);
+            self.calls.record_waiting(&awaited);
             awaited
         }))
     }

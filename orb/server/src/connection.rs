@@ -77,7 +77,7 @@ pub(crate) struct ServerConnection {
     /// The counts of this connection, for diagnostics.
     metrics: ConnectionMetrics,
     /// A reference to the connection itself, for objects that outlive an upcall.
-    me: Weak<Self>,
+    weak_self: Weak<Self>,
     reader: Mutex<MessageReader<ServerMonitor>>,
     /// The connection's memory limit, and the progress of the message that it receives.
     intake: Arc<ReceiveBudget>,
@@ -127,13 +127,13 @@ impl ServerConnection {
         let link = Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
             .with_fragments_of(settings.fragment_size);
         let pending = PendingRequests::new(Arc::clone(&intake), settings.max_deferred);
-        Arc::new_cyclic(|me| Self {
+        Arc::new_cyclic(|weak_self| Self {
             orb,
             resources,
             owner,
             link,
             metrics: ConnectionMetrics::default(),
-            me: Weak::clone(me),
+            weak_self: Weak::clone(weak_self),
             intake,
             reader: Mutex::new(reader),
             reader_role: ReaderRole::new(word),
@@ -150,7 +150,7 @@ impl ServerConnection {
 
     /// Returns the connection as an [`Arc`], for objects that outlive an upcall.
     pub(super) fn shared(&self) -> Arc<Self> {
-        self.me.upgrade().expect("a connection in use is owned by an Arc")
+        self.weak_self.upgrade().expect("a connection in use is owned by an Arc")
     }
 
     pub(super) fn orb(&self) -> &Orb {
@@ -179,7 +179,7 @@ impl ServerConnection {
     }
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
-        self.link.note_version(message.header.version);
+        self.link.record_version(message.header.version);
         // A server accepts requests in both roles.
         if message.header.message_type == MessageType::Request {
             return self.request(message);
@@ -227,7 +227,7 @@ impl ServerConnection {
 
     /// Records the listen points that a request announces, if it does and if they may be used.
     #[cold]
-    fn note_listen_points(&self, request: &RequestHeader<'_>, version: GiopVersion) {
+    fn record_listen_points(&self, request: &RequestHeader<'_>, version: GiopVersion) {
         // A client of an older version takes no requests (9.8).
         let Some(data) = request.service_contexts.find(CONTEXT_BI_DIR_IIOP) else { return };
         if version < GiopVersion::V1_2 || !self.orb.is_bidirectional() || self.close_state.is_reading_finished() {
@@ -256,7 +256,7 @@ impl ServerConnection {
 
     fn adopt(&self) -> &Arc<ClientConnection> {
         self.link.adopt(|transport| {
-            let adopted_reader: Weak<dyn AdoptedReader> = self.me.clone();
+            let adopted_reader: Weak<dyn AdoptedReader> = self.weak_self.clone();
             let (peer, statistics) = (self.link.from().clone(), self.orb.statistics().clone());
             let adopted = ClientConnection::adopted(Arc::new(peer), Arc::clone(transport), adopted_reader, statistics);
             Arc::new(adopted.with_fragments_of(Some((self.resources.settings.fragment_size, send_fragmented))))
@@ -302,7 +302,7 @@ impl ServerConnection {
             // By reference: the header is not small and need not be moved.
             Ok(ref request) => {
                 // Noted in the order of reading, because another thread may run the next request.
-                let request_context = self.note_contexts(request, message);
+                let request_context = self.record_contexts(request, message);
                 let request_context = request_context.as_ref();
                 let run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
                 Ok(self.begin_upcall(is_one_way(request), run))
@@ -314,16 +314,16 @@ impl ServerConnection {
     /// Records the service contexts that apply to all later requests. Returns their error, if they have any,
     /// and the deadline of the request.
     #[inline]
-    fn note_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<RequestContext> {
+    fn record_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<RequestContext> {
         if request.service_contexts.is_empty() {
             None
         } else {
-            Some(self.note_given_contexts(request, message.header.version))
+            Some(self.record_given_contexts(request, message.header.version))
         }
     }
 
     /// Runs a request. `arguments` begins after the header; `request_context` comes from
-    /// [`note_contexts`](Self::note_contexts).
+    /// [`record_contexts`](Self::record_contexts).
     // Inlined into its two callers: each request needs all of it.
     #[inline(always)]
     fn upcall<'m>(
@@ -346,11 +346,11 @@ impl ServerConnection {
     }
 
     #[cold]
-    fn note_given_contexts(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
+    fn record_given_contexts(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
         let contexts = &request.service_contexts;
         RequestContext::from_contexts(contexts, self.resources.settings.context_limits, || {
-            self.note_listen_points(request, version);
-            self.link.note_code_sets(contexts)
+            self.record_listen_points(request, version);
+            self.link.record_code_sets(contexts)
         })
     }
 

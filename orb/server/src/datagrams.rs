@@ -160,10 +160,11 @@ impl Sender {
         // Each request states the code sets of its own text.
         let code_sets = OnceLock::new();
         let contexts = &request.service_contexts;
-        let remember = || link::note_code_sets(&code_sets, contexts);
+        let remember = || link::record_code_sets(&code_sets, contexts);
         let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
         self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED);
-        let cancellation = CancellationSource::new(WeakOrb::of(&orb), request_context.due.and_then(|due| due.answer));
+        let cancellation =
+            CancellationSource::new(WeakOrb::of(&orb), request_context.deadline.and_then(|deadline| deadline.answer));
         let is_answered = AtomicBool::new(false);
         let request = IncomingRequest {
             request_context: Some(&request_context),

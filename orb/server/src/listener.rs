@@ -172,7 +172,7 @@ impl Server {
         orb.statistics().connection_accepted();
         orb.statistics().change(Level::ServerConnections, 1);
         tracing::debug!(%from, "accepted");
-        upcall_monitor.watch(&connection);
+        upcall_monitor.add(&connection);
         let serving = if connection.has_own_thread() {
             let served = Arc::clone(&connection);
             threads.spawn("spandrel-serve", move || served.serve())

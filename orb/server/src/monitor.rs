@@ -35,7 +35,7 @@ use crate::reactor_pool::Pool;
 use client_timeouts::WaitingReplies;
 use input::InputEvents;
 pub(crate) use monitored::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection, MonitoredReplies};
-use pace::{LookFinding, Pace, SHORTEST};
+use pace::{LookFinding, MIN_LOOK_INTERVAL, Pace};
 use state::{LookHistory, Monitored, MonitoredUpcall, State};
 
 /// The time without an upcall after which the monitor sleeps.
@@ -56,7 +56,7 @@ pub(crate) struct UpcallMonitor {
     /// Whether the monitor is awake. If not, the next upcall wakes it.
     awake: AtomicBool,
     /// Whether the monitor waits, and could look sooner.
-    can_look_sooner: AtomicBool,
+    can_look_earlyer: AtomicBool,
     state: Mutex<State>,
     wake: Condition,
     input: InputEvents,
@@ -72,9 +72,9 @@ impl UpcallMonitor {
     }
 
     /// Monitors one more connection. The monitor's thread starts with the first one.
-    pub(super) fn watch(self: &Arc<Self>, connection: &Arc<impl MonitoredConnection + 'static>) {
+    pub(super) fn add(self: &Arc<Self>, connection: &Arc<impl MonitoredConnection + 'static>) {
         let mut state = self.state.lock();
-        let is_sooner = state.note_handshake(&**connection);
+        let is_sooner = state.record_handshake(&**connection);
         let monitored: Weak<dyn MonitoredConnection> = Arc::downgrade(connection) as _;
         state.monitored.insert(Arc::as_ptr(connection).addr(), Monitored::new(monitored, Instant::now()));
         if is_sooner || state.monitored.len() == 1 && state.next_round.is_some() {
@@ -114,7 +114,7 @@ impl UpcallMonitor {
 
     /// Wakes the monitor if it sleeps. Called after a connection has published the start of an upcall.
     #[inline]
-    pub(super) fn note_upcall(&self) {
+    pub(super) fn record_upcall(&self) {
         // Sequentially consistent on both sides: either this load finds the monitor asleep, or the monitor's
         // last look before it sleeps finds the upcall.
         if !self.awake.load(Ordering::SeqCst) {
@@ -132,12 +132,12 @@ impl UpcallMonitor {
     /// Advances the next look, for an upcall that has just begun and whose servant takes a cancellation
     /// token.
     #[cold]
-    pub(super) fn look_soon(&self) {
+    pub(super) fn look_early(&self) {
         if !self.awake.load(Ordering::SeqCst) {
             return self.wake();
         }
         // At most once in each wait of the monitor.
-        if self.can_look_sooner.swap(false, Ordering::SeqCst) {
+        if self.can_look_earlyer.swap(false, Ordering::SeqCst) {
             let mut state = self.state.lock();
             state.is_hurried = true;
             self.call(&state);
@@ -164,7 +164,7 @@ impl UpcallMonitor {
         let mut state = self.state.lock();
         while !state.stopped {
             if std::mem::take(&mut state.is_hurried) {
-                pace.look_soon(Instant::now());
+                pace.look_early(Instant::now());
             }
             state = self.await_look(state, &pace);
             let attended;
@@ -179,12 +179,13 @@ impl UpcallMonitor {
             let mut found = LookHistory::default();
             if let Some(pool) = state.pool.upgrade() {
                 drop(state);
-                found.note_pool(&pool);
+                found.record_pool(&pool);
                 drop(pool);
                 state = self.state.lock();
             }
             if cfg!(shuttle) || now >= connections_due {
-                connections_due = now + SHORTEST * (state.monitored.len() / CONNECTIONS_PER_MILLISECOND) as u32;
+                connections_due =
+                    now + MIN_LOOK_INTERVAL * (state.monitored.len() / CONNECTIONS_PER_MILLISECOND) as u32;
                 let (seen, lasting) = state.look(now);
                 found.add(seen);
                 let attended;
@@ -217,12 +218,12 @@ impl UpcallMonitor {
     fn await_look<'m>(&'m self, mut state: MutexGuard<'m, State>, pace: &Pace) -> MutexGuard<'m, State> {
         let now = Instant::now();
         if cfg!(shuttle) || now < pace.due() {
-            self.can_look_sooner.store(pace.can_look_sooner(), Ordering::SeqCst);
+            self.can_look_earlyer.store(pace.can_look_earlyer(), Ordering::SeqCst);
             let until = state.next_round.into_iter().chain([pace.due()]).min();
-            let left = until.map_or(SHORTEST, |until| until.saturating_duration_since(now));
+            let left = until.map_or(MIN_LOOK_INTERVAL, |until| until.saturating_duration_since(now));
             // The clock of models advances with the waits. It must not pass the deadlines of other threads.
-            state = self.wait(state, Some(if cfg!(shuttle) { SHORTEST } else { left }));
-            self.can_look_sooner.store(false, Ordering::SeqCst);
+            state = self.wait(state, Some(if cfg!(shuttle) { MIN_LOOK_INTERVAL } else { left }));
+            self.can_look_earlyer.store(false, Ordering::SeqCst);
         }
         self.round(state)
     }
@@ -262,7 +263,7 @@ impl UpcallMonitor {
             return (state, LookHistory::default());
         }
         let now = Instant::now();
-        let lasting: Vec<_> = arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
+        let lasting: Vec<_> = arrived.into_iter().filter_map(|arrival| state.record_input(arrival, now)).collect();
         let is_active = !lasting.is_empty();
         let (state, mut seen) = self.attend_to(state, lasting.into_iter().flatten().collect());
         seen.is_active |= is_active;

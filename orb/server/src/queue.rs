@@ -119,7 +119,7 @@ impl<R: Request> RequestQueue<R> {
     }
 
     /// Counts a request that waits behind another one of its connection.
-    pub(super) fn note_behind(&self) {
+    pub(super) fn record_behind(&self) {
         self.state.lock().waiting += 1;
     }
 

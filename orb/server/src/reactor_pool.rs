@@ -167,14 +167,14 @@ impl Pool {
     }
 
     /// Records that an upcall blocks one of the threads, and ensures that another can do its work.
-    pub(super) fn note_blocked(&self) {
-        self.worker_counts.note_blocked();
+    pub(super) fn record_blocked(&self) {
+        self.worker_counts.record_blocked();
         self.ensure_wanted_workers();
     }
 
     /// Records that a thread is no longer blocked.
-    pub(super) fn note_unblocked(&self) {
-        self.worker_counts.note_unblocked();
+    pub(super) fn record_unblocked(&self) {
+        self.worker_counts.record_unblocked();
     }
 
     /// The number of blocked threads.
@@ -231,7 +231,7 @@ impl Pool {
                 worker_counts.run(&reactor);
             });
             if let Err(error) = spawned {
-                self.worker_counts.note_left();
+                self.worker_counts.record_left();
                 return Err(error);
             }
         }

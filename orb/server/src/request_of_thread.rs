@@ -12,7 +12,7 @@ use spandrel_sync::{Arc, thread_local};
 /// A request of a connection that runs in this thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// The address of its connection in memory; `NOWHERE` if no connection's request runs.
+    /// The address of its connection in memory; `NO_CONNECTION` if no connection's request runs.
     pub(super) connection: usize,
     /// The turn of its upcall.
     pub(super) turn: u64,
@@ -21,18 +21,18 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    const NONE: Self = Self { connection: NOWHERE, turn: 0, request_id: 0, is_one_way: false };
+    const NONE: Self = Self { connection: NO_CONNECTION, turn: 0, request_id: 0, is_one_way: false };
 
     /// The frame of this thread. A [`ServedScope`] clears it, so a frame that exists is the innermost.
     pub(super) fn current() -> Option<Self> {
-        Some(FRAME.with(FrameSlots::get)).filter(|frame| frame.connection != NOWHERE)
+        Some(FRAME.with(FrameSlots::get)).filter(|frame| frame.connection != NO_CONNECTION)
     }
 }
 
 /// An address that no connection has.
-const NOWHERE: usize = 0;
+const NO_CONNECTION: usize = 0;
 
-/// The thread's storage for its frame. The other values are valid only while `connection` is not `NOWHERE`.
+/// The thread's storage for its frame. The other values are valid only while `connection` is not `NO_CONNECTION`.
 struct FrameSlots {
     connection: Cell<usize>,
     turn: Cell<u64>,
@@ -43,7 +43,7 @@ struct FrameSlots {
 impl FrameSlots {
     const fn new() -> Self {
         let (request_id, is_one_way) = (Cell::new(0), Cell::new(false));
-        Self { connection: Cell::new(NOWHERE), turn: Cell::new(0), request_id, is_one_way }
+        Self { connection: Cell::new(NO_CONNECTION), turn: Cell::new(0), request_id, is_one_way }
     }
 
     #[inline]
@@ -83,7 +83,7 @@ pub(super) struct FrameScope {
 impl FrameScope {
     #[inline]
     pub(super) fn enter(orb: &Orb, frame: Frame) -> Self {
-        note_orb(orb);
+        record_orb(orb);
         let outer = if upcalls() == 0 { None } else { outer() };
         FRAME.with(|now| now.set(frame));
         Self { outer }
@@ -94,7 +94,7 @@ impl Drop for FrameScope {
     #[inline]
     fn drop(&mut self) {
         FRAME.with(|now| match self.outer {
-            None => now.connection.set(NOWHERE),
+            None => now.connection.set(NO_CONNECTION),
             Some(ref outer) => now.set(**outer),
         });
     }
@@ -107,23 +107,23 @@ fn outer() -> Option<Box<Frame>> {
 
 /// Records the ORB whose requests this thread runs.
 #[inline]
-pub(super) fn note_orb(orb: &Orb) {
+pub(super) fn record_orb(orb: &Orb) {
     // The weak reference keeps the memory, so that no other ORB gets the same address.
     if PLACE.with(Cell::get) != orb.instance() {
-        note_other_orb(orb);
+        record_other_orb(orb);
     }
 }
 
 /// Records the ORB of an object that this thread calls, unless the thread runs a connection's request.
-pub(super) fn note_calling_orb(orb: &Orb) {
+pub(super) fn record_calling_orb(orb: &Orb) {
     // A running request is found through its own ORB, also after the call.
-    if FRAME.with(|now| now.connection.get()) == NOWHERE {
-        note_orb(orb);
+    if FRAME.with(|now| now.connection.get()) == NO_CONNECTION {
+        record_orb(orb);
     }
 }
 
 #[cold]
-fn note_other_orb(orb: &Orb) {
+fn record_other_orb(orb: &Orb) {
     PLACE.with(|place| place.set(orb.instance()));
     let before = ORB.with(|known| known.replace(Some(WeakOrb::of(orb))));
     drop(before);

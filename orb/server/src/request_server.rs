@@ -115,8 +115,8 @@ impl ServerSide for RequestServer {
         self.collocated_calls.call(orb, &self.resources, &request, destination.wire(), deadline)
     }
 
-    fn note_one_way(&self, orb: &Orb) {
-        collocated::note_one_way(orb);
+    fn record_one_way(&self, orb: &Orb) {
+        collocated::record_one_way(orb);
     }
 
     fn settle(&self, orb: &Orb) -> bool {

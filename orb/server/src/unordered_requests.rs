@@ -47,7 +47,7 @@ pub(super) fn serve(
     arguments: &mut Decoder<'_>,
 ) {
     let orb = request.origin.orb();
-    request_of_thread::note_orb(orb);
+    request_of_thread::record_orb(orb);
     let _served = request_of_thread::ServedScope::enter(cancellation);
     arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
     upcall::run(request, &orb.resources().adapter, arguments);
@@ -58,13 +58,13 @@ struct BlockedWorker<'o>(&'o Orb);
 
 impl<'o> BlockedWorker<'o> {
     fn begin(orb: &'o Orb) -> Self {
-        orb.resources().pool.note_blocked();
+        orb.resources().pool.record_blocked();
         Self(orb)
     }
 }
 
 impl Drop for BlockedWorker<'_> {
     fn drop(&mut self) {
-        self.0.resources().pool.note_unblocked();
+        self.0.resources().pool.record_unblocked();
     }
 }

@@ -44,8 +44,8 @@ use reply::{answer_exception, panicked};
 /// caller holds no lock.
 pub(super) fn run(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
     let orb = request.origin.orb();
-    if request.watched.is_none() && orb.diagnostics().is_request_observed(request.header) {
-        return run_watched(request, adapter, arguments);
+    if request.observed.is_none() && orb.diagnostics().is_request_observed(request.header) {
+        return run_observed(request, adapter, arguments);
     }
     let _scope = UpcallScope::enter();
     let _deadline = match request.request_context {
@@ -97,11 +97,11 @@ pub(super) fn run(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter
 
 /// Runs a request that is observed.
 #[cold]
-fn run_watched(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
+fn run_observed(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
     let (origin, octets) = (request.origin, request.message.header.total_len());
     let diagnostics = origin.orb().diagnostics();
-    let watched = ObservedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
-    watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, adapter, arguments));
+    let observed = ObservedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
+    observed.in_scope(|| run(&IncomingRequest { observed: Some(&observed), ..*request }, adapter, arguments));
 }
 
 /// Whether a request begins now, according to its deadline.
@@ -118,12 +118,12 @@ enum DeadlineCheck {
 /// TIMEOUT if the deadline has passed.
 #[cold]
 fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, SystemException> {
-    let Some(due) = request_context.due else { return Ok(DeadlineCheck::Now(None)) };
-    due.check()?;
-    if let Some(start) = due.start.filter(|start| *start > Instant::now()) {
+    let Some(deadline) = request_context.deadline else { return Ok(DeadlineCheck::Now(None)) };
+    deadline.check()?;
+    if let Some(start) = deadline.start.filter(|start| *start > Instant::now()) {
         return Ok(DeadlineCheck::Held(start));
     }
-    Ok(DeadlineCheck::Now(due.answer.map(InheritedDeadline::enter)))
+    Ok(DeadlineCheck::Now(deadline.answer.map(InheritedDeadline::enter)))
 }
 
 /// Rejects a request whose deadline has passed before it began.

@@ -31,12 +31,12 @@ pub(super) struct WorkerCounts {
 }
 
 /// One visit by one thread, in `visits`.
-const VISIT: u64 = (1 << 32) + 1;
+const ONE_VISIT: u64 = (1 << 32) + 1;
 /// The bits of `visits` that count the present visitors.
-const VISITORS: u64 = (1 << 32) - 1;
+const VISITOR_BITS: u64 = (1 << 32) - 1;
 
 fn visitors(visits: u64) -> usize {
-    usize::try_from(visits & VISITORS).unwrap_or(usize::MAX)
+    usize::try_from(visits & VISITOR_BITS).unwrap_or(usize::MAX)
 }
 
 /// The time of a thread's visit to a connection.
@@ -54,14 +54,14 @@ impl<'s> WaitScope<'s> {
 
 impl Drop for WaitScope<'_> {
     fn drop(&mut self) {
-        self.0.visits.fetch_add(VISIT, Ordering::SeqCst);
+        self.0.visits.fetch_add(ONE_VISIT, Ordering::SeqCst);
     }
 }
 
 impl<'s> WorkerVisit<'s> {
     #[inline]
     pub(super) fn begin(counts: &'s WorkerCounts) -> Self {
-        counts.visits.fetch_add(VISIT, Ordering::SeqCst);
+        counts.visits.fetch_add(ONE_VISIT, Ordering::SeqCst);
         Self(counts)
     }
 }
@@ -97,12 +97,12 @@ impl WorkerCounts {
     }
 
     /// Records that an upcall blocks one of the threads.
-    pub(super) fn note_blocked(&self) {
+    pub(super) fn record_blocked(&self) {
         self.blocked.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Records that a thread is no longer blocked.
-    pub(super) fn note_unblocked(&self) {
+    pub(super) fn record_unblocked(&self) {
         let before = self.blocked.fetch_sub(1, Ordering::SeqCst);
         debug_assert_ne!(before, 0, "a thread was unblocked that was not blocked");
     }
@@ -151,7 +151,7 @@ impl WorkerCounts {
     }
 
     /// Counts one thread less.
-    pub(super) fn note_left(&self) {
+    pub(super) fn record_left(&self) {
         self.threads.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -180,7 +180,7 @@ impl WorkerCounts {
             tracing::error!(%error, "the reactor ended with an error");
         }
         if !has_left {
-            self.note_left();
+            self.record_left();
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
     fn no_worker_leaves_while_all_are_busy() {
         let counts = workers_for(136);
         let visits: Vec<_> = (0..136).map(|_| WorkerVisit::begin(&counts)).collect();
-        (0..68).for_each(|_| counts.note_blocked());
+        (0..68).for_each(|_| counts.record_blocked());
         // One more thread joins them.
         assert!(counts.try_enter(137));
         assert!(!counts.try_leave());

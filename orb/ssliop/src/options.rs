@@ -118,7 +118,7 @@ impl Options {
         }
         match self.clients {
             ClientVerification::None => {}
-            ClientVerification::Requested => options = options.ask_clients(authorities),
+            ClientVerification::Requested => options = options.request_clients(authorities),
             ClientVerification::Required => options = options.require_clients(authorities),
         }
         if self.allows_tls12 {

@@ -25,7 +25,7 @@ use spandrel_orb_tests::{
 const BRIEF: Duration = Duration::from_millis(300);
 
 /// The longest accepted duration of a shutdown with the timeout [`BRIEF`].
-const SOON: Duration = Duration::from_secs(10);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(10);
 
 fn brief() -> OrbBuilder {
     Orb::builder().shutdown_timeout(BRIEF)
@@ -43,12 +43,12 @@ fn strategies() -> [OrbBuilder; 5] {
     .map(|strategy| brief().concurrency(strategy))
 }
 
-/// Shuts down and waits for completion, within [`SOON`].
+/// Shuts down and waits for completion, within [`SHUTDOWN_LIMIT`].
 #[track_caller]
-fn shut_down_soon(orb: &Orb) {
+fn shut_down_in_time(orb: &Orb) {
     let (orb, start) = (orb.clone(), Instant::now());
-    in_background(move || orb.shutdown(true)).recv_timeout(SOON).expect("the shutdown completes").unwrap();
-    assert!(start.elapsed() < SOON);
+    in_background(move || orb.shutdown(true)).recv_timeout(SHUTDOWN_LIMIT).expect("the shutdown completes").unwrap();
+    assert!(start.elapsed() < SHUTDOWN_LIMIT);
 }
 
 /// Begins a shutdown after the one with waiting was refused; returns the refusal.
@@ -99,7 +99,7 @@ fn a_client_interceptor_may_shut_its_own_orb_down() {
     interceptor.orb.set(orb).unwrap();
     let called = in_background(move || target.ping());
     // Whether the request is still sent is not specified, but the call must end.
-    let _ = called.recv_timeout(SOON).expect("the call ends");
+    let _ = called.recv_timeout(SHUTDOWN_LIMIT).expect("the call ends");
     assert_eq!(interceptor.outcome.lock().unwrap().take(), Some(Ok(())));
 }
 
@@ -119,7 +119,7 @@ fn a_task_may_shut_down_and_wait() {
     let (send, receive) = mpsc::channel();
     let orb = server.orb.clone();
     server.orb.spawn(async move { send.send(orb.shutdown(true)).unwrap() }).unwrap();
-    receive.recv_timeout(SOON).expect("the shutdown completes").unwrap();
+    receive.recv_timeout(SHUTDOWN_LIMIT).expect("the shutdown completes").unwrap();
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn waiting_in_a_waker_that_the_shutdown_wakes_is_refused() {
     let mut held = Box::pin(target.hold_async(1));
     assert!(matches!(held.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending));
     server.probe.await_held(1);
-    shut_down_soon(&orb);
-    assert_would_deadlock(&receive.recv_timeout(SOON).unwrap());
+    shut_down_in_time(&orb);
+    assert_would_deadlock(&receive.recv_timeout(SHUTDOWN_LIMIT).unwrap());
     server.probe.open(1);
 }
 
@@ -172,8 +172,8 @@ fn waiting_in_a_servants_drop_during_shutdown_is_refused() {
     let orb = brief().build().unwrap();
     let (send, receive) = mpsc::channel();
     Poa::root(&orb).unwrap().activate(ShutdownOnDrop(orb.clone(), send)).unwrap();
-    shut_down_soon(&orb);
-    assert_would_deadlock(&receive.recv_timeout(SOON).unwrap());
+    shut_down_in_time(&orb);
+    assert_would_deadlock(&receive.recv_timeout(SHUTDOWN_LIMIT).unwrap());
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn several_threads_may_shut_down_concurrently_and_repeatedly() {
             })
             .collect();
         for thread in threads {
-            assert_eq!(thread.recv_timeout(SOON).expect("the shutdowns complete"), (Ok(()), Ok(()), Ok(())));
+            assert_eq!(thread.recv_timeout(SHUTDOWN_LIMIT).expect("the shutdowns complete"), (Ok(()), Ok(()), Ok(())));
         }
-        caller.recv_timeout(SOON).expect("the client's calls end");
+        caller.recv_timeout(SHUTDOWN_LIMIT).expect("the client's calls end");
     }
 }
 
@@ -202,8 +202,8 @@ fn shutdown_waits_for_a_slow_servant_until_its_timeout() {
         let target = server.client();
         let held = in_background(move || target.hold(1));
         server.probe.await_held(1);
-        shut_down_soon(&server.orb);
-        let error = held.recv_timeout(SOON).expect("the client's call ends").unwrap_err();
+        shut_down_in_time(&server.orb);
+        let error = held.recv_timeout(SHUTDOWN_LIMIT).expect("the client's call ends").unwrap_err();
         assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe));
         server.probe.open(1);
     }
@@ -224,7 +224,7 @@ fn shutdown_answers_held_requests() {
     // have been read by its end.
     let calls: Vec<_> = (0..3).map(|_| target.ping_async()).collect();
     assert_eq!(quick.recurse(None, None, 0).unwrap(), 0);
-    shut_down_soon(&server.orb);
+    shut_down_in_time(&server.orb);
     for call in calls {
         let error = block_on(call).expect_err("the request was not run");
         assert_eq!(error.completed(), CompletionStatus::No, "{error}");
@@ -236,7 +236,7 @@ fn clients_that_never_read_do_not_delay_shutdown() {
     for builder in strategies() {
         let server = Server::with(builder);
         let stream = client_that_never_reads(&server, 16 << 20);
-        shut_down_soon(&server.orb);
+        shut_down_in_time(&server.orb);
         drop(stream);
     }
 }
@@ -251,8 +251,8 @@ fn servants_blocked_in_calls_do_not_delay_shutdown() {
         let target: Target = orb.string_to_object(&right.ior()).unwrap().unchecked_narrow();
         let waiting = in_background(move || relay.hold(Some(&target), 1));
         right.probe.await_held(1);
-        shut_down_soon(&left.orb);
-        waiting.recv_timeout(SOON).expect("the client's call ends").unwrap_err();
+        shut_down_in_time(&left.orb);
+        waiting.recv_timeout(SHUTDOWN_LIMIT).expect("the client's call ends").unwrap_err();
         right.probe.open(1);
     }
 }
@@ -265,8 +265,8 @@ fn waiting_in_work_of_the_main_thread_is_refused() {
     orb.run_in_main(Box::new(move || send.send(refused_with_waiting(&stopped)).unwrap())).unwrap();
     let running = orb.clone();
     let running = in_background(move || running.run());
-    running.recv_timeout(SOON).expect("`run` returns");
-    assert_would_deadlock(&receive.recv_timeout(SOON).unwrap());
+    running.recv_timeout(SHUTDOWN_LIMIT).expect("`run` returns");
+    assert_would_deadlock(&receive.recv_timeout(SHUTDOWN_LIMIT).unwrap());
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn destroying_a_running_orb_shuts_it_down() {
     let orb = server.orb.clone();
     let running = in_background(move || orb.run());
     server.orb.destroy().unwrap();
-    running.recv_timeout(SOON).expect("`run` returns");
+    running.recv_timeout(SHUTDOWN_LIMIT).expect("`run` returns");
     assert_eq!(target.ping().unwrap_err().completed(), CompletionStatus::No);
     let other = Server::start();
     other.client().ping().expect("other ORBs are not affected");

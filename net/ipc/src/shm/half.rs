@@ -210,7 +210,7 @@ impl<E: End + Default> Half<E> {
             },
         };
         let (end, adaptive_wait) = &mut *guard;
-        let mut is_gone = false;
+        let mut is_peer_closed = false;
         loop {
             match step(end)? {
                 Step::Done(octets, wakeups) => {
@@ -221,14 +221,14 @@ impl<E: End + Default> Half<E> {
                 }
                 Step::Ended => return Err(StopReason::Ended),
                 Step::Blocked(_) if self.is_shut() => return Err(StopReason::Ended),
-                Step::Blocked(_) if is_gone => return Err(StopReason::Gone),
+                Step::Blocked(_) if is_peer_closed => return Err(StopReason::Gone),
                 Step::Blocked(seen) => match wait.deadline() {
                     Some(deadline) => {
-                        is_gone = self.await_change(host, E::signal(memory), seen, adaptive_wait, deadline)?;
+                        is_peer_closed = self.await_change(host, E::signal(memory), seen, adaptive_wait, deadline)?;
                     }
                     // The peer may have published something before it ended, so once more.
-                    None if host.is_peer_known_gone() => is_gone = true,
-                    None if adaptive_wait.is_time_to_check() && host.is_peer_gone() => is_gone = true,
+                    None if host.is_peer_known_gone() => is_peer_closed = true,
+                    None if adaptive_wait.is_time_to_check() && host.is_peer_gone() => is_peer_closed = true,
                     None => return Err(StopReason::WouldBlock),
                 },
             }
@@ -257,16 +257,16 @@ impl<E: End + Default> Half<E> {
             return Ok(false);
         }
         let announced = signal.set(WAITING) | WAITING;
-        let mut is_gone = false;
+        let mut is_peer_closed = false;
         if ring::is_unchanged(announced, seen) && !self.is_shut() {
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
             adaptive_wait.sleep(|| host.sleep(signal, announced, slice));
-            is_gone = ring::is_unchanged(signal.value(), seen) && host.is_peer_gone();
+            is_peer_closed = ring::is_unchanged(signal.value(), seen) && host.is_peer_gone();
         }
         if signal.value() & WAITING != 0 {
             signal.clear(WAITING); // not woken: no wake-up is needed any more
         }
-        Ok(is_gone)
+        Ok(is_peer_closed)
     }
 
     #[inline]

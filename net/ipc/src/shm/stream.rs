@@ -52,7 +52,7 @@ pub struct Stream {
 struct PeerLink {
     socket: unix::Stream,
     /// The peer's end was found closed.
-    is_gone: AtomicBool,
+    is_peer_closed: AtomicBool,
     /// The peer published an impossible position.
     is_corrupt: AtomicBool,
 }
@@ -86,7 +86,7 @@ impl<'a> Host for StreamHost<'a> {
     }
 
     fn is_peer_known_gone(&self) -> bool {
-        self.0.peer_link.is_gone.load(Ordering::Acquire)
+        self.0.peer_link.is_peer_closed.load(Ordering::Acquire)
     }
 
     fn is_peer_on_same_cpu(&self) -> bool {
@@ -106,14 +106,14 @@ struct StreamHost<'a>(&'a Stream);
 impl PeerLink {
     /// Whether the peer's end is closed.
     fn check_peer_closed(&self) -> bool {
-        if self.is_gone.load(Ordering::Acquire) {
+        if self.is_peer_closed.load(Ordering::Acquire) {
             return true;
         }
         let mut handles = [PollFd::new(&self.socket, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let is_gone = matches!(retry_on_intr(|| poll(&mut handles, Some(&now))), Ok(1..));
-        self.is_gone.fetch_or(is_gone, Ordering::AcqRel);
-        is_gone
+        let is_peer_closed = matches!(retry_on_intr(|| poll(&mut handles, Some(&now))), Ok(1..));
+        self.is_peer_closed.fetch_or(is_peer_closed, Ordering::AcqRel);
+        is_peer_closed
     }
 
     /// Reads the octets of the doorbell.
@@ -123,7 +123,7 @@ impl PeerLink {
             match retry_on_intr(|| rustix::net::recv(&self.socket, &mut octets[..], RecvFlags::DONTWAIT)) {
                 Ok((DOORBELL_OCTETS, _)) => {}
                 Ok((1.., _)) | Err(Errno::AGAIN) => return,
-                Ok((0, _)) | Err(_) => return self.is_gone.store(true, Ordering::Release),
+                Ok((0, _)) | Err(_) => return self.is_peer_closed.store(true, Ordering::Release),
             }
         }
     }
@@ -132,7 +132,7 @@ impl PeerLink {
 impl Stream {
     /// `socket` is connected to the process that maps the other side of `memory`.
     pub(super) fn new(socket: unix::Stream, memory: Memory, layout: Layout, side: Side, spin: Duration) -> Self {
-        let peer_link = PeerLink { socket, is_gone: AtomicBool::new(false), is_corrupt: AtomicBool::new(false) };
+        let peer_link = PeerLink { socket, is_peer_closed: AtomicBool::new(false), is_corrupt: AtomicBool::new(false) };
         Self {
             memory,
             layout,
@@ -219,7 +219,7 @@ impl Stream {
 
     /// The events of `wanted` that are ready.
     fn ready(&self, wanted: Interest) -> Interest {
-        if self.peer_link.is_gone.load(Ordering::Acquire) {
+        if self.peer_link.is_peer_closed.load(Ordering::Acquire) {
             return wanted; // the next transfer reports it
         }
         let mut ready = Interest::NONE;
@@ -367,7 +367,7 @@ impl Pollable for Stream {
         if wanted.contains(Interest::OUTPUT) && self.sender.announce(&self.outbound()) {
             ready |= Interest::OUTPUT;
         }
-        if self.peer_link.is_gone.load(Ordering::Acquire) {
+        if self.peer_link.is_peer_closed.load(Ordering::Acquire) {
             ready = wanted;
         }
         let wait_for = if wanted.is_none() { Interest::NONE } else { Interest::INPUT };

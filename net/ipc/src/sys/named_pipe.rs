@@ -217,7 +217,7 @@ impl Pipe {
             Ok(Some(0)) => Ok(Received::Empty),
             Ok(Some(octets)) => Ok(Received::Octets(octets)),
             Ok(None) => Ok(Received::Stopped),
-            Err(error) if is_gone(&error) => Ok(Received::End),
+            Err(error) if is_peer_closed(&error) => Ok(Received::End),
             Err(error) => Err(error),
         }
     }
@@ -406,7 +406,7 @@ pub(crate) fn is_aborted(error: &io::Error) -> bool {
 }
 
 /// Whether the other side has closed.
-fn is_gone(error: &io::Error) -> bool {
+fn is_peer_closed(error: &io::Error) -> bool {
     use windows_sys::Win32::Foundation::{ERROR_BROKEN_PIPE, ERROR_PIPE_NOT_CONNECTED};
     let code = error.raw_os_error().map(i32::cast_unsigned);
     matches!(code, Some(ERROR_BROKEN_PIPE | ERROR_PIPE_NOT_CONNECTED | ERROR_NO_DATA))

@@ -139,7 +139,7 @@ impl Any {
         let is_cut = out.is_in_chunks() && ValueContent::of(&self.type_code).binds;
         if !is_cut && self.matches_encoding(out) {
             // The value may contain text.
-            out.note_code_sets();
+            out.record_code_sets();
             out.lend(&self.octets);
             return Ok(());
         }

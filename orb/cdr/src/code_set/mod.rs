@@ -2,13 +2,13 @@
 //!
 //! A character that a code set lacks becomes `CdrError::NotRepresentable` in `text` and in `wide`.
 //!
-//! A [`CodeSet`] is an index into the table of [`conversion`], which is linked into programs that look up code sets by
+//! A [`CodeSet`] is an index into the table in [`table`], which is linked into programs that look up code sets by
 //! number or name. Encoding and decoding use the table through [`Conversion`], so that a program without such
 //! a lookup does not contain it.
 
-mod conversion;
 mod multi_octet;
 mod single_octet;
+mod table;
 
 use std::fmt;
 use std::sync::OnceLock;

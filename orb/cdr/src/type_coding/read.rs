@@ -31,7 +31,7 @@ impl Decode for TypeCode {
         let mut reader = Reader::new(input, input.all_len());
         let type_code = reader.outermost(input)?;
         if let Some(earliest_target) = reader.earliest_target {
-            input.note_indirection_target(earliest_target);
+            input.record_indirection_target(earliest_target);
             input.count_skipped_octets(input.all_len() - reader.budget)?;
         }
         Ok(type_code)

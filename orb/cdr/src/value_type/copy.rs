@@ -71,14 +71,14 @@ impl Decoder<'_> {
     }
 
     /// Records the type of a value in an `any` whose header has no repository id.
-    pub(crate) fn note_formal_type(&mut self, started: &StartedValue, id: &str) {
+    pub(crate) fn record_formal_type(&mut self, started: &StartedValue, id: &str) {
         if let Some(known) = self.read_values().known.get_mut(&started.at) {
             known.formal_id.get_or_insert_with(|| id.into());
         }
     }
 
     /// Records the end of the state of a value that was skipped by its type code.
-    pub(crate) fn note_end(&mut self, started: &StartedValue) {
+    pub(crate) fn record_end(&mut self, started: &StartedValue) {
         let here = self.position();
         if let Some(known) = self.read_values().known.get_mut(&started.at) {
             known.end = Some(here);

@@ -43,7 +43,7 @@ impl Decoder<'_> {
     }
 
     /// Records the target of an indirection of a repository id or a type code.
-    pub(crate) fn note_indirection_target(&mut self, target: usize) {
+    pub(crate) fn record_indirection_target(&mut self, target: usize) {
         let earliest_target = &mut self.read_values().earliest_target;
         *earliest_target = Some(earliest_target.map_or(target, |earliest_target| earliest_target.min(target)));
     }
@@ -54,7 +54,7 @@ impl Decoder<'_> {
         let at = self.position() - 4;
         if len == INDIRECTION {
             let target = self.indirection_target()?;
-            self.note_indirection_target(target);
+            self.record_indirection_target(target);
             let known = self.read_values().strings.get(&target).cloned();
             return known.ok_or(CdrError::Malformed("an indirection does not lead to a repository id"));
         }
@@ -70,7 +70,7 @@ impl Decoder<'_> {
         let at = self.position() - 4;
         if len == INDIRECTION {
             let target = self.indirection_target()?;
-            self.note_indirection_target(target);
+            self.record_indirection_target(target);
             let known = self.read_values().lists.get(&target).cloned();
             return known.ok_or(CdrError::Malformed("an indirection does not lead to a list of repository ids"));
         }

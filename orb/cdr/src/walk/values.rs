@@ -41,7 +41,7 @@ impl Walk<'_, '_> {
             ValueStart::New(started) => started,
         };
         if let (Some(id), true) = (of.and_then(View::id), started.ids.is_empty()) {
-            input.note_formal_type(&started, id);
+            input.record_formal_type(&started, id);
         }
         let limit = input.wire().limits.value_nesting;
         if self.values >= limit {
@@ -67,7 +67,7 @@ impl Walk<'_, '_> {
         self.values -= 1;
         self.to(|out| out.end_copy())?;
         if !started.is_chunked {
-            input.note_end(started);
+            input.record_end(started);
         }
         input.leave_value(started)
     }

@@ -97,7 +97,7 @@ fn not_representable(wire: Wire, character: char) -> CdrError {
 fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     let wire = out.wire();
     let (form, coding) = form(wire)?;
-    out.note_code_sets();
+    out.record_code_sets();
     if value.contains('\0') {
         return Err(CdrError::NulInString);
     }
@@ -159,7 +159,7 @@ fn octets(wire: Wire, coding: Coding, value: &str) -> Result<Vec<u8>, CdrError> 
 fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrError> {
     let wire = out.wire();
     let (form, coding) = form(wire)?;
-    out.note_code_sets();
+    out.record_code_sets();
     let text = &mut [0; 4];
     let text = value.encode_utf8(text);
     match form {

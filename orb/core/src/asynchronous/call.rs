@@ -46,14 +46,14 @@ pub(super) struct Call {
     /// The start time of its reply.
     reply_start: Option<Instant>,
     /// The diagnostics of the call, if it is observed.
-    watched: Option<ObservedCall>,
+    observed: Option<ObservedCall>,
     state: Mutex<CallState>,
 }
 
 #[derive(Debug, Default)]
 struct CallState {
     progress: AsyncCallProgress,
-    location: CallLocation,
+    awaited_event: AwaitedEvent,
     call_id: Option<TimedCallId>,
     waker: Option<Waker>,
     outcome: Option<Outcome>,
@@ -77,12 +77,13 @@ struct AsyncCallProgress {
 
 /// The event that the call waits for.
 #[derive(Debug, Default)]
-enum CallLocation {
+enum AwaitedEvent {
     #[default]
     Idle,
     /// A connection to this peer.
-    Parked(Arc<Peer>),
-    SentRequest(SentRequest),
+    Connection(Arc<Peer>),
+    /// The reply to this request.
+    Reply(SentRequest),
 }
 
 /// A request on a connection.
@@ -105,7 +106,7 @@ impl Call {
             Some(start_times) => (start_times.request(call_policies.deadline.as_ref())?, start_times.reply()),
             None => (None, None),
         };
-        let watched = {
+        let observed = {
             let diagnostics = object.orb().diagnostics();
             diagnostics.is_observed().then(|| ObservedCall::begin(diagnostics, object.interface_label(), &operation))
         };
@@ -113,7 +114,7 @@ impl Call {
         let points = object.orb().has_client_interceptors();
         let points = points.then(|| Box::new(ClientPoints::new(object, response_request, true)));
         let (object, deadline, state) = (object.clone(), call_policies.deadline, Mutex::default());
-        let call = Arc::new(Self { object, operation, response, arguments, deadline, reply_start, watched, state });
+        let call = Arc::new(Self { object, operation, response, arguments, deadline, reply_start, observed, state });
         let weak = Arc::downgrade(&call) as Weak<dyn TimedCall>;
         let call_id = call.object.orb().client_reactor().register_call(weak, call.deadline.as_ref())?;
         let mut state = call.state.lock();
@@ -208,8 +209,8 @@ impl Call {
             return std::mem::forget(Arc::clone(self));
         }
         let Some((_, mut progress)) = self.detach(false) else { return };
-        if let Some(watched) = &self.watched {
-            watched.end_in(self.object.interface_label(), &self.operation, CallOutcome::Abandoned);
+        if let Some(observed) = &self.observed {
+            observed.end_in(self.object.interface_label(), &self.operation, CallOutcome::Abandoned);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
         self.end_points(&mut progress, cancelled);
@@ -229,22 +230,22 @@ impl Call {
     }
 
     /// Sets the event that the call waits for; false if the call has ended.
-    fn set_location(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
+    fn set_awaited_event(&self, awaited_event: AwaitedEvent, progress: AsyncCallProgress) -> bool {
         let mut state = self.state.lock();
         if state.is_over {
             return false;
         }
         state.progress = progress;
-        let before = std::mem::replace(&mut state.location, location);
+        let before = std::mem::replace(&mut state.awaited_event, awaited_event);
         drop(state);
-        debug_assert!(!matches!(before, CallLocation::SentRequest(_)), "a call waits for one event");
+        debug_assert!(!matches!(before, AwaitedEvent::Reply(_)), "a call waits for one event");
         true
     }
 
-    /// Takes the location and the progress to advance the call; `None` if it has ended.
-    fn take(&self) -> Option<(CallLocation, AsyncCallProgress)> {
+    /// Takes the awaited_event and the progress to advance the call; `None` if it has ended.
+    fn take(&self) -> Option<(AwaitedEvent, AsyncCallProgress)> {
         let mut state = self.state.lock();
-        (!state.is_over).then(|| (std::mem::take(&mut state.location), std::mem::take(&mut state.progress)))
+        (!state.is_over).then(|| (std::mem::take(&mut state.awaited_event), std::mem::take(&mut state.progress)))
     }
 
     fn take_progress(&self) -> Option<AsyncCallProgress> {
@@ -253,7 +254,7 @@ impl Call {
 
     fn take_sent_request(&self) -> Option<(SentRequest, AsyncCallProgress)> {
         match self.take()? {
-            (CallLocation::SentRequest(sent), progress) => Some((sent, progress)),
+            (AwaitedEvent::Reply(sent), progress) => Some((sent, progress)),
             _ => None,
         }
     }
@@ -290,9 +291,9 @@ impl Call {
 
     /// Publishes the outcome, and wakes the waiting task.
     fn publish_outcome(&self, outcome: Outcome) {
-        if let Some(watched) = &self.watched {
+        if let Some(observed) = &self.observed {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
-            watched.end(self.object.interface_label(), &self.operation, status);
+            observed.end(self.object.interface_label(), &self.operation, status);
         }
         let mut state = self.state.lock();
         state.outcome = Some(outcome);
@@ -318,19 +319,19 @@ impl Call {
             return None;
         }
         state.is_over = true;
-        let (location, call_id) = (std::mem::take(&mut state.location), state.call_id.take());
+        let (awaited_event, call_id) = (std::mem::take(&mut state.awaited_event), state.call_id.take());
         let progress = std::mem::take(&mut state.progress);
         drop(state);
         if let Some(call_id) = call_id {
             self.object.orb().client_reactor().unregister(call_id);
         }
-        let may_have_arrived = match location {
-            CallLocation::Idle => false,
-            CallLocation::Parked(peer) => {
+        let may_have_arrived = match awaited_event {
+            AwaitedEvent::Idle => false,
+            AwaitedEvent::Connection(peer) => {
                 peer.unpark(&(Arc::clone(self) as Arc<dyn ReplyReceiver>));
                 false
             }
-            CallLocation::SentRequest(SentRequest { lease, request_id }) => {
+            AwaitedEvent::Reply(SentRequest { lease, request_id }) => {
                 // As for synchronous calls: only servers that are known to handle a CancelRequest get one.
                 let destination = self.destination(progress.forward.as_deref(), progress.selected);
                 lease.abandon(request_id, destination.is_ours.then(|| destination.template.wire()), retires)

@@ -141,7 +141,7 @@ impl ObjectRef {
             && response != ResponseFlags::TWO_WAY
             && let Some(server_side) = self.orb().server_side()
         {
-            server_side.note_one_way(self.orb());
+            server_side.record_one_way(self.orb());
         }
         let arguments =
             Arguments::marshal(destination, &operation, encode).map_err(|error| destination.not_encodable(error))?;
@@ -173,7 +173,7 @@ impl AsyncRawReply {
     /// Whether the reply has arrived, or the call has failed; if not, `waker` will be woken then. Decodes
     /// nothing.
     #[must_use]
-    pub fn has_come(&self, waker: &Waker) -> bool {
+    pub fn is_ready(&self, waker: &Waker) -> bool {
         match &self.0 {
             State::Waiting(call) => call.has_ended(waker),
             State::Failed(_) | State::Taken => true,
@@ -229,9 +229,9 @@ impl<R, E> AsyncReply<R, E> {
         Self { answer: AsyncRawReply::new(started), decode, error: std::marker::PhantomData }
     }
 
-    /// As [`AsyncRawReply::has_come`].
-    pub(crate) fn has_come(&self, waker: &Waker) -> bool {
-        self.answer.has_come(waker)
+    /// As [`AsyncRawReply::is_ready`].
+    pub(crate) fn is_ready(&self, waker: &Waker) -> bool {
+        self.answer.is_ready(waker)
     }
 }
 

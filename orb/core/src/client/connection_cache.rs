@@ -151,7 +151,7 @@ pub(crate) struct PurgingMarks {
 
 impl PurgingMarks {
     #[inline]
-    pub(super) fn note_use(&mut self) {
+    pub(super) fn record_use(&mut self) {
         self.uses += 1;
     }
 

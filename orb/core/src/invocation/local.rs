@@ -34,7 +34,7 @@ impl Invocation<'_> {
                 CallKind::Locate => true,
             };
             if !waits {
-                server_side.note_one_way(orb);
+                server_side.record_one_way(orb);
             } else if server_side.settle(orb) {
                 let mut reply = server_side.call(orb, destination, call_kind, self.deadline);
                 if let Ok(reply) = &mut reply {

@@ -17,9 +17,9 @@ use crate::{
 
 /// The time limit of connecting while other destinations are untried (as in RFC 8305, section 5). Each
 /// further round multiplies it by four.
-const STAGGER: Duration = Duration::from_millis(250);
+const CONNECT_STAGGER: Duration = Duration::from_millis(250);
 /// The number of rounds with such a limit; later ones have all the remaining time.
-const ROUNDS: u32 = 4;
+const STAGGERED_ROUNDS: u32 = 4;
 
 /// The destinations of one round, and the one that is tried now; the default has none.
 ///
@@ -81,8 +81,9 @@ impl ProfileSelector {
     /// The time limit of connecting to the current destination before it is postponed; `None` if it cannot be
     /// postponed.
     fn connect_limit(&self) -> Option<Duration> {
-        let can_be = self.destinations_left() > 1 && self.round < ROUNDS && self.index()? < u64::BITS as usize;
-        can_be.then(|| STAGGER * 4_u32.pow(self.round))
+        let can_be =
+            self.destinations_left() > 1 && self.round < STAGGERED_ROUNDS && self.index()? < u64::BITS as usize;
+        can_be.then(|| CONNECT_STAGGER * 4_u32.pow(self.round))
     }
 
     /// The time limit of connecting to the current destination, which leaves time for the destinations after

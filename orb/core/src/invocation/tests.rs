@@ -352,14 +352,14 @@ fn a_bound_reference_without_rebinding_is_not_forwarded() {
 
 #[test]
 fn a_forwarding_to_a_lost_object_is_dropped_once() {
-    let is_gone = raised(&SystemException::object_not_exist(0, CompletionStatus::No));
+    let not_exist = raised(&SystemException::object_not_exist(0, CompletionStatus::No));
     let mut call = TestCall::new(&[1], RebindPolicy::default());
     let forwarding = forwarded_to(ReplyStatus::LocationForward, &[2]);
     assert_eq!(call.reply(&forwarding).1, Ok(Verdict::Forwarded));
-    assert_eq!(call.reply(&is_gone).1, Ok(Verdict::Resend));
+    assert_eq!(call.reply(&not_exist).1, Ok(Verdict::Resend));
     assert!(call.object.forwarded().is_none());
     assert_eq!(call.reply(&forwarding).1, Ok(Verdict::Forwarded));
-    assert_eq!(call.reply(&is_gone).1.unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
+    assert_eq!(call.reply(&not_exist).1.unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }
 
 #[test]

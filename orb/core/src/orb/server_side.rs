@@ -30,7 +30,7 @@ pub trait ServerSide: Any + Send + Sync {
     fn published(&self) -> Option<PublishedAddresses>;
 
     /// Records that this thread sends a one-way to an object of this ORB.
-    fn note_one_way(&self, orb: &Orb);
+    fn record_one_way(&self, orb: &Orb);
 
     /// Whether a two-way call of this thread may be run at once. If not, it takes the way of the one-ways that
     /// it must not overtake, and later calls need not.

@@ -151,7 +151,7 @@ impl OrbPolicyValues {
     }
 
     pub(crate) fn set(&self, policy_values: PolicyValues) {
-        thread_flags::note_use();
+        thread_flags::record_use();
         self.round_trip.store(policy_values.round_trip, Ordering::Relaxed);
         self.modes.store(policy_values.modes.0, Ordering::Relaxed);
     }

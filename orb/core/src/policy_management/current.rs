@@ -56,7 +56,7 @@ impl PolicyCurrent {
             let mut entries = current.borrow_mut();
             // Entries of ORBs that no longer exist are removed as well.
             let removed_entries: Vec<ThreadOverrides> =
-                entries.extract_if(.., |entry| entry.orb.is_of(&self.orb) || entry.orb.is_gone()).collect();
+                entries.extract_if(.., |entry| entry.orb.is_of(&self.orb) || entry.orb.is_dropped()).collect();
             if !overrides.is_empty() {
                 let policy_values = overrides.policy_values();
                 entries.push(ThreadOverrides { orb: self.orb.identity(), overrides, policy_values });

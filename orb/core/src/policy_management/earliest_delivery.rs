@@ -68,11 +68,11 @@ impl StartTimes for EarliestDelivery {
     fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException> {
         let is_after =
             |start: Option<Instant>, end: Option<Instant>| start.zip(end).is_some_and(|(start, end)| start > end);
-        let (sent_by, come_by) =
+        let (send_end, reply_end) =
             (deadline.map(|deadline| deadline.send_end()), deadline.map(|deadline| deadline.end()));
-        let (message, minor) = if is_after(self.request, sent_by) {
+        let (message, minor) = if is_after(self.request, send_end) {
             ("request", minor::REQUEST_EXPIRED)
-        } else if is_after(self.reply, come_by) {
+        } else if is_after(self.reply, reply_end) {
             ("reply", minor::ROUND_TRIP_EXPIRED)
         } else {
             return Ok(self.request.filter(|start| *start > Instant::now()));

@@ -261,7 +261,7 @@ impl Body {
         }
         if self.agrees(out) {
             if self.is_coded {
-                out.note_code_sets();
+                out.record_code_sets();
             }
             out.lend(&self.block[..self.len]);
             return Ok(());

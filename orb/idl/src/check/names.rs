@@ -74,7 +74,7 @@ impl Checker<'_> {
     }
 
     /// Records a name that was looked up in the module CORBA, or that a reopened module CORBA uses.
-    fn note_missing(&mut self, name: Name, scope: Option<ScopeId>) {
+    fn record_missing(&mut self, name: Name, scope: Option<ScopeId>) {
         let is_corba = |scope: ScopeId| self.scope(scope).owner.is_some_and(|owner| self[owner].scoped_name == "CORBA");
         if scope.map_or_else(|| self.open.iter().any(|&scope| is_corba(scope)), is_corba) {
             let text = self.text(name.symbol).to_string();
@@ -190,7 +190,7 @@ impl Checker<'_> {
 
     pub(super) fn report_not_found(&mut self, name: &ScopedName, not_found: &NotFound) {
         let part = name.parts[not_found.part];
-        self.note_missing(part, not_found.scope);
+        self.record_missing(part, not_found.scope);
         if self.reporter.is_full() {
             return;
         }

@@ -22,8 +22,8 @@ use crate::{
     error,
     key::{IdOrigin, SlotId, SystemIdFormat},
     policies::Policies,
-    signal::Signal,
     slots::Slots,
+    waiting::Event,
 };
 
 /// The target of an object. A reference to it keeps the object in use.
@@ -71,7 +71,7 @@ enum Entry {
 struct Transition {
     kind: TransitionKind,
     /// Set at the end of the transition.
-    finished: Arc<Signal>,
+    finished: Arc<Event>,
 }
 
 #[derive(Clone, Copy)]
@@ -93,8 +93,8 @@ pub(crate) struct Deactivation {
 /// The result of a request's lookup.
 pub(crate) enum ObjectLookup {
     Active(Arc<ActiveObject>),
-    /// It is in transition until this signal is set.
-    InTransition(Arc<Signal>),
+    /// It is in transition until this event is set.
+    InTransition(Arc<Event>),
     NotFound,
     /// The adapter accepts no requests now.
     Closed,
@@ -105,7 +105,7 @@ pub(crate) enum ActivationOutcome {
     Done,
     Rejected(PoaError),
     /// The previous deactivation must end first.
-    Wait(Arc<Signal>),
+    Wait(Arc<Event>),
 }
 
 /// The active object map of one adapter.
@@ -329,7 +329,7 @@ fn predicted<'m>(
     let predicted = last.predicted_target().and_then(|place| usize::try_from(place).ok()).unwrap_or(usize::MAX);
     let (place, entry) = objects.find_near(id, predicted)?;
     if place != predicted {
-        last.note_target(place as u64);
+        last.record_target(place as u64);
     }
     Some(entry)
 }

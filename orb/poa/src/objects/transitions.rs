@@ -13,7 +13,7 @@ use super::{
     ActivationOutcome, ActiveObject, Binding, Deactivation, Entry, Map, ObjectLookup, Objects, Transition,
     TransitionKind, Uniqueness, servants::ServedObjects,
 };
-use crate::{ObjectId, PoaError, error, signal::Signal};
+use crate::{ObjectId, PoaError, error, waiting::Event};
 
 impl Objects {
     /// Activates an object with a system-assigned id.
@@ -57,8 +57,8 @@ impl Objects {
         })
     }
 
-    /// Inserts an object under a permitted id. Returns the signal to set outside the lock.
-    fn insert(&self, map: &mut Map, id: &[u8], active: Arc<ActiveObject>) -> Option<Arc<Signal>> {
+    /// Inserts an object under a permitted id. Returns the event to set outside the lock.
+    fn insert(&self, map: &mut Map, id: &[u8], active: Arc<ActiveObject>) -> Option<Arc<Event>> {
         let slot = self.slot_of(map, id);
         let serves =
             || slot.map_or_else(|| ServedObjects::Id(Box::new(id.into())), |slot_id| ServedObjects::Slot(slot_id.slot));
@@ -236,7 +236,7 @@ impl ActiveObject {
 }
 
 impl Entry {
-    fn into_finished(self) -> Option<Arc<Signal>> {
+    fn into_finished(self) -> Option<Arc<Event>> {
         match self {
             Self::InTransition(transition) => Some(transition.finished),
             Self::Active(_) => None,

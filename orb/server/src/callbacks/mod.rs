@@ -45,7 +45,7 @@ const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
 /// The requests that arrive over one connection.
 #[derive(Debug)]
 pub(crate) struct Callbacks {
-    me: Weak<Self>,
+    weak_self: Weak<Self>,
     orb: WeakOrb,
     connection: Weak<ClientConnection>,
     peer: Arc<CallbackPeer>,
@@ -65,20 +65,20 @@ impl Callbacks {
             code_sets: OnceLock::new(),
             queue: Mutex::new(CallbackQueue::new(settings.max_in_flight, settings.max_deferred)),
         });
-        let callbacks = Arc::new_cyclic(|me| Self {
-            me: Weak::clone(me),
+        let callbacks = Arc::new_cyclic(|weak_self| Self {
+            weak_self: Weak::clone(weak_self),
             orb: WeakOrb::of(orb),
             connection: Arc::downgrade(connection),
             peer,
             passed_on: Condition::new(),
         });
-        let replies: Weak<dyn MonitoredReplies> = Weak::<Self>::clone(&callbacks.me);
+        let replies: Weak<dyn MonitoredReplies> = Weak::<Self>::clone(&callbacks.weak_self);
         resources.upcall_monitor.watch_replies(replies);
         callbacks
     }
 
     fn shared(&self) -> Arc<Self> {
-        self.me.upgrade().expect("a dispatcher in use is owned by an Arc")
+        self.weak_self.upgrade().expect("a dispatcher in use is owned by an Arc")
     }
 
     /// Has a thread of the pool run this job. Returns false if there is none.
@@ -114,7 +114,7 @@ impl Callbacks {
             }
         } else if queue.needs_standby() {
             drop(queue);
-            if !self.elsewhere(Self::stand_by) {
+            if !self.elsewhere(Self::serve_after_one_way) {
                 self.peer.queue.lock().has_standby = false;
             }
         }
@@ -160,7 +160,7 @@ impl Callbacks {
 
     /// Waits until the running one-way has ended or has lasted for [`ONE_WAY_OVERTAKE_DELAY`], and takes the
     /// requests behind it.
-    fn stand_by(&self) {
+    fn serve_after_one_way(&self) {
         let mut queue = self.peer.queue.lock();
         let privilege = loop {
             if queue.is_empty() {
@@ -199,12 +199,12 @@ impl Callbacks {
         let mut arguments = self.peer.bare_decoder(orb, message);
         let header = RequestHeader::decode(&mut arguments)?;
         let contexts = &header.service_contexts;
-        let remember = || link::note_code_sets(&self.peer.code_sets, contexts);
+        let remember = || link::record_code_sets(&self.peer.code_sets, contexts);
         let request_context = RequestContext::from_contexts(contexts, self.peer.settings.context_limits, remember);
         let cancellation = CancellationSource::linked_to(
             connection.transport(),
             WeakOrb::of(orb),
-            request_context.due.and_then(|due| due.answer),
+            request_context.deadline.and_then(|deadline| deadline.answer),
         );
         let caller = self.caller(orb, connection, &cancellation);
         let is_answered = AtomicBool::new(false);

@@ -203,7 +203,7 @@ impl CallbackQueue {
 
     /// Enters a running request. Returns its key for [`leave`](Self::leave).
     pub(super) fn enter(&mut self, request_key: RequestKey, cancellation: &Arc<CancellationSource>) -> u64 {
-        self.note_begun(request_key, cancellation, false)
+        self.record_begun(request_key, cancellation, false)
     }
 
     /// Enters a deferred request. Returns its key for [`leave`](Self::leave).
@@ -219,10 +219,10 @@ impl CallbackQueue {
             return Err(self.max_deferred);
         }
         self.deferred += 1;
-        Ok(self.note_begun(request_key, cancellation, true))
+        Ok(self.record_begun(request_key, cancellation, true))
     }
 
-    fn note_begun(
+    fn record_begun(
         &mut self,
         request_key: RequestKey,
         cancellation: &Arc<CancellationSource>,

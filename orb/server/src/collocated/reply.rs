@@ -24,7 +24,7 @@ pub(super) struct CollocatedReply {
     orb: Orb,
     resources: Arc<ServerResources>,
     wire: Wire,
-    me: Weak<Self>,
+    weak_self: Weak<Self>,
     state: Mutex<CollocatedWaiters>,
     changed: Condition,
 }
@@ -57,7 +57,7 @@ impl CollocatedWaiters {
 impl CollocatedReply {
     pub(super) fn new(orb: Orb, resources: Arc<ServerResources>, wire: Wire) -> Arc<Self> {
         let (state, changed) = (Mutex::default(), Condition::new());
-        Arc::new_cyclic(|me| Self { orb, resources, wire, me: Weak::clone(me), state, changed })
+        Arc::new_cyclic(|weak_self| Self { orb, resources, wire, weak_self: Weak::clone(weak_self), state, changed })
     }
 
     pub(super) fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
@@ -133,7 +133,7 @@ impl RequestOrigin for CollocatedReply {
     }
 
     fn shared(&self) -> Arc<dyn RequestOrigin> {
-        self.me.upgrade().expect("a caller in use is owned by an Arc")
+        self.weak_self.upgrade().expect("a caller in use is owned by an Arc")
     }
 
     fn cancellation_source(&self, _request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {

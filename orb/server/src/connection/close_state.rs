@@ -57,12 +57,12 @@ impl CloseState {
     }
 
     /// Whether no reply is due any more, and the stream is closed in that direction.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(super) fn is_write_side_shut(&self) -> bool {
         self.phase().write_side() == WriteSide::Shut
     }
 
     /// Whether the connection is finished, and the reading of late octets has ended as well.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.phase().read_side() == ReadSide::Closed
     }
 

@@ -31,7 +31,7 @@ impl ServerConnection {
                 log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
                     if let Some(version) = reason.answer_version() {
-                        self.link.note_version(version);
+                        self.link.record_version(version);
                     }
                     self.send_control(MessageType::MessageError);
                 }

@@ -214,7 +214,7 @@ impl DispatchQueue {
 
     /// Queues a request, unless it is refused or the connection accepts no further one.
     fn accept(&self, connection: &ServerConnection, message: Message) -> Result<(), ReadError> {
-        connection.link.note_version(message.header.version);
+        connection.link.record_version(message.header.version);
         let (is_one_way, request_context) = look_at(connection, &message)?;
         let is_full = connection.is_bidirectional()
             && connection.reader_role.handed_over() >= connection.resources.settings.max_in_flight;
@@ -255,7 +255,7 @@ impl DispatchQueue {
         };
         let mut state = self.state.lock();
         if connection.reader_role.word().is_in_upcall() || !state.behind.is_empty() {
-            self.queue.note_behind();
+            self.queue.record_behind();
             state.behind.push_back(read);
             return Ok(());
         }
@@ -353,7 +353,7 @@ fn look_at(connection: &ServerConnection, message: &Message) -> Result<(bool, Op
         return Ok((false, None));
     }
     let request = RequestHeader::decode(&mut input)?;
-    Ok((is_one_way(&request), connection.note_contexts(&request, message)))
+    Ok((is_one_way(&request), connection.record_contexts(&request, message)))
 }
 
 /// Takes the step of the reader word for a request that no one-way holds back any more.
@@ -361,7 +361,7 @@ fn begin(connection: &ServerConnection, _state: &mut MutexGuard<'_, State>, read
     let turn = if read.is_one_way {
         connection.reader_role.set_one_way(true);
         let word = connection.reader_role.step(ReaderWord::begin_upcall);
-        connection.resources.upcall_monitor.note_upcall();
+        connection.resources.upcall_monitor.record_upcall();
         word
     } else {
         // The number shows that the connection is in use.

@@ -70,7 +70,7 @@ impl PolledConnection for ServerConnection {
             self.end_handed_over();
             return Ok(());
         }
-        self.reader_role.note_unblocked(&self.resources.pool);
+        self.reader_role.record_unblocked(&self.resources.pool);
         let is_drained = {
             let mut reader = self.reader.lock();
             reader.rest();

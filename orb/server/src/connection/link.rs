@@ -125,12 +125,12 @@ impl Link {
     ///
     /// # Errors
     /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
-    pub(crate) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
-        note_code_sets(&self.code_sets, contexts)
+    pub(crate) fn record_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+        record_code_sets(&self.code_sets, contexts)
     }
 
     /// Records the peer's GIOP version, for messages that answer none.
-    pub(crate) fn note_version(&self, version: GiopVersion) {
+    pub(crate) fn record_version(&self, version: GiopVersion) {
         self.spoken.store(version.minor, Ordering::Relaxed);
     }
 
@@ -433,7 +433,7 @@ pub(crate) enum NoMemory {
 ///
 /// # Errors
 /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
-pub(crate) fn note_code_sets(
+pub(crate) fn record_code_sets(
     known: &OnceLock<TransmissionCodeSets>,
     contexts: &ServiceContexts<'_>,
 ) -> Result<(), SystemException> {

@@ -60,7 +60,7 @@ impl MonitoredConnection for ServerConnection {
             return self.listen_in_fixed_pool(turn, has_input);
         }
         if is_registered {
-            self.reader_role.note_blocked(&self.resources.pool, turn);
+            self.reader_role.record_blocked(&self.resources.pool, turn);
         }
         if keeps_reading {
             return LongUpcallAction::TooEarly;

@@ -53,9 +53,9 @@ impl RequestOrigin for ServerConnection {
 
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
         let create = || CancellationSource::linked_to(self.link.shared_transport(), WeakOrb::of(&self.orb), deadline);
-        let (cancellation, is_first) = self.pending.watch(request_key, create);
+        let (cancellation, is_first) = self.pending.register_cancellation(request_key, create);
         if is_first && !request_key.is_one_way {
-            self.resources.upcall_monitor.look_soon();
+            self.resources.upcall_monitor.look_early();
             // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
             // entries.
             if self.close_state.is_reading_finished() {

@@ -42,17 +42,17 @@ impl PendingRequests {
 
     /// Returns the cancellation source of a running request, for the token of its servant, and whether this
     /// is the first one.
-    pub(super) fn watch(
+    pub(super) fn register_cancellation(
         &self,
         request_key: RequestKey,
         create: impl FnOnce() -> Arc<CancellationSource>,
     ) -> (Arc<CancellationSource>, bool) {
         let mut requests = self.requests.lock();
-        if let Some(known) = requests.watched(request_key.turn) {
+        if let Some(known) = requests.cancellable(request_key.turn) {
             return (Arc::clone(known), false);
         }
         let cancellation = create();
-        let is_cancelled = requests.watch(request_key, Arc::clone(&cancellation));
+        let is_cancelled = requests.register_cancellation(request_key, Arc::clone(&cancellation));
         self.awaited_cancellations.fetch_add(1, Ordering::SeqCst);
         drop(requests);
         if is_cancelled {
@@ -66,12 +66,12 @@ impl PendingRequests {
     pub(super) fn settle(&self, upcall: ReaderWord) {
         // Relaxed: only the thread of the upcall makes its entry.
         if self.awaited_cancellations.load(Ordering::Relaxed) != 0 {
-            self.settle_watched(upcall.count());
+            self.settle_cancellable(upcall.count());
         }
     }
 
     #[cold]
-    fn settle_watched(&self, turn: u64) {
+    fn settle_cancellable(&self, turn: u64) {
         let left = self.requests.lock().end_upcall(turn);
         if let Some(cancellation) = left {
             self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);

@@ -75,7 +75,7 @@ impl ReaderRole {
     #[inline]
     pub(super) fn begin_upcall(&self, is_one_way: bool) -> Option<ReaderWord> {
         self.set_one_way(is_one_way);
-        // Sequentially consistent: see `UpcallMonitor::note_upcall`.
+        // Sequentially consistent: see `UpcallMonitor::record_upcall`.
         let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
         let upcall = ReaderWord::from_bits(before).begin_upcall();
         if upcall.is_closing() {
@@ -129,25 +129,25 @@ impl ReaderRole {
     }
 
     /// Counts the thread of the upcall of `turn` as a blocked one of the pool, once.
-    pub(super) fn note_blocked(&self, pool: &Pool, turn: u64) {
+    pub(super) fn record_blocked(&self, pool: &Pool, turn: u64) {
         if self.is_counted_blocked.load(Ordering::SeqCst) {
             return;
         }
         // Counted before the flag is set, so that no other thread uncounts it first.
-        pool.note_blocked();
+        pool.record_blocked();
         if self.is_counted_blocked.swap(true, Ordering::SeqCst) {
-            pool.note_unblocked();
+            pool.record_unblocked();
         } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
             // The upcall has ended meanwhile, and may have checked the flag too early.
-            self.note_unblocked(pool);
+            self.record_unblocked(pool);
         }
     }
 
     /// Ends the count of the upcall's thread as a blocked one, if it is counted.
     #[inline]
-    pub(super) fn note_unblocked(&self, pool: &Pool) {
+    pub(super) fn record_unblocked(&self, pool: &Pool) {
         if self.is_counted_blocked.load(Ordering::SeqCst) && self.is_counted_blocked.swap(false, Ordering::SeqCst) {
-            pool.note_unblocked();
+            pool.record_unblocked();
         }
     }
 }

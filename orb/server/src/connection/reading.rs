@@ -86,11 +86,11 @@ impl ServerConnection {
         let Some(upcall) = self.reader_role.begin_upcall(is_one_way) else {
             // The request is not acted on. The client learns that from CloseConnection, which was or will be
             // sent.
-            self.reader_role.note_unblocked(&self.resources.pool);
+            self.reader_role.record_unblocked(&self.resources.pool);
             self.send_close_when_idle();
             return NextRead::Continue;
         };
-        self.resources.upcall_monitor.note_upcall();
+        self.resources.upcall_monitor.record_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
         self.pending.settle(upcall);
@@ -110,7 +110,7 @@ impl ServerConnection {
     fn end_upcall(&self, upcall: ReaderWord) -> NextRead {
         let ended = self.reader_role.end_upcall(upcall);
         if upcall.is_registered() {
-            self.reader_role.note_unblocked(&self.resources.pool);
+            self.reader_role.record_unblocked(&self.resources.pool);
         }
         match ended {
             Some(before) => {
@@ -268,7 +268,7 @@ impl ServerConnection {
         }
         // Checked afterwards: a thread that ends the connection first changes the phase and then ends the
         // registration that it finds.
-        if self.close_state.is_gone() {
+        if self.close_state.is_closed() {
             self.registration.leave();
         }
     }
@@ -278,7 +278,7 @@ impl ServerConnection {
         if self.reader_role.word().is_registered() {
             self.end_reading();
         }
-        if self.close_state.is_finished() {
+        if self.close_state.is_write_side_shut() {
             self.finish_close();
         }
     }
@@ -302,12 +302,12 @@ impl ServerConnection {
                 drop(ending);
             }
         }
-        if self.close_state.is_gone() { VisitOutcome::Ended } else { VisitOutcome::Idle }
+        if self.close_state.is_closed() { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 
     /// Reads and drops late octets. Without that, the peer could take the last reply for undelivered.
     fn drop_ready(&self) -> VisitOutcome {
-        let is_over = self.close_state.is_finished() && self.late_octets.drop_ready(self.link.transport());
+        let is_over = self.close_state.is_write_side_shut() && self.late_octets.drop_ready(self.link.transport());
         if is_over { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 

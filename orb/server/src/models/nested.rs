@@ -29,11 +29,11 @@ fn nested_servants_are_all_answered() {
         let stage = Stage::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT + 1, true);
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let second = if one_in(2) { two_way(NEST) } else { one_way(NEST) };
-        let is_watched = one_in(2);
-        if is_watched {
+        let is_monitored = one_in(2);
+        if is_monitored {
             // A thread that takes over serves no other requests while it waits, and loses the reader role in
             // its turn.
-            stage.resources.upcall_monitor.watch(&stage.connection);
+            stage.resources.upcall_monitor.add(&stage.connection);
         }
         let asking = stage.ask(encoded(&[two_way(NEST), second, two_way(RELEASE)]));
         let expected = if second.is_two_way { &[RELEASE, NEST, NEST][..] } else { &[RELEASE, NEST] };

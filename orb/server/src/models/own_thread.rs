@@ -76,7 +76,7 @@ fn every_long_upcall_is_found() {
     check(2000, || {
         let orb = Orb::builder().build().unwrap();
         let stage = Stage::new(&orb);
-        stage.resources.upcall_monitor.watch(&stage.connection);
+        stage.resources.upcall_monitor.add(&stage.connection);
         let serving = stage.serve();
         let quick = usize::from(one_in(2));
         let mut requests = vec![two_way(10); quick];

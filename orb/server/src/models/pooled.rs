@@ -80,7 +80,7 @@ fn no_request_is_lost_or_run_twice() {
 fn the_reactor_serves_again_after_a_long_upcall() {
     check(3000, || {
         let stage = Stage::pooled();
-        stage.resources.upcall_monitor.watch(&stage.connection);
+        stage.resources.upcall_monitor.add(&stage.connection);
         let (reactor, threads) = Reactor::start(&stage);
         let its_threads: Vec<_> = threads.iter().map(|handle| handle.thread().id()).collect();
         for round in 0..2 {

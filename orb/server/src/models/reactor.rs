@@ -111,7 +111,7 @@ impl ReactorRegistration for FakeRegistration {
     }
 
     fn want_output(&self, _is_wanted: bool) {
-        unreachable!("no reactor can serve the transport: whoever writes waits");
+        unreachable!("no reactor can serve the transport: the writing thread waits");
     }
 
     fn linger(&self, _time: Duration) -> bool {

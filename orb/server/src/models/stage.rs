@@ -355,7 +355,7 @@ impl Stage {
         while received.replies.len() < replies {
             match reader.next(&self.client, None) {
                 Ok(message) => {
-                    assert_eq!(received.closes, 0, "{message} came after the goodbye");
+                    assert_eq!(received.closes, 0, "{message} came after CloseConnection");
                     let mut input = message.decoder(messages::wire().limits);
                     match message.header.message_type {
                         MessageType::Reply => match ReplyHeader::decode(&mut input).expect("a reply").status {

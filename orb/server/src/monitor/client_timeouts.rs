@@ -14,10 +14,10 @@ use spandrel_sync::time::Instant;
 use super::monitored::{IdleVerdict, MonitoredConnection};
 
 /// The time that a client has to close its side after CloseConnection.
-const LEAVE: Duration = Duration::from_secs(1);
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 /// The time for all waiting replies, as a multiple of the time for the next octets.
-const WHOLE_REPLY: u32 = 20;
+const ALL_REPLIES_FACTOR: u32 = 20;
 
 /// The state of a connection at the last sweep, which distinguishes an idle connection from one in use.
 #[derive(Debug)]
@@ -56,7 +56,8 @@ impl WaitingReplies {
             (self.written, self.written_since) = (written, now);
         }
         let (unwritten, blocked) = (now - self.written_since, now - self.blocked_since);
-        let takes_too_long = |limit: Duration| unwritten >= limit || blocked >= limit.saturating_mul(WHOLE_REPLY);
+        let takes_too_long =
+            |limit: Duration| unwritten >= limit || blocked >= limit.saturating_mul(ALL_REPLIES_FACTOR);
         written.is_some() && limit.is_some_and(takes_too_long)
     }
 }
@@ -93,7 +94,7 @@ impl IdleHistory {
             return Some(IdleVerdict::Unfinished);
         }
         if connection.is_close_sent() {
-            return (quiet >= LEAVE).then_some(IdleVerdict::Overstayed);
+            return (quiet >= CLOSE_GRACE).then_some(IdleVerdict::Overstayed);
         }
         let is_idle = progress % 2 == 0 && client_timeouts.idle.is_some_and(|limit| quiet >= limit);
         is_idle.then_some(IdleVerdict::Idle(turn))

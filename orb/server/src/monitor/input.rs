@@ -18,7 +18,7 @@ use spandrel_sync::{
     thread,
 };
 
-use super::{monitored::MonitoredConnection, pace::LONGEST};
+use super::{monitored::MonitoredConnection, pace::MAX_LOOK_INTERVAL};
 
 /// The limit of registrations, above the number of a server's connections.
 const MAX_HANDLES: usize = 1 << 24;
@@ -83,7 +83,7 @@ impl InputEvents {
         let is_called = || self.arrived.is_called.swap(false, Ordering::SeqCst);
         if let Err(error) = reactor.run_until(timeout, is_called) {
             tracing::error!(%error, "the upcall monitor can no longer wait for input");
-            thread::park_timeout(timeout.unwrap_or(LONGEST).min(LONGEST));
+            thread::park_timeout(timeout.unwrap_or(MAX_LOOK_INTERVAL).min(MAX_LOOK_INTERVAL));
         }
     }
 

@@ -15,15 +15,15 @@ use std::time::Duration;
 use spandrel_sync::time::Instant;
 
 /// The shortest time between two looks, and the shortest duration of an upcall that is found.
-pub(super) const SHORTEST: Duration = Duration::from_millis(1);
+pub(super) const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest time between two looks while there are upcalls.
-pub(super) const LONGEST: Duration = Duration::from_millis(32);
+pub(super) const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(32);
 /// The credit that an early look uses up.
-const COST: Duration = LONGEST;
+const LOOK_COST: Duration = MAX_LOOK_INTERVAL;
 /// The units of time that earn one unit of credit.
-const EARNING: u32 = 10;
+const CREDIT_PER_SECOND: u32 = 10;
 /// The greatest credit: enough for the early looks of a beginning, at intervals of 1, 2, 4, 8 and 16 ms.
-const MOST: Duration = Duration::from_millis(5 * 32);
+const MAX_CREDIT: Duration = Duration::from_millis(5 * 32);
 
 /// The finding of a look.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -49,7 +49,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(now: Instant) -> Self {
-        let mut pace = Self { interval: SHORTEST, credit: MOST, counted: now, due: now };
+        let mut pace = Self { interval: MIN_LOOK_INTERVAL, credit: MAX_CREDIT, counted: now, due: now };
         pace.restart(now);
         pace
     }
@@ -59,15 +59,15 @@ impl Pace {
         self.due
     }
 
-    /// Whether [`look_soon`](Self::look_soon) would advance the next look.
-    pub(super) fn can_look_sooner(&self) -> bool {
-        self.interval > SHORTEST && self.credit >= 2 * COST
+    /// Whether [`look_early`](Self::look_early) would advance the next look.
+    pub(super) fn can_look_earlyer(&self) -> bool {
+        self.interval > MIN_LOOK_INTERVAL && self.credit >= 2 * LOOK_COST
     }
 
     /// Begins again with short intervals, as far as there is credit.
     pub(super) fn restart(&mut self, now: Instant) {
         self.earn(now);
-        self.interval = self.affordable(SHORTEST);
+        self.interval = self.affordable(MIN_LOOK_INTERVAL);
         self.due = now + self.interval;
     }
 
@@ -76,12 +76,12 @@ impl Pace {
         self.earn(now);
         let wait = match found {
             LookFinding::Waiting => {
-                self.interval = SHORTEST;
-                SHORTEST
+                self.interval = MIN_LOOK_INTERVAL;
+                MIN_LOOK_INTERVAL
             }
-            LookFinding::Doubt => self.affordable(SHORTEST),
+            LookFinding::Doubt => self.affordable(MIN_LOOK_INTERVAL),
             LookFinding::Nothing => {
-                self.interval = self.affordable(LONGEST.min(self.interval * 2));
+                self.interval = self.affordable(MAX_LOOK_INTERVAL.min(self.interval * 2));
                 self.interval
             }
         };
@@ -89,38 +89,38 @@ impl Pace {
     }
 
     /// Advances the next look, to now if there is credit.
-    pub(super) fn look_soon(&mut self, now: Instant) {
+    pub(super) fn look_early(&mut self, now: Instant) {
         self.earn(now);
         self.due = now + self.affordable(Duration::ZERO).min(self.due.saturating_duration_since(now));
     }
 
     /// Plans the next look at `at`, or after the longest interval if that is sooner.
     pub(super) fn wait_until(&mut self, now: Instant, at: Instant) {
-        self.due = at.min(now + LONGEST);
+        self.due = at.min(now + MAX_LOOK_INTERVAL);
     }
 
     /// Plans the next look after the shortest interval at the latest.
     pub(super) fn look_within_shortest(&mut self, now: Instant) {
-        self.due = self.due.min(now + SHORTEST);
+        self.due = self.due.min(now + MIN_LOOK_INTERVAL);
     }
 
     fn earn(&mut self, now: Instant) {
-        let earned = now.saturating_duration_since(self.counted) / EARNING;
-        self.credit = MOST.min(self.credit + earned);
+        let earned = now.saturating_duration_since(self.counted) / CREDIT_PER_SECOND;
+        self.credit = MAX_CREDIT.min(self.credit + earned);
         self.counted = now;
     }
 
     /// Uses up credit for this interval and returns it, or returns the longest interval without credit.
     fn affordable(&mut self, interval: Duration) -> Duration {
-        if interval >= LONGEST {
-            return LONGEST;
+        if interval >= MAX_LOOK_INTERVAL {
+            return MAX_LOOK_INTERVAL;
         }
-        match self.credit.checked_sub(COST) {
+        match self.credit.checked_sub(LOOK_COST) {
             Some(left) => {
                 self.credit = left;
                 interval
             }
-            None => LONGEST,
+            None => MAX_LOOK_INTERVAL,
         }
     }
 }
@@ -165,10 +165,10 @@ mod tests {
         looks(&mut pace, start, Duration::from_secs(2), |_| LookFinding::Nothing);
         let now = pace.due();
         pace.plan(now, LookFinding::Doubt);
-        assert_eq!(pace.due() - now, SHORTEST);
+        assert_eq!(pace.due() - now, MIN_LOOK_INTERVAL);
         let now = pace.due();
         pace.plan(now, LookFinding::Nothing);
-        assert_eq!(pace.due() - now, LONGEST, "a settled doubt does not restart the short intervals");
+        assert_eq!(pace.due() - now, MAX_LOOK_INTERVAL, "a settled doubt does not restart the short intervals");
     }
 
     #[test]
@@ -183,12 +183,12 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::new(start);
         looks(&mut pace, start, Duration::from_secs(2), |_| LookFinding::Nothing);
-        assert!(pace.can_look_sooner());
-        let now = pace.due() - LONGEST / 2;
-        pace.look_soon(now);
+        assert!(pace.can_look_earlyer());
+        let now = pace.due() - MAX_LOOK_INTERVAL / 2;
+        pace.look_early(now);
         assert_eq!(pace.due(), now);
         let mut hurried = 0;
-        while pace.can_look_sooner() {
+        while pace.can_look_earlyer() {
             hurried += 1;
             pace.plan(now, LookFinding::Doubt);
         }
@@ -196,7 +196,7 @@ mod tests {
         let before = pace.due();
         pace.plan(before, LookFinding::Doubt);
         pace.plan(before, LookFinding::Doubt);
-        assert_eq!(pace.due() - before, LONGEST);
+        assert_eq!(pace.due() - before, MAX_LOOK_INTERVAL);
     }
 
     #[test]
@@ -206,8 +206,8 @@ mod tests {
         looks(&mut pace, start, Duration::from_millis(40), |_| LookFinding::Nothing);
         let later = start + Duration::from_secs(10);
         pace.restart(later);
-        assert_eq!(pace.due() - later, SHORTEST);
-        let early = looks(&mut pace, later, LONGEST, |_| LookFinding::Nothing);
+        assert_eq!(pace.due() - later, MIN_LOOK_INTERVAL);
+        let early = looks(&mut pace, later, MAX_LOOK_INTERVAL, |_| LookFinding::Nothing);
         assert_eq!(early, 5, "at 1, 3, 7, 15 and 31 ms");
     }
 }

@@ -80,7 +80,7 @@ impl LookHistory {
     }
 
     /// Looks at the pool. Adds threads if all of them are stuck.
-    pub(super) fn note_pool(&mut self, pool: &Pool) {
+    pub(super) fn record_pool(&mut self, pool: &Pool) {
         if pool.is_fixed() {
             return;
         }
@@ -123,7 +123,7 @@ impl Monitored {
             self.looks += 1;
             // Also with a registration. It may be left from an earlier upcall, and shows no input in memory.
             if in_upcall && connection.has_input_in_memory() {
-                self.note_input(now);
+                self.record_input(now);
             }
             return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
         }
@@ -140,14 +140,14 @@ impl Monitored {
     }
 
     /// Records that the upcall keeps input from being read.
-    fn note_input(&mut self, now: Instant) {
+    fn record_input(&mut self, now: Instant) {
         (self.has_input, self.pipelined) = (true, Some(now));
     }
 
     fn lasting(&self, connection: Arc<dyn MonitoredConnection>, turn: u64, now: Instant) -> MonitoredUpcall {
         let age = now - self.since;
-        let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_OVERTAKE_DELAY };
-        let keeps_reading = is_patient && connection.is_one_way();
+        let may_keep_reading = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_OVERTAKE_DELAY };
+        let keeps_reading = may_keep_reading && connection.is_one_way();
         let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
         MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }
     }
@@ -156,7 +156,7 @@ impl Monitored {
 impl State {
     /// Advances the next sweep to the end of this connection's handshake, if it has one. Returns whether that
     /// is sooner.
-    pub(super) fn note_handshake(&mut self, connection: &dyn MonitoredConnection) -> bool {
+    pub(super) fn record_handshake(&mut self, connection: &dyn MonitoredConnection) -> bool {
         let Some(left) = connection.handshake_left() else { return false };
         let end = Instant::now() + left;
         let is_sooner = self.next_round.is_none_or(|next| end < next);
@@ -191,7 +191,7 @@ impl State {
 
     /// Records input on the handle of a connection. Returns `None` if its upcall has ended. Returns the
     /// upcall if it is known to be long.
-    pub(super) fn note_input(
+    pub(super) fn record_input(
         &mut self,
         (index, registration): (usize, HandlerId),
         now: Instant,
@@ -203,7 +203,7 @@ impl State {
         if open_turn(turn) != monitored.turn || turn % 2 == 0 {
             return None;
         }
-        monitored.note_input(now);
+        monitored.record_input(now);
         Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now)))
     }
 }

@@ -68,7 +68,7 @@ pub trait LastTarget {
     fn predicted_target(&self) -> Option<u64>;
 
     /// Records the position for the next request.
-    fn note_target(&self, place: u64);
+    fn record_target(&self, place: u64);
 }
 
 /// The place that a request has kept in its adapter while it waited.

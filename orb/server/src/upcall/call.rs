@@ -70,8 +70,8 @@ impl<'m> ServerCall<'m> {
     }
 
     /// The state of the request's observation, if it is observed.
-    pub(crate) fn watched(&self) -> Option<&'m Arc<ObservedRequest>> {
-        self.request.watched
+    pub(crate) fn observed(&self) -> Option<&'m Arc<ObservedRequest>> {
+        self.request.observed
     }
 
     /// The request's entry among the deferred ones of its origin, if it was deferred.
@@ -91,7 +91,7 @@ impl<'m> ServerCall<'m> {
     }
 
     /// Marks the request as deferred: the outcome of its upcall is not its reply.
-    pub(crate) fn note_deferred(&self) {
+    pub(crate) fn record_deferred(&self) {
         self.request.is_answered.store(true, Ordering::Relaxed);
     }
 

@@ -72,7 +72,7 @@ struct OwnedRequest {
     response: ResponseFlags,
     /// The request's record for interceptors.
     flow: Option<RequestFlow>,
-    watched: Option<Arc<ObservedRequest>>,
+    observed: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
 }
 
@@ -84,15 +84,15 @@ impl ServerCall<'_> {
     /// `-ORBMaxDeferredRequests`), or if a memory limit would be exceeded.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
         let deferred_slot = self.enter_deferred()?;
-        self.note_deferred();
+        self.record_deferred();
         let origin = Arc::clone(&deferred_slot.origin);
         let kept_use = self.target().map(Target::keep_in_use);
         let (is_begun, ends_before_reply) =
             (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
         let (message, response) = (self.message().kept(), self.response());
-        let (flow, watched) = (self.flow().cloned(), self.watched().cloned());
+        let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
         let call = DeferredCall {
-            request: OwnedRequest { origin, message, response, flow, watched, deferred_slot },
+            request: OwnedRequest { origin, message, response, flow, observed, deferred_slot },
             body: self.body(),
             is_over: AtomicBool::new(false),
             kept_use: Mutex::new(kept_use),
@@ -148,10 +148,10 @@ impl ServerCall<'_> {
     {
         let (call, replied) = self.defer()?;
         let (cancellation, deadline) =
-            (Arc::clone(&call.slot().cancellation), call.slot().due.and_then(|due| due.answer));
-        let watched = call.request.watched.clone();
+            (Arc::clone(&call.slot().cancellation), call.slot().deadline.and_then(|deadline| deadline.answer));
+        let observed = call.request.observed.clone();
         held::assert_none("a spawner");
-        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, watched, task: Box::pin(serve(call)) }));
+        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, observed, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
 }
@@ -163,7 +163,7 @@ struct DeferredService<F> {
     cancellation: Arc<CancellationSource>,
     /// The time from which the reply is not needed.
     deadline: Option<Instant>,
-    watched: Option<Arc<ObservedRequest>>,
+    observed: Option<Arc<ObservedRequest>>,
     task: Pin<Box<F>>,
 }
 
@@ -177,9 +177,9 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
         let _scope = PollScope::enter(self.orb);
         let _served = ServedScope::enter(&self.cancellation);
         let _deadline = self.deadline.map(InheritedDeadline::enter);
-        let Self { watched, task, .. } = &mut *self;
-        match watched {
-            Some(watched) => watched.in_scope(|| task.as_mut().poll(cx)),
+        let Self { observed, task, .. } = &mut *self;
+        match observed {
+            Some(observed) => observed.in_scope(|| task.as_mut().poll(cx)),
             None => untraced(|| task.as_mut().poll(cx)),
         }
     }
@@ -195,15 +195,15 @@ impl OwnedRequest {
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: self.response, ..header };
         let is_answered = AtomicBool::new(false);
-        let (flow, watched) = (self.flow.as_ref(), self.watched.as_ref());
+        let (flow, observed) = (self.flow.as_ref(), self.observed.as_ref());
         let request = IncomingRequest {
             flow,
-            watched,
+            observed,
             deferred_slot: Some(&self.deferred_slot),
             ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
         };
-        match watched {
-            Some(watched) => watched.in_scope(|| then(&request)),
+        match observed {
+            Some(observed) => observed.in_scope(|| then(&request)),
             None => then(&request),
         }
     }
@@ -242,17 +242,17 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        let OwnedRequest { origin, message, response, flow, watched, deferred_slot } = &self.request;
+        let OwnedRequest { origin, message, response, flow, observed, deferred_slot } = &self.request;
         origin.orb().check_process()?;
         let mut arguments = origin.decoder(message);
         let header = RequestHeader { response: *response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
-        let request_context = RequestContext::of(deferred_slot.due);
+        let request_context = RequestContext::of(deferred_slot.deadline);
         let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
         let reply_slot = is_marshaled.then(ReplySlot::default);
         let request = IncomingRequest {
             flow: flow.as_ref(),
-            watched: watched.as_ref(),
+            observed: observed.as_ref(),
             deferred_slot: Some(deferred_slot),
             request_context: request_context.as_ref(),
             reply_slot: reply_slot.as_ref(),
@@ -261,8 +261,8 @@ impl DeferredCall {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
-        if let (false, Some(due)) = (self.is_begun, &deferred_slot.due)
-            && let Err(late) = due.check()
+        if let (false, Some(deadline)) = (self.is_begun, &deferred_slot.deadline)
+            && let Err(late) = deadline.check()
         {
             // The request waited for its servant, and its deadline has passed meanwhile.
             self.is_over.store(false, Ordering::SeqCst);
@@ -271,10 +271,10 @@ impl DeferredCall {
         }
         let mut slots = interception::lend_slots(flow.as_ref());
         let _served = ServedScope::enter(&deferred_slot.cancellation);
-        let _deadline = deferred_slot.due.and_then(|due| due.answer).map(InheritedDeadline::enter);
+        let _deadline = deferred_slot.deadline.and_then(|deadline| deadline.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
-        let replied = match watched {
-            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, &arguments))),
+        let replied = match observed {
+            Some(observed) => observed.in_scope(|| how(ServerCall::new(&request, &arguments))),
             None => how(ServerCall::new(&request, &arguments)),
         }?;
         std::mem::forget(attempt);
@@ -329,15 +329,15 @@ impl DeferredCall {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
-        let OwnedRequest { origin, message, response, watched, deferred_slot, .. } = &self.request;
+        let OwnedRequest { origin, message, response, observed, deferred_slot, .. } = &self.request;
         let mut arguments = origin.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: *response, ..header };
         let is_answered = AtomicBool::new(false);
-        let due = deferred_slot.due.map(|due| RequestDeadline { start: None, ..due });
-        let request_context = RequestContext::of(due);
+        let deadline = deferred_slot.deadline.map(|deadline| RequestDeadline { start: None, ..deadline });
+        let request_context = RequestContext::of(deadline);
         let request = IncomingRequest {
-            watched: watched.as_ref(),
+            observed: observed.as_ref(),
             deferred_slot: Some(deferred_slot),
             request_context: request_context.as_ref(),
             ..IncomingRequest::new(&**origin, message, &header, &is_answered)

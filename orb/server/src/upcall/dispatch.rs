@@ -141,7 +141,7 @@ impl ServerCall<'_> {
     fn run_answered(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let request = self.request;
         // Interceptors and diagnostics see the end of the upcall, not this reply.
-        let request_alone = IncomingRequest { flow: None, watched: None, reply_slot: None, ..*request };
+        let request_alone = IncomingRequest { flow: None, observed: None, reply_slot: None, ..*request };
         answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
         // From now on the request is a one-way without a response.
         let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
@@ -157,8 +157,8 @@ impl ServerCall<'_> {
         let name = self.operation();
         let operations = servant.operations();
         let found = self.look_up(operations, target.operation_demux());
-        if let Some(watched) = self.request.watched {
-            watched.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
+        if let Some(observed) = self.request.observed {
+            observed.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {
             Some(operation) => servant.upcall(operation, call),

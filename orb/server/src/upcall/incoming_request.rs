@@ -32,7 +32,7 @@ pub(crate) struct RequestContext {
     /// The error of the contexts, if they have one.
     pub(crate) check: Result<(), SystemException>,
     /// The deadline of the request.
-    pub(crate) due: Option<RequestDeadline>,
+    pub(crate) deadline: Option<RequestDeadline>,
 }
 
 impl RequestContext {
@@ -44,12 +44,12 @@ impl RequestContext {
         remember: impl FnOnce() -> Result<(), SystemException>,
     ) -> Self {
         let check = contexts.check(limits).and_then(|()| remember());
-        Self { check, due: request_deadline(contexts) }
+        Self { check, deadline: request_deadline(contexts) }
     }
 
     /// A context with a deadline only.
-    pub(crate) fn of(due: Option<RequestDeadline>) -> Option<Self> {
-        due.map(|due| Self { check: Ok(()), due: Some(due) })
+    pub(crate) fn of(deadline: Option<RequestDeadline>) -> Option<Self> {
+        deadline.map(|deadline| Self { check: Ok(()), deadline: Some(deadline) })
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct IncomingRequest<'m> {
     /// Its record for interceptors, if there are any.
     pub(crate) flow: Option<&'m RequestFlow>,
     /// The state of its observation, if it is observed.
-    pub(crate) watched: Option<&'m Arc<ObservedRequest>>,
+    pub(crate) observed: Option<&'m Arc<ObservedRequest>>,
     /// Its entry among the deferred requests of its origin, if it was deferred.
     pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
     /// The slot for its reply, if the reply is marshaled whole before it is sent.
@@ -93,7 +93,7 @@ impl<'m> IncomingRequest<'m> {
             version: message.header.version,
             target: None,
             flow: None,
-            watched: None,
+            observed: None,
             deferred_slot: None,
             reply_slot: None,
             turn: 0,
@@ -145,8 +145,8 @@ impl IncomingRequest<'_> {
     }
 
     /// The deadline of the request, if it has one.
-    pub(crate) fn due(&self) -> Option<RequestDeadline> {
-        self.request_context?.due
+    pub(crate) fn deadline(&self) -> Option<RequestDeadline> {
+        self.request_context?.deadline
     }
 
     /// The key of the request among those of its origin.
@@ -159,11 +159,11 @@ impl IncomingRequest<'_> {
     /// # Errors
     /// TRANSIENT if too many requests are deferred, or if a memory limit would be exceeded.
     pub(crate) fn enter_deferred(&self, is_one_way: bool) -> Result<Arc<DeferredSlot>, SystemException> {
-        let (origin, due) = (self.origin.shared(), self.due());
+        let (origin, deadline) = (self.origin.shared(), self.deadline());
         let request_key = self.request_key(is_one_way);
-        let cancellation = origin.cancellation_source(request_key, due.and_then(|due| due.answer));
+        let cancellation = origin.cancellation_source(request_key, deadline.and_then(|deadline| deadline.answer));
         let key = origin.enter_deferred(request_key, self.message.header.total_len(), &cancellation)?;
-        Ok(Arc::new(DeferredSlot { origin, key, is_one_way, cancellation, due }))
+        Ok(Arc::new(DeferredSlot { origin, key, is_one_way, cancellation, deadline }))
     }
 
     /// The state by which the request can be cancelled.
@@ -172,7 +172,10 @@ impl IncomingRequest<'_> {
             Some(deferred_slot) => Arc::clone(&deferred_slot.cancellation),
             None => {
                 let is_one_way = self.header.response != ResponseFlags::TWO_WAY;
-                self.origin.cancellation_source(self.request_key(is_one_way), self.due().and_then(|due| due.answer))
+                self.origin.cancellation_source(
+                    self.request_key(is_one_way),
+                    self.deadline().and_then(|deadline| deadline.answer),
+                )
             }
         }
     }
@@ -198,7 +201,7 @@ pub(crate) struct DeferredSlot {
     pub(crate) is_one_way: bool,
     pub(crate) cancellation: Arc<CancellationSource>,
     /// The deadline of the request, if it has one.
-    pub(crate) due: Option<RequestDeadline>,
+    pub(crate) deadline: Option<RequestDeadline>,
 }
 
 impl Drop for DeferredSlot {

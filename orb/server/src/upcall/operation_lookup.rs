@@ -35,7 +35,7 @@ impl LastTarget for IncomingRequest<'_> {
         self.origin.prediction()?.target()
     }
 
-    fn note_target(&self, place: u64) {
+    fn record_target(&self, place: u64) {
         if let Some(prediction) = self.origin.prediction() {
             prediction.set_target(place);
         }

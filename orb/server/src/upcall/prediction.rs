@@ -8,7 +8,7 @@
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The value of `target` without a prediction.
-const NOWHERE: u64 = u64::MAX;
+const NO_TARGET: u64 = u64::MAX;
 
 /// The target and the operation of a connection's last request.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Prediction {
 
 impl Default for Prediction {
     fn default() -> Self {
-        Self { target: AtomicU64::new(NOWHERE), operation: AtomicU32::new(0) }
+        Self { target: AtomicU64::new(NO_TARGET), operation: AtomicU32::new(0) }
     }
 }
 
@@ -27,7 +27,7 @@ impl Prediction {
     /// The adapter's index of the last object.
     #[inline]
     pub(crate) fn target(&self) -> Option<u64> {
-        Some(self.target.load(Ordering::Relaxed)).filter(|index| *index != NOWHERE)
+        Some(self.target.load(Ordering::Relaxed)).filter(|index| *index != NO_TARGET)
     }
 
     #[inline]

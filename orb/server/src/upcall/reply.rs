@@ -43,8 +43,8 @@ fn answer_with<'a>(
         return marshaled(request, status, contexts, encode).and_then(|reply| answer_marshaled(request, &reply));
     }
     let written = write(request, status, contexts, encode);
-    if let (Some(watched), Ok(())) = (request.watched, &written) {
-        watched.record_reply(status);
+    if let (Some(observed), Ok(())) = (request.observed, &written) {
+        observed.record_reply(status);
     }
     written
 }
@@ -68,8 +68,8 @@ pub(crate) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledR
         Some(flow) => interception::answer(flow, request, reply),
         None => request.send_marshaled(reply, &[]),
     };
-    if let (Some(watched), Ok(())) = (request.watched, &written) {
-        watched.record_reply(reply.status);
+    if let (Some(observed), Ok(())) = (request.observed, &written) {
+        observed.record_reply(reply.status);
     }
     written
 }
@@ -97,8 +97,8 @@ fn write<'a>(
 /// Writes a SYSTEM_EXCEPTION reply, unless the request was answered or deferred.
 pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
     let is_answered = request.is_answered.load(Ordering::Relaxed);
-    if let Some(watched) = request.watched {
-        watched.record_exception(exception);
+    if let Some(observed) = request.observed {
+        observed.record_exception(exception);
     }
     if is_answered && request.header.response == ResponseFlags::WITH_SERVER {
         tracing::debug!(%exception, "a one-way failed after the server had answered");

@@ -97,18 +97,18 @@ impl ReceiveMonitor for ServerMonitor {
         if reader.buffer.filled().is_empty() && reader.assembler.unfinished() == 0 && reader.monitor.to_discard == 0 {
             return Ok(());
         }
-        reader.note_partial()
+        reader.record_partial()
     }
 
     #[inline]
     fn fragment(reader: &mut MessageReader<Self>) -> Result<(), ReadError> {
-        reader.note_partial()
+        reader.record_partial()
     }
 
     #[inline]
     fn complete(reader: &mut MessageReader<Self>) {
         if reader.monitor.is_partial {
-            reader.note_complete();
+            reader.record_complete();
         }
     }
 
@@ -202,7 +202,7 @@ impl MessageReader<ServerMonitor> {
     /// Drops the fragments of a request that its sender has cancelled.
     pub fn cancel(&mut self, request_id: u32) {
         self.assembler.cancel(request_id);
-        self.note_complete();
+        self.record_complete();
     }
 
     /// The next message, if no further octet is needed.
@@ -225,7 +225,7 @@ impl MessageReader<ServerMonitor> {
 
     /// Charges an incomplete message, and reports its progress.
     #[cold]
-    fn note_partial(&mut self) -> Result<(), ReadError> {
+    fn record_partial(&mut self) -> Result<(), ReadError> {
         let filled = self.buffer.filled().len();
         let reading = match self.header {
             Some(header) => Self::at_once(header.total_len(), filled),
@@ -253,7 +253,7 @@ impl MessageReader<ServerMonitor> {
 
     /// Ends the report of an incomplete message that is complete or rejected.
     #[cold]
-    fn note_complete(&mut self) {
+    fn record_complete(&mut self) {
         let held = self.assembler.held();
         self.monitor.settle(held);
         if self.assembler.unfinished() == 0 {
@@ -270,7 +270,7 @@ impl MessageReader<ServerMonitor> {
         let is_over = self.monitor.to_discard == 0;
         self.buffer.consume(count);
         if is_over {
-            self.note_complete();
+            self.record_complete();
         }
         is_over
     }

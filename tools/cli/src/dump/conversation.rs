@@ -168,7 +168,7 @@ impl Conversation {
         }
     }
 
-    fn note_code_sets(&mut self, contexts: &ServiceContexts<'_>) {
+    fn record_code_sets(&mut self, contexts: &ServiceContexts<'_>) {
         let received = contexts.find(CONTEXT_CODE_SETS).and_then(|data| TransmissionCodeSets::from_context(data).ok());
         self.code_sets = received.or(self.code_sets);
     }
@@ -181,7 +181,7 @@ impl Conversation {
         decoding: &mut Decoding<'m>,
     ) -> Result<(), GiopError> {
         let header = RequestHeader::decode(&mut input)?;
-        self.note_code_sets(&header.service_contexts);
+        self.record_code_sets(&header.service_contexts);
         let summary = &mut decoding.summary;
         summary.request_id = Some(header.request_id);
         summary.operation = Some(header.operation.clone().into_owned());

@@ -22,7 +22,7 @@ use windows_sys::Win32::System::IO::{
 };
 use windows_sys::Win32::System::WindowsProgramming::FILE_SKIP_COMPLETION_PORT_ON_SUCCESS;
 
-use super::{Pipe, is_gone, milliseconds, owned};
+use super::{Pipe, is_peer_closed, milliseconds, owned};
 use crate::deadline::Deadline;
 
 /// The maximum number of octets of one write.
@@ -345,7 +345,7 @@ fn failure(code: i32) -> io::Error {
     let error = io::Error::from_raw_os_error(code);
     match code {
         SHORT => io::ErrorKind::WriteZero.into(),
-        _ if is_gone(&error) => io::Error::new(io::ErrorKind::BrokenPipe, error),
+        _ if is_peer_closed(&error) => io::Error::new(io::ErrorKind::BrokenPipe, error),
         _ => error,
     }
 }

@@ -8,7 +8,7 @@ use spandrel_connection::SentContexts;
 use spandrel_giop::{ServiceContext, SystemException};
 use spandrel_sync::Arc;
 
-use super::{AsyncCallProgress, Call, CallLocation, SentRequest};
+use super::{AsyncCallProgress, AwaitedEvent, Call, SentRequest};
 use crate::{
     call_kind::joined,
     client::{
@@ -26,8 +26,8 @@ use crate::{
 impl Call {
     /// Advances the call until it waits for an event.
     pub(super) fn advance(self: &Arc<Self>, progress: AsyncCallProgress) {
-        match &self.watched {
-            Some(watched) => watched.in_scope(|| self.advance_in_scope(progress)),
+        match &self.observed {
+            Some(observed) => observed.in_scope(|| self.advance_in_scope(progress)),
             None => self.advance_in_scope(progress),
         }
     }
@@ -75,7 +75,7 @@ impl Call {
         let peer = Arc::clone(&destination.peer);
         let adopted = invocation.adopted(destination);
         // Before the event can be reported.
-        if !self.set_location(CallLocation::Parked(Arc::clone(&peer)), progress) {
+        if !self.set_awaited_event(AwaitedEvent::Connection(Arc::clone(&peer)), progress) {
             return None;
         }
         let lease_result = match (adopted, keeps_connections) {
@@ -99,9 +99,9 @@ impl Call {
         let destination = self.destination(forward.as_deref(), progress.selected);
         let bounds = destination.peer.write_limits();
         let mut contexts = progress.points.as_ref().map_or(&[][..], |points| points.contexts()).to_vec();
-        contexts.extend_from_slice(self.watched.as_ref().map_or(&[], ObservedCall::contexts));
+        contexts.extend_from_slice(self.observed.as_ref().map_or(&[], ObservedCall::contexts));
         // Before the reply can arrive.
-        if !self.set_location(CallLocation::SentRequest(SentRequest { lease, request_id }), progress) {
+        if !self.set_awaited_event(AwaitedEvent::Reply(SentRequest { lease, request_id }), progress) {
             return None;
         }
         let failure = self.write(&connection, destination, (request_id, &contexts), bounds).err()?;
@@ -134,9 +134,9 @@ impl Call {
             self.response,
             &self.operation,
         );
-        if let Some(watched) = &self.watched {
+        if let Some(observed) = &self.observed {
             let connection = (connection.metrics(), connection.peer() as &dyn fmt::Display);
-            watched.sent(Some(connection), &destination.object_key, request_id, out.position());
+            observed.sent(Some(connection), &destination.object_key, request_id, out.position());
         }
         let sent = encoded.and_then(|()| connection.send_async(request_id, &out, kind, receiver, bounds));
         if let (Some(connection_contexts), Ok(())) = (&connection_contexts, &sent) {

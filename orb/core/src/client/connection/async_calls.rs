@@ -414,7 +414,7 @@ impl ClientConnection {
         let Some(wire) = wire else { return true };
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
-            // It may be lost: then the server completes a request in vain.
+            // It may be lost: the server then completes a request whose reply is dropped.
             let _ = self.write_or_queue(request_id, &out, UnsentKind::Untracked, usize::MAX, None);
         }
         true

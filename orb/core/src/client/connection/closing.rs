@@ -200,7 +200,7 @@ impl ClientConnection {
             return;
         }
         let mut out = Encoder::new(wire);
-        // It may be lost: then the server completes a request in vain.
+        // It may be lost: the server then completes a request whose reply is dropped.
         if let (Ok(()), Some(mut writer)) = (CancelRequest { request_id }.encode(&mut out), self.writer.try_lock()) {
             let _ = writer.send(self, &out, Some(&Deadline::after(ADVISORY_TIMEOUT)));
         }

@@ -78,7 +78,7 @@ impl Pool {
         };
         let pooled = &mut self.connections[at];
         pooled.users -= 1;
-        pooled.marks.note_use();
+        pooled.marks.record_use();
         if connection.is_retired() {
             self.connections.swap_remove(at);
         }

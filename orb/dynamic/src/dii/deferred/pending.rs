@@ -40,12 +40,12 @@ impl Wake for ThreadWaker {
 impl Pending {
     /// Whether the reply has arrived.
     pub(super) fn has_arrived(&self) -> bool {
-        self.0.has_come(Waker::noop())
+        self.0.is_ready(Waker::noop())
     }
 
     /// As [`Pending::has_arrived`]; if it has not arrived, `waker` is woken on arrival.
     pub(super) fn has_arrived_or_wake(&self, waker: &Waker) -> bool {
-        self.0.has_come(waker)
+        self.0.is_ready(waker)
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Answer, SystemException>> {

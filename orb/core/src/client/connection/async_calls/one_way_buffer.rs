@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// A connection without writes for this long writes the next one-way at once.
-const QUIET: Duration = Duration::from_micros(200);
+const QUIET_TIME: Duration = Duration::from_micros(200);
 
 /// The shortest and the longest delay before a peer that did not read is tried again.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
@@ -150,7 +150,7 @@ impl<'c> OneWayBuffer<'c> {
         let Unsent { rest, batching } = Unsent::get_or_make(unsent);
         let now = Instant::now();
         let is_quiet =
-            || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
+            || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET_TIME);
         let len = request.position();
         let is_due = buffering.is_prompt && is_quiet() || len >= buffering.octets || buffering.messages <= 1;
         let sent = if is_due {
@@ -327,7 +327,7 @@ impl<'c> OneWayBuffer<'c> {
 impl Maintained for ClientConnection {
     fn maintain(&self, now: Instant) -> Option<Duration> {
         // The thread that holds the lock writes the batch first.
-        let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
+        let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET_TIME) };
         let Writer { unsent, half, .. } = &mut *writer;
         let Unsent { rest, batching } = Unsent::find(unsent)?;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && half.may_write()) else {

@@ -14,7 +14,7 @@ use spandrel_sync::{Arc, Condition, Mutex};
 
 /// A one-shot event, visible to all present and future waiters.
 #[derive(Debug, Default)]
-pub(crate) struct Signal {
+pub(crate) struct Event {
     state: Mutex<State>,
     given: Condition,
 }
@@ -31,11 +31,11 @@ struct State {
 /// A place among the waiters of an event.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    signal: Arc<Signal>,
+    event: Arc<Event>,
     number: u64,
 }
 
-impl Signal {
+impl Event {
     /// A ticket, unless `limit` tickets exist already.
     pub(crate) fn ticket(self: &Arc<Self>, limit: usize) -> Option<Ticket> {
         let mut state = self.state.lock();
@@ -44,7 +44,7 @@ impl Signal {
         }
         state.tickets += 1;
         state.next += 1;
-        Some(Ticket { signal: Arc::clone(self), number: state.next })
+        Some(Ticket { event: Arc::clone(self), number: state.next })
     }
 
     /// Number of tickets.
@@ -82,7 +82,7 @@ impl Signal {
 impl Ticket {
     /// Blocks the thread until the event is set.
     pub(crate) fn wait(self) {
-        self.signal.wait();
+        self.event.wait();
     }
 }
 
@@ -92,7 +92,7 @@ impl Future for Ticket {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // Cloned, and the old one dropped, outside the lock.
         let waker = cx.waker().clone();
-        let mut state = self.signal.state.lock();
+        let mut state = self.event.state.lock();
         if state.is_set {
             return Poll::Ready(());
         }
@@ -105,7 +105,7 @@ impl Future for Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut state = self.signal.state.lock();
+        let mut state = self.event.state.lock();
         state.tickets -= 1;
         let waker = state.wakers.remove(&self.number);
         drop(state);
@@ -126,30 +126,30 @@ mod tests {
                 self.0.store(true, std::sync::atomic::Ordering::SeqCst);
             }
         }
-        let signal = Arc::<Signal>::default();
+        let event = Arc::<Event>::default();
         let noted = [true, false].map(|panics| std::sync::Arc::new(Noted(false.into(), panics)));
-        let mut tickets = [(); 2].map(|()| signal.ticket(2).unwrap());
+        let mut tickets = [(); 2].map(|()| event.ticket(2).unwrap());
         for (ticket, noted) in tickets.iter_mut().zip(&noted) {
             let waker = Waker::from(std::sync::Arc::clone(noted));
             assert!(Pin::new(ticket).poll(&mut Context::from_waker(&waker)).is_pending());
         }
-        signal.set();
+        event.set();
         assert!(noted[1].0.load(std::sync::atomic::Ordering::SeqCst));
     }
 
     #[test]
     fn tickets_are_bounded_and_released_on_drop() {
-        let signal = Arc::<Signal>::default();
-        let first = signal.ticket(2).unwrap();
-        let mut second = signal.ticket(2).unwrap();
-        assert!(signal.ticket(2).is_none());
+        let event = Arc::<Event>::default();
+        let first = event.ticket(2).unwrap();
+        let mut second = event.ticket(2).unwrap();
+        assert!(event.ticket(2).is_none());
         let mut cx = Context::from_waker(Waker::noop());
         assert!(Pin::new(&mut second).poll(&mut cx).is_pending());
         drop(first);
-        let mut third = signal.ticket(2).unwrap();
-        signal.set();
+        let mut third = event.ticket(2).unwrap();
+        event.set();
         assert!(Pin::new(&mut second).poll(&mut cx).is_ready());
         assert!(Pin::new(&mut third).poll(&mut cx).is_ready());
-        signal.wait();
+        event.wait();
     }
 }
