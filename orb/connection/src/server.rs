@@ -157,7 +157,7 @@ pub fn agree_on_code_sets(
         return Ok(());
     }
     Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
-        .with_detail("the client said earlier on this connection that text is coded otherwise"))
+        .with_detail("the client changed the code sets of this connection after its first request"))
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl MainThread {
             SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No)
         } else if state.jobs.len() >= MAX_JOBS {
             SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
-                .with_detail(|| format!("{MAX_JOBS} jobs wait for the main thread"))
+                .with_detail(|| format!("{MAX_JOBS} requests wait for the main thread, which is the limit (Orb::run or perform_work runs them)"))
         } else {
             state.jobs.push_back(job);
             drop(state);

@@ -250,5 +250,5 @@ fn read(data: &[u8]) -> Result<(u32, u32, bool), CdrError> {
 
 fn unknown(what: &str, code_set: u32) -> SystemException {
     SystemException::codeset_incompatible(minor::UNSUPPORTED_CODE_SET, CompletionStatus::No)
-        .with_detail(|| format!("the client chose {} for {what}, which is not known here", CodeSetName(code_set)))
+        .with_detail(|| format!("the client chose {} for {what}, which this ORB cannot convert (-ORBConversionCodeSets, -ORBConversionWCharCodeSets)", CodeSetName(code_set)))
 }

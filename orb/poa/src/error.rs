@@ -87,13 +87,13 @@ impl From<PoaError> for SystemException {
 
 /// The key is unknown, or its object has no servant and none can be supplied (15.2.6).
 pub(crate) fn not_active() -> SystemException {
-    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("no such object is active here")
+    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("no servant is active for the object key, and the adapter has no other way to find one")
 }
 
 /// The object's adapter does not exist and could not be created (15.3.4.1).
 pub(crate) fn no_adapter() -> SystemException {
     SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
-        .with_detail("the object's adapter does not exist")
+        .with_detail("the adapter named in the object key does not exist, and no adapter activator created it")
 }
 
 /// The adapter of the called operation has been destroyed (15.3.9.4).

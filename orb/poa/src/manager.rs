@@ -4,6 +4,9 @@
 //! atomic, under the lock of the active object map). A state change then acquires each of those locks once:
 //! after that every request has either seen the new state or is in use and can be waited for. The manager
 //! knows its adapters only through the trait [`ManagedAdapter`].
+//!
+//! Waiting itself, of all requests of adapters, is in `waiting` (`Ticket`). Requests also wait in
+//! `servant_lookup`, `adapter_lookup` and `serial_lock`, and for the main thread in `main_thread` of the core.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{AdapterState, adapter_references::adapter_manager_state_changed};

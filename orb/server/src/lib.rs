@@ -7,12 +7,12 @@
 //! connection are noticed (design decision 3).
 //!
 //! The modules:
-//! - `upcall` passes a request to its servant, and its reply to the request's origin.
 //! - `request_of_thread` is a thread's record of the request that it runs.
+//! - `upcall` passes a request to its servant, and its reply to the request's origin.
 //! - `threads` starts the server's threads, and `worker_counts` counts those that serve several connections.
+//! - `nesting` has the connections whose requests a thread runs inside one another (`WaitStrategy::OnReactor`).
 //! - `reactor_pool` has the reactor, and the threads that serve connections without a thread of their own
 //!   (leader/followers). `queue` has the requests that wait for the workers of a thread pool, and these workers.
-//! - `nesting` has the connections whose requests a thread runs inside one another (`WaitStrategy::OnReactor`).
 //! - `running_calls` counts calls outside of accepted connections; `listen_points` has the addresses that clients
 //!   have announced.
 //! - `monitor` finds long upcalls and idle connections.

@@ -59,5 +59,5 @@ pub(super) fn release_reading() -> Result<(), SystemException> {
 /// connection may be read.
 pub(super) fn too_many(running: u32) -> SystemException {
     SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
-        .with_detail(|| format!("{running} requests of one connection run already"))
+        .with_detail(|| format!("{running} requests of this connection run, so that its reading cannot go on during a further call"))
 }

@@ -54,7 +54,7 @@ const PEER_REASON_TIMEOUT: std::time::Duration = std::time::Duration::from_milli
 /// The time-out for writing a message that may be lost, such as a CancelRequest after the caller's deadline.
 const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// A connection that this process opened.
+/// A connection over which this ORB sends requests.
 #[derive(Debug)]
 pub struct ClientConnection {
     /// The peer's address, for log and error texts.

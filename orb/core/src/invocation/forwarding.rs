@@ -61,7 +61,7 @@ impl Invocation<'_> {
             .map_err(|error| unreadable("NEEDS_ADDRESSING_MODE", error, CompletionStatus::No))?;
         if !self.state.history.readdress() || !self.object.readdress(disposition)? {
             return Err(SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::No)
-                .with_detail(|| format!("the server repeatedly demands the addressing disposition {disposition}")));
+                .with_detail(|| format!("the server demands the addressing disposition {disposition} again, which the request had")));
         }
         tracing::debug!(%disposition, "changing the addressing disposition as the server demands");
         Ok(self.end_round(Verdict::Resend))
@@ -84,7 +84,7 @@ impl Invocation<'_> {
             return Ok(());
         }
         Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
-            "the object has moved, and the rebind policy forbids forwarding (validate_connection binds it again)",
+            "the server forwards the object, and the rebind policy forbids that (validate_connection binds it again)",
         ))
     }
 }

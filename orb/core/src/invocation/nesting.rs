@@ -92,7 +92,7 @@ impl NestedWait {
         let Some(pool) = POOL.with(|pool| pool.borrow().clone()) else { return Ok(None) };
         if upcalls() >= MAX_NESTING {
             return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
-                .with_detail(|| format!("{MAX_NESTING} requests are nested in this thread")));
+                .with_detail(|| format!("{MAX_NESTING} upcalls are nested in this thread, which is the limit of the wait strategy on reactor")));
         }
         pool.release_reading()?;
         Ok(Some(Self(pool)))

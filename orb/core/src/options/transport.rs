@@ -1,7 +1,9 @@
 //! Options of transports: the selection of transports, and rules by address.
 //!
-//! Endpoints and published addresses are in `server`, the time limit of connecting is in `client`, and the
-//! queues of sockets are in the parent module.
+//! Endpoints and published addresses are in `options::server`, the time limit of connecting is in
+//! `options::client`, and the queues of sockets are in the parent module. `command_line` and
+//! `command_line::server` parse the `-ORB…` options. The syntax of endpoints is in `endpoint` of
+//! `spandrel-transport`.
 
 use spandrel_sync::Arc;
 use spandrel_transport::AddressSelection;

@@ -127,7 +127,7 @@ impl Callbacks {
         queue.end(privilege);
         drop(queue);
         let exception = SystemException::no_resources(0, CompletionStatus::No)
-            .with_detail("no thread for requests over connections that this ORB has opened");
+            .with_detail("no thread could be started for requests over connections that this ORB has opened (-ORBMaxServerThreads)");
         left.iter().for_each(|message| self.refuse(message, &exception));
     }
 

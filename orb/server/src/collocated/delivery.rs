@@ -50,16 +50,16 @@ pub(super) fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decode
 /// TIMEOUT for a reply that came too late or has not come.
 pub(super) fn too_late() -> SystemException {
     SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-        .with_detail("no reply within the time-out")
+        .with_detail("a servant of this ORB did not reply before the deadline of the call (-ORBRequestTimeout, or the timeout policy)")
 }
 
 /// COMM_FAILURE for a call that the end of the ORB does not wait for.
 pub(super) fn cut_off() -> SystemException {
     SystemException::comm_failure(0, CompletionStatus::Maybe)
-        .with_detail("the ORB has ended, and the servant has not answered")
+        .with_detail("this ORB was shut down before its servant had replied")
 }
 
 /// INTERNAL for a call whose servant has given no answer.
 pub(super) fn unanswered() -> SystemException {
-    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the answer could not be marshaled")
+    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the reply of a servant of this ORB could not be marshaled")
 }

@@ -350,7 +350,7 @@ impl DeferredCall {
     fn too_late(&self) -> SystemException {
         let begun = if self.is_begun { CompletionStatus::Maybe } else { CompletionStatus::No };
         SystemException::timeout(minor::ROUND_TRIP_EXPIRED, begun)
-            .with_detail("the client's time for the request passed before the servant had answered")
+            .with_detail("the deadline of the client passed before the servant had replied")
     }
 
     fn operation(&self) -> String {
@@ -405,6 +405,6 @@ impl fmt::Debug for DeferredCall {
 
 fn no_threads(error: std::io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
-        .with_detail("no threads for asynchronous servants")
+        .with_detail("the threads for asynchronous servants could not be started")
         .with_source(error)
 }

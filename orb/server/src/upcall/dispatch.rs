@@ -290,5 +290,5 @@ fn serve_again(
 /// The exception for an adapter that returns the resolution of a direct call for a request.
 #[cold]
 fn misplaced() -> SystemException {
-    SystemException::internal(0, CompletionStatus::No).with_detail("the object adapter has not resolved a request")
+    SystemException::internal(0, CompletionStatus::No).with_detail("the object adapter returned the resolution of a direct call for a request")
 }

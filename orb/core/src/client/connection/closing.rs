@@ -166,7 +166,7 @@ impl ClientConnection {
         CallFailure::of(
             RequestLoss::InDoubt,
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-                .with_detail(|| format!("no reply from {} within the time-out", self.peer)),
+                .with_detail(|| format!("no reply from {} before the deadline of the call (-ORBRequestTimeout, or the timeout policy)", self.peer)),
         )
     }
 
@@ -232,7 +232,7 @@ impl ClientConnection {
         let exception = match failure {
             WriteFailure::TimedOut => {
                 self.statistics.timed_out_sending();
-                let detail = || format!("the request could not be written to {peer} within the time-out");
+                let detail = || format!("the request could not be written to {peer} before its deadline (-ORBRequestTimeout, or the timeout policy)");
                 SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no).with_detail(detail)
             }
             WriteFailure::Abandoned => {
@@ -285,7 +285,7 @@ impl Drop for CloseOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let exception = SystemException::internal(0, CompletionStatus::Maybe)
-                .with_detail("a thread panicked while it read replies");
+                .with_detail(|| format!("a thread panicked while it read replies of {}", self.0.peer));
             self.0.close(ConnectionEnd { cause: EndCause::Failed, exception });
         }
     }

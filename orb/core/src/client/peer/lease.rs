@@ -46,7 +46,7 @@ impl<P: Deref<Target = Peer>> Drop for Lease<P> {
 /// REBIND for a call without an open connection.
 pub(crate) fn no_reconnecting() -> SystemException {
     SystemException::rebind(0, CompletionStatus::No)
-        .with_detail("no connection is open, and the rebind policy forbids to open one (validate_connection would)")
+        .with_detail("no connection to the server is open, and the rebind policy NO_RECONNECT forbids opening one (validate_connection opens one)")
 }
 
 /// TIMEOUT for a request that was not sent.
@@ -54,5 +54,5 @@ pub(crate) fn not_sent_in_time(deadline: Option<&Deadline>) -> SystemException {
     let is_for_sending = deadline.is_some_and(Deadline::limits_sending);
     let minor = if is_for_sending { minor::REQUEST_EXPIRED } else { minor::ROUND_TRIP_EXPIRED };
     SystemException::timeout(minor, CompletionStatus::No)
-        .with_detail("the time-out passed before the request could be sent")
+        .with_detail("the deadline passed before a connection could take the request (-ORBRequestTimeout, or the timeout policy)")
 }
