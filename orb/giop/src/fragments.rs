@@ -1,5 +1,5 @@
-//! Division of a message into fragments (CORBA 3.3 Part 2, 9.4.9): the opposite of
-//! [`Assembler`](crate::Assembler) in `message`.
+//! Division of a message into fragments (CORBA 3.3 Part 2, 9.4.9). The opposite is
+//! [`Assembler`](crate::Assembler) in `assembler`.
 //!
 //! Nothing is copied: lent slices are divided in place, and the headers of fragments go between them. The
 //! decision to fragment belongs to `spandrel-orb`.

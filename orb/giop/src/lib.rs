@@ -16,6 +16,7 @@
 //! Source: CORBA 3.3 Part 2, clauses 7.6 (references) and 9 (GIOP).
 #![forbid(unsafe_code)]
 
+mod assembler;
 mod bidirectional;
 mod body;
 mod code_sets;
@@ -43,6 +44,7 @@ mod request;
 mod target;
 mod template;
 
+pub use assembler::Assembler;
 pub use bidirectional::{CONTEXT_BI_DIR_IIOP, ListenPoint};
 pub use body::Body;
 pub use code_sets::{
@@ -63,7 +65,7 @@ pub use ior::{ior_from_string, ior_to_string};
 pub use locate::{
     CancelRequest, LocateReplyHeader, LocateRequestHeader, LocateStatus, begin_locate_reply, locate_request,
 };
-pub use message::{Assembler, Message};
+pub use message::Message;
 pub use message_type::MessageType;
 pub use profile::{IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
 pub use reply::{ReplyHeader, ReplyStatus, begin_reply};

@@ -87,7 +87,8 @@ impl From<PoaError> for SystemException {
 
 /// The key is unknown, or its object has no servant and none can be supplied (15.2.6).
 pub(crate) fn not_active() -> SystemException {
-    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("no servant is active for the object key, and the adapter has no other way to find one")
+    SystemException::object_not_exist(0, CompletionStatus::No)
+        .with_detail("no servant is active for the object key, and the adapter has no other way to find one")
 }
 
 /// The object's adapter does not exist and could not be created (15.3.4.1).

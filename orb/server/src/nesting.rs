@@ -58,6 +58,7 @@ pub(super) fn release_reading() -> Result<(), SystemException> {
 /// The TRANSIENT exception of a servant that would wait for a reply while no further request of its
 /// connection may be read.
 pub(super) fn too_many(running: u32) -> SystemException {
-    SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
-        .with_detail(|| format!("{running} requests of this connection run, so that its reading cannot go on during a further call"))
+    SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No).with_detail(|| {
+        format!("{running} requests of this connection run, so that its reading cannot go on during a further call")
+    })
 }

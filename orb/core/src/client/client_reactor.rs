@@ -69,8 +69,9 @@ impl ExpiryReason {
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
         match self {
             Self::DeadlinePassed if !may_have_arrived => not_sent_in_time(None),
-            Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
-                .with_detail("no reply arrived before the deadline of the call (-ORBRequestTimeout, or the timeout policy)"),
+            Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed).with_detail(
+                "no reply arrived before the deadline of the call (-ORBRequestTimeout, or the timeout policy)",
+            ),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
             Self::Cancelled => cancelled(completed),
         }
@@ -139,8 +140,11 @@ impl ClientReactor {
         let calls = self.open_calls()?;
         // A call that has just ended may still be counted.
         if calls.waiting.len().saturating_sub(calls.requests) >= MAX_CALLS {
-            return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
-                .with_detail(|| format!("{MAX_CALLS} asynchronous calls of this ORB wait for replies, which is the limit; try again later")));
+            return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(|| {
+                format!(
+                    "{MAX_CALLS} asynchronous calls of this ORB wait for replies, which is the limit; try again later"
+                )
+            }));
         }
         self.insert(calls, call, deadline, false)
     }
@@ -156,8 +160,9 @@ impl ClientReactor {
     ) -> Result<TimedCallId, SystemException> {
         let calls = self.open_calls()?;
         if calls.requests >= MAX_REQUESTS {
-            return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
-                .with_detail(|| format!("{MAX_REQUESTS} requests with a deadline run in this ORB, which is the limit; try again later")));
+            return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(|| {
+                format!("{MAX_REQUESTS} requests with a deadline run in this ORB, which is the limit; try again later")
+            }));
         }
         self.insert(calls, request, Some(deadline), true)
     }

@@ -267,5 +267,7 @@ impl ReplyKind {
 pub(crate) fn unexpected_reply_kind(connection: &ClientConnection) -> CallFailure {
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
-    CallFailure::new(exception.with_detail(|| format!("{} answered a Request by a LocateReply, or a LocateRequest by a Reply", connection.peer())))
+    CallFailure::new(exception.with_detail(|| {
+        format!("{} answered a Request by a LocateReply, or a LocateRequest by a Reply", connection.peer())
+    }))
 }

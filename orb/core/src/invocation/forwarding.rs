@@ -60,8 +60,9 @@ impl Invocation<'_> {
         let disposition = AddressingDisposition::decode(&mut self.object.results(reply))
             .map_err(|error| unreadable("NEEDS_ADDRESSING_MODE", error, CompletionStatus::No))?;
         if !self.state.history.readdress() || !self.object.readdress(disposition)? {
-            return Err(SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::No)
-                .with_detail(|| format!("the server demands the addressing disposition {disposition} again, which the request had")));
+            return Err(SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::No).with_detail(
+                || format!("the server demands the addressing disposition {disposition} again, which the request had"),
+            ));
         }
         tracing::debug!(%disposition, "changing the addressing disposition as the server demands");
         Ok(self.end_round(Verdict::Resend))

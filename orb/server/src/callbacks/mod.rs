@@ -126,8 +126,9 @@ impl Callbacks {
         let left = queue.clear();
         queue.end(privilege);
         drop(queue);
-        let exception = SystemException::no_resources(0, CompletionStatus::No)
-            .with_detail("no thread could be started for requests over connections that this ORB has opened (-ORBMaxServerThreads)");
+        let exception = SystemException::no_resources(0, CompletionStatus::No).with_detail(
+            "no thread could be started for requests over connections that this ORB has opened (-ORBMaxServerThreads)",
+        );
         left.iter().for_each(|message| self.refuse(message, &exception));
     }
 

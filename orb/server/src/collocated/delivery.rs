@@ -61,5 +61,6 @@ pub(super) fn cut_off() -> SystemException {
 
 /// INTERNAL for a call whose servant has given no answer.
 pub(super) fn unanswered() -> SystemException {
-    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the reply of a servant of this ORB could not be marshaled")
+    SystemException::internal(0, CompletionStatus::Maybe)
+        .with_detail("the reply of a servant of this ORB could not be marshaled")
 }

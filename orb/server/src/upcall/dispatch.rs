@@ -290,5 +290,6 @@ fn serve_again(
 /// The exception for an adapter that returns the resolution of a direct call for a request.
 #[cold]
 fn misplaced() -> SystemException {
-    SystemException::internal(0, CompletionStatus::No).with_detail("the object adapter returned the resolution of a direct call for a request")
+    SystemException::internal(0, CompletionStatus::No)
+        .with_detail("the object adapter returned the resolution of a direct call for a request")
 }

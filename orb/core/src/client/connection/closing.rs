@@ -165,8 +165,12 @@ impl ClientConnection {
     pub(super) fn reply_timed_out(&self) -> CallFailure {
         CallFailure::of(
             RequestLoss::InDoubt,
-            SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-                .with_detail(|| format!("no reply from {} before the deadline of the call (-ORBRequestTimeout, or the timeout policy)", self.peer)),
+            SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe).with_detail(|| {
+                format!(
+                    "no reply from {} before the deadline of the call (-ORBRequestTimeout, or the timeout policy)",
+                    self.peer
+                )
+            }),
         )
     }
 
@@ -232,7 +236,11 @@ impl ClientConnection {
         let exception = match failure {
             WriteFailure::TimedOut => {
                 self.statistics.timed_out_sending();
-                let detail = || format!("the request could not be written to {peer} before its deadline (-ORBRequestTimeout, or the timeout policy)");
+                let detail = || {
+                    format!(
+                        "the request could not be written to {peer} before its deadline (-ORBRequestTimeout, or the timeout policy)"
+                    )
+                };
                 SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no).with_detail(detail)
             }
             WriteFailure::Abandoned => {

@@ -53,6 +53,7 @@ pub(crate) fn no_reconnecting() -> SystemException {
 pub(crate) fn not_sent_in_time(deadline: Option<&Deadline>) -> SystemException {
     let is_for_sending = deadline.is_some_and(Deadline::limits_sending);
     let minor = if is_for_sending { minor::REQUEST_EXPIRED } else { minor::ROUND_TRIP_EXPIRED };
-    SystemException::timeout(minor, CompletionStatus::No)
-        .with_detail("the deadline passed before a connection could take the request (-ORBRequestTimeout, or the timeout policy)")
+    SystemException::timeout(minor, CompletionStatus::No).with_detail(
+        "the deadline passed before a connection could take the request (-ORBRequestTimeout, or the timeout policy)",
+    )
 }

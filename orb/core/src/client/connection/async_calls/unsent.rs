@@ -1,6 +1,6 @@
 //! Messages that are still to be written: those that the transport did not take at once, and batches of one-ways.
 //!
-//! The parent module (`write_or_queue`) checks the limits: `-ORBBufferLimit` octets for a server that does
+//! `async_calls` (`write_or_queue`, `queue`) adds messages and checks the limits: `-ORBBufferLimit` octets for a server that does
 //! not read, and `-ORBPendingRequests`; `one_way_buffer` checks that of one-ways.
 
 use std::{collections::VecDeque, io, time::Duration};
