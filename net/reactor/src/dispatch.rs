@@ -106,6 +106,7 @@ impl Registry {
                     #[cfg(unix)]
                     Mail::Signal(signal) => handler.handle_signal(cx, signal),
                     Mail::Notice(notice) => handler.handle_notice(cx, notice),
+                    Mail::Wakeup => handler.handle_wakeup(cx),
                 })?;
                 if slot.state.load().has(REMOVED) {
                     break;

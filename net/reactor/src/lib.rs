@@ -7,9 +7,7 @@
 //! ```
 //! use std::io;
 //! use std::time::Duration;
-//! use spandrel_ipc::Pollable;
-//! use spandrel_reactor::{Context, EventHandler, Expired, Reactor};
-//! use spandrel_ipc::Interest;
+//! use spandrel_reactor::{Context, EventHandler, Expired, Interest, Pollable, Reactor};
 //!
 //! struct Egg;
 //!
@@ -45,6 +43,7 @@ mod core;
 mod current;
 mod demux;
 mod dispatch;
+pub mod framing;
 mod key;
 mod lead;
 mod log_limit;
@@ -77,7 +76,12 @@ pub use options::{Options, ThreadStrategy};
 pub use queue::Expired;
 pub use reactor::Reactor;
 pub use registry::{CloseReason, Context, EventHandler, Registry};
+pub use service::posted::{MAX_NOTICES, Notice, SendError};
+pub use service::sender::Sender;
 pub use service::{MAX_WAITING, Peer, Service, ServiceHandler};
 pub use shard::Shards;
 #[cfg(unix)]
 pub use signal::Signal;
+/// The items of `spandrel-ipc` that handlers name.
+pub use spandrel_ipc::{Family, Interest, Pollable};
+pub use timer::TimerId;

@@ -3,6 +3,7 @@
 //! The reactor is the real one; only the system is simulated. A lost wake-up, or a vacant leadership, leaves
 //! every thread waiting, which the checker reports.
 
+mod senders;
 mod simulated;
 
 use std::io;

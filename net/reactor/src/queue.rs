@@ -129,6 +129,8 @@ pub(crate) enum Mail {
     #[cfg(unix)]
     Signal(Signal),
     Notice(u64),
+    /// The handler was woken.
+    Wakeup,
 }
 
 /// A handler's mail, in order. Allocated on first use; boxed, because most handlers never get any.
@@ -163,8 +165,8 @@ impl Mailbox {
     }
 }
 
-/// Merges with equal mail that is queued already, so that interval timers and signals do not fill the mailbox
-/// of a busy handler.
+/// Merges with equal mail that is queued already, so that interval timers, signals and wake-ups do not fill the
+/// mailbox of a busy handler.
 fn merges(there: &mut VecDeque<Mail>, mail: &Mail) -> bool {
     match mail {
         Mail::Notice(_) => false,
@@ -177,5 +179,6 @@ fn merges(there: &mut VecDeque<Mail>, mail: &Mail) -> bool {
         }),
         #[cfg(unix)]
         Mail::Signal(new) => there.iter().any(|old| matches!(old, Mail::Signal(old) if old == new)),
+        Mail::Wakeup => there.iter().any(|old| matches!(old, Mail::Wakeup)),
     }
 }

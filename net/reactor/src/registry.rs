@@ -3,6 +3,7 @@
 //! A registry refers to the handlers, and a handler's context to the registry: so all are in one file. The
 //! reactor's [`core`](crate::core) is generic, and depends on neither.
 
+mod close_reason;
 mod registration;
 
 use std::fmt;
@@ -19,6 +20,8 @@ use crate::queue::{ItemKind, Mail};
 use crate::table::NoSlot;
 use crate::timer::{Time, TimerId};
 use crate::{Expired, core, queue, table};
+
+pub use close_reason::CloseReason;
 
 /// A job to run in a thread of the reactor.
 pub(crate) type Job = Box<dyn FnOnce(&Registry) + Send>;
@@ -52,6 +55,16 @@ impl Registry {
             return Err(stale());
         }
         Ok(())
+    }
+
+    /// Calls [`handle_wakeup`](EventHandler::handle_wakeup) in a thread of the reactor. Further wake-ups before
+    /// that call are merged into one. A wake-up takes no room of
+    /// [`max_notices`](crate::Options::max_notices), so it never fails for lack of room: the work itself waits
+    /// elsewhere, in a queue that its owner bounds.
+    ///
+    /// False if the handler was removed.
+    pub fn wake_handler(&self, id: HandlerId) -> bool {
+        self.core().send(id.0, Mail::Wakeup)
     }
 
     /// Runs `job` in a thread of the reactor. A panic in it is caught and logged. If the reactor is closed
@@ -333,6 +346,16 @@ pub trait EventHandler: Send + 'static {
         Err(unhandled("notices"))
     }
 
+    /// [`wake_handler`](crate::Registry::wake_handler) was called for this handler, at least once since this
+    /// method was last called.
+    ///
+    /// # Errors
+    /// Any error but `WouldBlock` and `Interrupted` closes the handler.
+    fn handle_wakeup(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        let _ = cx;
+        Err(unhandled("wake-ups"))
+    }
+
     /// The last call, after which the handler is dropped. Its handle is deregistered, and its identifier is
     /// stale.
     ///
@@ -344,29 +367,4 @@ pub trait EventHandler: Send + 'static {
 
 fn unhandled(event: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("the handler does not handle {event}"))
-}
-
-/// The reason for closing a handler.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// It was removed, or closed itself.
-    Removed,
-    /// One of its methods failed with this error, or its handle cannot be waited on any more.
-    Failed(io::Error),
-    /// One of its methods panicked with this message.
-    Panicked(String),
-    /// The reactor was closed.
-    Stopped,
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Removed => f.write_str("removed"),
-            Self::Failed(error) => write!(f, "failed: {error}"),
-            Self::Panicked(message) => write!(f, "panicked: {message}"),
-            Self::Stopped => f.write_str("the reactor was closed"),
-        }
-    }
 }

@@ -8,25 +8,33 @@
 pub(crate) mod blocking;
 pub(crate) mod open_connections;
 pub(crate) mod outbox;
+pub(crate) mod posted;
 pub(crate) mod reactive;
-mod thread_timers;
+pub(crate) mod sender;
+pub(crate) mod thread_timers;
+pub(crate) mod thread_wait;
 
 use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::time::Duration;
 
-use spandrel_ipc::{Family, Receive, Transmit};
+use spandrel_ipc::{Family, Receive};
 use spandrel_sync::Arc;
 
 use crate::timer::TimerId;
-use crate::{CloseReason, Context, Expired, HandlerId};
+use crate::{CloseReason, Context, Expired, HandlerId, Registry};
 
 use open_connections::ConnectionEntry;
 use outbox::Outbox;
+use posted::{End, Notice, PostedWork, Turn};
+use sender::{LinkedThread, Sender, SenderRunner, SenderState};
 use thread_timers::ThreadTimers;
+use thread_wait::ThreadWait;
 
 /// The default limit on octets queued for a peer that does not read: 16 MiB.
 pub const MAX_WAITING: usize = 16 << 20;
+/// The capacity that the buffer for octets of senders keeps.
+const SPARE_OCTETS: usize = 4096;
 
 /// Serves one connection of a family.
 ///
@@ -86,7 +94,18 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// The connection ends. Called once, after all other methods, also when the connection failed.
+    /// A [`Sender`] of this connection has posted this notice. Called in the order of these posts. A thread that
+    /// serves only this connection calls it between two other calls.
+    ///
+    /// # Errors
+    /// Any; the connection is closed then.
+    fn handle_notice(&mut self, peer: &mut Peer<'_, F>, notice: Notice) -> io::Result<()> {
+        let _ = (peer, notice);
+        Ok(())
+    }
+
+    /// The connection ends. Called once, after all other methods, also when the connection failed. Its senders
+    /// are closed already. `reason` tells which side closed.
     fn close(&mut self, peer: &mut Peer<'_, F>, reason: &CloseReason) {
         let _ = (peer, reason);
     }
@@ -113,6 +132,10 @@ pub(crate) struct Connection<F: Family> {
     pub(crate) has_ended: Cell<bool>,
     /// The handler has used timers.
     pub(crate) has_timers: bool,
+    /// Shared with the senders, once there are any.
+    pub(crate) sender: Option<Arc<SenderState>>,
+    /// An empty buffer for octets of senders.
+    spare: Vec<u8>,
 }
 
 impl<F: Family> Connection<F> {
@@ -120,6 +143,82 @@ impl<F: Family> Connection<F> {
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.is_closing || self.has_ended.get() && !self.has_timers
+    }
+
+    /// Sends the octets that senders have put, as much as the peer takes now, and queues the rest.
+    pub(crate) fn collect(&mut self) -> io::Result<()> {
+        let Some(sender) = &self.sender else { return Ok(()) };
+        sender.posted.take_octets(&mut self.spare, self.outbox.len());
+        if !self.spare.is_empty() {
+            self.outbox.append(&*self.stream, &self.spare)?;
+            self.spare.clear();
+            self.spare.shrink_to(SPARE_OCTETS);
+            sender.posted.set_queued(self.outbox.len());
+        }
+        Ok(())
+    }
+
+    /// Accepts no more from senders, and sends the octets that they have put before.
+    #[cold]
+    pub(crate) fn finish_senders(&mut self) -> io::Result<()> {
+        if let Some(sender) = &self.sender {
+            sender.posted.refuse();
+        }
+        self.collect()
+    }
+
+    /// Reports the number of queued octets to the senders.
+    #[inline]
+    pub(crate) fn publish_queued(&self) {
+        if let Some(sender) = &self.sender {
+            sender.posted.set_queued(self.outbox.len());
+        }
+    }
+
+    /// Takes the work that senders have posted, after a wake-up: sends the octets, and returns the notices to
+    /// handle and the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ConnectionAborted`] if a sender has aborted the connection; those of the transfer.
+    pub(crate) fn take_posted(&mut self) -> io::Result<Turn> {
+        let Some(sender) = &self.sender else { return Ok(Turn::default()) };
+        let turn = sender.posted.take_turn();
+        if turn.end == Some(End::Abort) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.collect()?;
+        Ok(turn)
+    }
+
+    /// The reason for the end of the connection as the handler gets it.
+    pub(crate) fn close_reason(&self, reason: CloseReason) -> CloseReason {
+        let connections = self.entry.open_connections();
+        let is_aborted = self.sender.as_ref().is_some_and(|sender| sender.posted.is_aborted());
+        match reason {
+            CloseReason::Removed | CloseReason::Failed(_) if connections.is_cut() => CloseReason::Drained,
+            CloseReason::Removed | CloseReason::Failed(_) if is_aborted => CloseReason::Aborted,
+            CloseReason::Removed if self.has_ended.get() && connections.is_draining() => CloseReason::Drained,
+            CloseReason::Failed(error)
+                if error.kind() == io::ErrorKind::UnexpectedEof
+                    && self.has_ended.get()
+                    && connections.is_draining() =>
+            {
+                CloseReason::Drained // a message was cut by this side
+            }
+            CloseReason::Removed if self.has_ended.get() => CloseReason::PeerClosed,
+            CloseReason::Failed(error) if error.kind() == io::ErrorKind::TimedOut => CloseReason::TimedOut(error),
+            CloseReason::Failed(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
+                CloseReason::LimitExceeded(error)
+            }
+            reason => reason,
+        }
+    }
+
+    /// Closes the senders.
+    pub(crate) fn close_senders(&self) {
+        if let Some(sender) = &self.sender {
+            sender.posted.close();
+        }
     }
 
     /// Records the result of a receive into `room` octets.
@@ -136,7 +235,17 @@ impl<F: Family, H> Service<F, H> {
     pub(crate) fn new(stream: Arc<F::Stream>, remote: F::Addr, handler: H, entry: ConnectionEntry) -> Self {
         let outbox = Outbox::new(MAX_WAITING);
         let has_ended = Cell::new(false);
-        let connection = Connection { stream, remote, outbox, entry, is_closing: false, has_ended, has_timers: false };
+        let connection = Connection {
+            stream,
+            remote,
+            outbox,
+            entry,
+            is_closing: false,
+            has_ended,
+            has_timers: false,
+            sender: None,
+            spare: Vec::new(),
+        };
         Self { connection, handler }
     }
 
@@ -211,19 +320,55 @@ impl<F: Family> Peer<'_, F> {
     #[inline]
     pub fn put(&mut self, data: &[u8]) -> io::Result<()> {
         let connection = &mut *self.connection;
+        connection.collect()?;
         match self.runner {
-            Runner::Reactor(_) => connection.outbox.put(&*connection.stream, data),
-            Runner::Thread(_) => connection.stream.send_n(data).map_err(|error| {
-                let error = io::Error::from(error);
-                // Some systems report a timeout so; but the next call would then miss octets of this one.
-                if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
-            }),
+            Runner::Reactor(_) => connection.outbox.put(&*connection.stream, data)?,
+            Runner::Thread(_) => {
+                connection.outbox.send_all(&*connection.stream)?;
+                connection.publish_queued();
+                outbox::send_n(&*connection.stream, data)?;
+            }
         }
+        connection.publish_queued();
+        Ok(())
     }
 
-    /// Sets the limit on queued octets, instead of [`MAX_WAITING`].
+    /// A handle of this connection for other threads and for other services.
+    ///
+    /// Once there is one, a thread that serves only this connection waits for input before it calls
+    /// [`handle_input`](ServiceHandler::handle_input), and sends and handles what senders post between two
+    /// calls: a handler that waits in a second [`recv`](Self::recv) of one call delays them.
+    ///
+    /// # Errors
+    /// Those of the system, if a thread of its own runs the handler: it needs handles to be woken.
+    pub fn sender(&mut self) -> io::Result<Sender> {
+        if let Some(sender) = &self.connection.sender {
+            return Ok(Sender::new(Arc::clone(sender)));
+        }
+        let Connection { stream, outbox, entry, .. } = &*self.connection;
+        let posted = PostedWork::new(outbox.len(), outbox.limit());
+        let state = match self.runner {
+            Runner::Reactor(context) => {
+                SenderState::new(posted, SenderRunner::Reactor { registry: Registry::clone(context), id: context.id() })
+            }
+            Runner::Thread(_) => {
+                let (wait, stream) = (ThreadWait::new()?, Arc::downgrade(stream));
+                let runner = SenderRunner::Thread { wait, stream: Box::new(stream.clone()) };
+                let state = SenderState::new(posted, runner);
+                entry.open_connections().replace(entry, LinkedThread { stream, state: Arc::clone(&state) });
+                state
+            }
+        };
+        self.connection.sender = Some(Arc::clone(&state));
+        Ok(Sender::new(state))
+    }
+
+    /// Sets the limit on queued octets, also for senders, instead of [`MAX_WAITING`].
     pub fn limit_waiting(&mut self, octets: usize) {
-        self.connection.outbox.limit(octets);
+        self.connection.outbox.set_limit(octets);
+        if let Some(sender) = &self.connection.sender {
+            sender.posted.set_limit(octets);
+        }
     }
 
     /// The number of octets queued for the peer.

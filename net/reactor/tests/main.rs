@@ -3,10 +3,12 @@
 mod acceptor;
 mod connector;
 mod decoding;
+mod framing;
 mod limits;
 mod quiet;
 mod reconnecting;
 mod scripted;
+mod senders;
 mod services;
 mod shards;
 mod spans;

@@ -94,7 +94,7 @@ mod cases {
         assert!(reactor.registry().remove(id));
         let lines = log.take();
         assert_eq!(lines.first().map(String::as_str), Some("a open"));
-        assert_eq!(lines.last().map(String::as_str), Some("a close: removed"));
+        assert_eq!(lines.last().map(String::as_str), Some("a close: closed by this side"));
         assert_eq!(lines.iter().filter(|line| *line == "a open").count(), 1);
     }
 
@@ -121,8 +121,8 @@ mod cases {
         });
         let id = reactor.registry().register(handler, Interest::INPUT).expect("registered");
         near.send_n(b"x").expect("sent");
-        run_until(&reactor, || log.has("a close: removed"));
-        assert_eq!(log.take(), ["a open", "a input", "a close: removed"]);
+        run_until(&reactor, || log.has("a close: closed by this side"));
+        assert_eq!(log.take(), ["a open", "a input", "a close: closed by this side"]);
         assert!(!reactor.registry().remove(id));
         assert!(reactor.registry().is_empty());
         assert_eq!(near.recv(&mut [0; 8]).expect("the end"), 0, "its stream is closed");
@@ -146,7 +146,7 @@ mod cases {
         }
         run_until(&reactor, || log.count("a open") == 2);
         near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
-        run_until(&reactor, || log.has("a close: removed"));
+        run_until(&reactor, || log.has("a close: closed by this side"));
         while reactor.run_once(Some(Duration::ZERO)).expect("runs") > 0 {}
         assert_eq!(log.count("a input"), 1, "the first removes the other");
     }
@@ -214,8 +214,8 @@ mod cases {
             Ok(())
         });
         reactor.registry().register(handler, Interest::INPUT | Interest::OUTPUT).expect("registered");
-        run_until(&reactor, || log.has("a close: removed"));
-        assert_eq!(log.take(), ["a open", "a output", "a input", "a close: removed"]);
+        run_until(&reactor, || log.has("a close: closed by this side"));
+        assert_eq!(log.take(), ["a open", "a output", "a input", "a close: closed by this side"]);
     }
 
     pub(crate) fn errors_close_one_handler(backend: Backend) {

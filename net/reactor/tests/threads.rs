@@ -176,10 +176,10 @@ fn a_handler_is_removed_while_it_runs() {
         near.send_n(b"x").expect("sent");
         eventually(|| log.has("a input"));
         assert!(registry.remove(id), "it does not wait for the handler");
-        assert!(!log.has("a close: removed"));
+        assert!(!log.has("a close: closed by this side"));
         assert!(!registry.suspend(id) && !registry.remove(id));
         goes_on.store(true, Ordering::SeqCst);
-        eventually(|| log.has("a close: removed"));
+        eventually(|| log.has("a close: closed by this side"));
     });
 }
 
@@ -205,7 +205,7 @@ fn handlers_remove_each_other() {
             near.push(one);
         }
         near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
-        eventually(|| log.count("a close: removed") == 2);
+        eventually(|| log.count("a close: closed by this side") == 2);
         eventually(|| running.reactor.registry().is_empty());
     });
 }
@@ -436,11 +436,11 @@ fn a_running_handler_passes_its_handle_to_another() {
             near.recv_n(&mut echoed).expect("echoed");
             // The innermost returns first.
             assert_eq!(&echoed, b"xyz)()(", "{backend}");
-            eventually(|| log.count("closed: removed") == 2 * round);
+            eventually(|| log.count("closed: closed by this side") == 2 * round);
         }
         assert_eq!(running.reactor.registry().len(), 1);
         drop(near);
         eventually(|| running.reactor.registry().is_empty());
-        assert_eq!(log.count("closed: removed"), 7);
+        assert_eq!(log.count("closed: closed by this side"), 7);
     }
 }

@@ -6,8 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_ipc::{Family, Interest, wait_ready};
 use spandrel_sync::thread;
 
+use super::posted::PostedWork;
+use super::sender::SenderRunner;
 use super::thread_timers::ThreadTimers;
-use super::{Peer, Runner, Service, ServiceHandler};
+use super::thread_wait::ThreadWait;
+use super::{Connection, Peer, Runner, Service, ServiceHandler};
 use crate::CloseReason;
 
 /// Serves the connection until it ends.
@@ -18,6 +21,8 @@ pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>)
         Ok(Err(error)) => CloseReason::Failed(error),
         Err(panic) => CloseReason::Panicked(crate::dispatch::message(panic)),
     };
+    service.connection.close_senders();
+    let reason = service.connection.close_reason(reason);
     tracing::debug!(remote = %service.connection.remote, ?reason, "a connection ends");
     let close = AssertUnwindSafe(|| {
         let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(&mut thread_timers) };
@@ -33,10 +38,16 @@ fn run<F: Family, H: ServiceHandler<F>>(
     thread_timers: &mut ThreadTimers,
 ) -> io::Result<()> {
     step(service, thread_timers, |handler, peer| handler.open(peer))?;
-    while !service.connection.is_over() {
+    loop {
+        if let Some(state) = service.connection.sender.clone()
+            && let SenderRunner::Thread { wait, .. } = &state.runner
+        {
+            return run_with_senders(service, thread_timers, &state.posted, wait);
+        }
         let has_ended = service.connection.has_ended.get();
         match thread_timers.left() {
-            None if has_ended => break, // the handler would never be called again
+            _ if service.connection.is_over() => return Ok(()),
+            None if has_ended => return Ok(()), // the handler would never be called again
             // No wait before the transfer, which waits itself.
             None => step(service, thread_timers, |handler, peer| handler.handle_input(peer))?,
             Some(left) => {
@@ -53,6 +64,63 @@ fn run<F: Family, H: ServiceHandler<F>>(
             }
         }
     }
+}
+
+/// Continues once there are senders: waits for the connection and for posted work at once.
+fn run_with_senders<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+    posted: &PostedWork,
+    wait: &ThreadWait,
+) -> io::Result<()> {
+    let mut armed = Interest::NONE;
+    loop {
+        if posted.is_woken() {
+            take_posted(service, thread_timers)?;
+        }
+        if service.connection.is_over() {
+            service.connection.finish_senders()?;
+        }
+        let Connection { stream, outbox, .. } = &service.connection;
+        let has_ended = service.connection.has_ended.get();
+        let wanted = match outbox.is_empty() {
+            false => Interest::OUTPUT,
+            true if service.connection.is_over() => return Ok(()),
+            true if !has_ended => Interest::INPUT,
+            true if thread_timers.left().is_some() => Interest::NONE,
+            true => return Ok(()), // the handler would never be called again
+        };
+        let mut ready = wait.wait(&**stream, &mut armed, wanted, thread_timers.left(), || posted.is_woken())?;
+        if cfg!(windows) && posted.is_input_ended() {
+            ready |= wanted & Interest::INPUT;
+        }
+        time_out(service, thread_timers)?;
+        let connection = &mut service.connection;
+        if ready.contains(Interest::OUTPUT) {
+            let is_sent = connection.outbox.flush(&*connection.stream)?;
+            connection.publish_queued();
+            if is_sent && !connection.is_closing {
+                step(service, thread_timers, |handler, peer| handler.handle_sent(peer))?;
+            }
+        } else if ready.contains(Interest::INPUT) && !connection.is_closing && connection.outbox.is_empty() {
+            step(service, thread_timers, |handler, peer| handler.handle_input(peer))?;
+        }
+    }
+}
+
+/// Handles what senders have posted.
+fn take_posted<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+) -> io::Result<()> {
+    let turn = service.connection.take_posted()?;
+    for notice in turn.notices {
+        if service.connection.is_closing {
+            break;
+        }
+        step(service, thread_timers, |handler, peer| handler.handle_notice(peer, notice))?;
+    }
+    service.connection.is_closing |= turn.end.is_some();
     Ok(())
 }
 

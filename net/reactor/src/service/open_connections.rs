@@ -98,6 +98,16 @@ impl OpenConnections {
         self.members.lock().open.len()
     }
 
+    /// Whether draining has begun.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.members.lock().is_draining
+    }
+
+    /// Whether the time limit of draining has passed.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.members.lock().is_cut
+    }
+
     /// Adds a connection; none once draining has begun.
     pub(crate) fn add(self: &Arc<Self>, member: impl Member + 'static) -> Option<ConnectionEntry> {
         let mut members = self.members.lock();

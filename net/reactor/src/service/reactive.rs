@@ -42,10 +42,30 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
         self.settle(context)
     }
 
+    /// Handles what senders have posted.
+    fn take_posted(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let turn = self.connection.take_posted()?;
+        for notice in turn.notices {
+            if self.connection.is_closing {
+                break;
+            }
+            self.call(context, |handler, peer| handler.handle_notice(peer, notice))?;
+        }
+        if turn.has_more {
+            context.wake_handler(context.id());
+        }
+        self.connection.is_closing |= turn.end.is_some();
+        self.settle(context)
+    }
+
     /// Sets the interest in the next events: output while octets are queued, otherwise input until that has
     /// ended.
     #[inline]
     fn settle(&mut self, context: &Context<'_>) -> io::Result<()> {
+        if self.connection.is_over() {
+            self.connection.finish_senders()?;
+        }
+        self.connection.publish_queued();
         let wanted = if !self.connection.outbox.is_empty() {
             Interest::OUTPUT
         } else if self.connection.is_over() {
@@ -82,6 +102,7 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
 
     fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
         if !self.connection.outbox.flush(&*self.connection.stream)? {
+            self.connection.publish_queued();
             return Ok(());
         }
         if self.connection.is_closing {
@@ -94,7 +115,13 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
         self.call(context, |handler, peer| handler.handle_timeout(peer, timer))
     }
 
+    fn handle_wakeup(&mut self, context: &Context<'_>) -> io::Result<()> {
+        self.take_posted(context)
+    }
+
     fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
+        self.connection.close_senders();
+        let reason = self.connection.close_reason(reason);
         let mut peer = Peer { connection: &mut self.connection, runner: Runner::Reactor(context) };
         self.handler.close(&mut peer, &reason);
     }

@@ -5,7 +5,7 @@ use std::io;
 use spandrel_ipc::Family;
 use spandrel_sync::{Arc, Mutex};
 
-use crate::{CloseReason, Expired, Peer, ServiceHandler};
+use crate::{CloseReason, Expired, Notice, Peer, ServiceHandler};
 
 /// Makes the handler of each connection.
 ///
@@ -92,6 +92,10 @@ impl<F: Family, H: ServiceHandler<F>> ServiceHandler<F> for Recycled<H> {
         self.handler.as_mut().expect(IN_USE).handle_timeout(peer, timer)
     }
 
+    fn handle_notice(&mut self, peer: &mut Peer<'_, F>, notice: Notice) -> io::Result<()> {
+        self.handler.as_mut().expect(IN_USE).handle_notice(peer, notice)
+    }
+
     fn close(&mut self, peer: &mut Peer<'_, F>, reason: &CloseReason) {
         let Some(mut handler) = self.handler.take() else { return };
         handler.close(peer, reason);
@@ -151,6 +155,10 @@ impl<F: Family, H: ServiceHandler<F>> ServiceHandler<F> for Shared<H> {
 
     fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, timer: Expired) -> io::Result<()> {
         self.0.lock().handle_timeout(peer, timer)
+    }
+
+    fn handle_notice(&mut self, peer: &mut Peer<'_, F>, notice: Notice) -> io::Result<()> {
+        self.0.lock().handle_notice(peer, notice)
     }
 
     fn close(&mut self, peer: &mut Peer<'_, F>, reason: &CloseReason) {
