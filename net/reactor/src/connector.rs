@@ -4,6 +4,7 @@
 mod attempt;
 mod backoff;
 mod cache;
+mod gave_up;
 
 use std::fmt;
 use std::io;
@@ -15,6 +16,7 @@ use spandrel_sync::Arc;
 
 pub use backoff::Backoff;
 pub use cache::{CacheLimits, Cached, ConnectionCache};
+pub use gave_up::GaveUp;
 
 use crate::service::Service;
 use crate::service::open_connections::OpenConnections;
@@ -46,6 +48,7 @@ pub struct Connector<F, C, K = Reactive> {
     timeout: Duration,
     backoff: Option<Backoff>,
     on_failure: Box<dyn FnMut(&io::Error) + Send>,
+    on_give_up: Option<Box<dyn FnOnce(GaveUp) + Send>>,
 }
 
 impl<F: fmt::Debug, C, K> fmt::Debug for Connector<F, C, K> {
@@ -60,15 +63,15 @@ impl<F: Family, C: Creation<F>> Connector<F, C> {
     /// Serves the connection with a handler of `creation`, on the reactor's threads.
     pub fn new(family: F, creation: C) -> Self {
         let on_failure = Box::new(|_: &io::Error| {});
-        Self { family, creation, concurrency: Reactive, timeout: TIMEOUT, backoff: None, on_failure }
+        Self { family, creation, concurrency: Reactive, timeout: TIMEOUT, backoff: None, on_failure, on_give_up: None }
     }
 }
 
 impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K> {
     /// Sets the strategy that runs the service.
     pub fn concurrency<L: Concurrency<F, C::Handler>>(self, concurrency: L) -> Connector<F, C, L> {
-        let Self { family, creation, timeout, backoff, on_failure, .. } = self;
-        Connector { family, creation, concurrency, timeout, backoff, on_failure }
+        let Self { family, creation, timeout, backoff, on_failure, on_give_up, .. } = self;
+        Connector { family, creation, concurrency, timeout, backoff, on_failure, on_give_up }
     }
 
     /// The timeout of an attempt. Default 30 s.
@@ -90,6 +93,14 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K
         self
     }
 
+    /// Called once when no further attempt will be made after a failure, in a thread of the reactor: at the
+    /// first failure without [`reconnect`](Self::reconnect), otherwise when the [`Backoff`] gives up. Not called
+    /// when the [`Client`] or the reactor is closed.
+    pub fn on_give_up(mut self, call: impl FnOnce(GaveUp) + Send + 'static) -> Self {
+        self.on_give_up = Some(Box::new(call));
+        self
+    }
+
     /// Starts to connect to `addr`, without waiting.
     ///
     /// # Errors
@@ -104,6 +115,7 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K
             attempt: None,
             timer: None,
             since: Time::ZERO,
+            service_error: None,
         };
         let id = registry.register(connecting, Interest::NONE)?;
         Ok(Client { id, registry: registry.clone(), open_connections })
@@ -160,13 +172,15 @@ struct Supervisor<F: Family, C, K> {
     timer: Option<TimerId>,
     /// The time at which the connection was made.
     since: Time,
+    /// The reason why the last connection could not be served.
+    service_error: Option<io::Error>,
 }
 
 impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, K> {
     fn start(&mut self, context: &Context<'_>) -> io::Result<()> {
         match self.try_start(context) {
             Ok(()) => Ok(()),
-            Err(error) => self.attempt_failed(context, &error),
+            Err(error) => self.attempt_failed(context, error),
         }
     }
 
@@ -185,27 +199,53 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
         Ok(())
     }
 
-    fn attempt_failed(&mut self, context: &Context<'_>, error: &io::Error) -> io::Result<()> {
+    fn attempt_failed(&mut self, context: &Context<'_>, error: io::Error) -> io::Result<()> {
         tracing::debug!(addr = %self.addr, %error, "an attempt to connect failed");
-        (self.connector.on_failure)(error);
-        self.wait_or_end(context, |backoff| backoff.after_failure(fastrand::u32(..)))
+        (self.connector.on_failure)(&error);
+        self.wait_or_end(context, Some(error), |backoff| backoff.after_failure(fastrand::u32(..)))
     }
 
     fn connection_ended(&mut self, context: &Context<'_>) -> io::Result<()> {
         let lasted = context.now().saturating_since(self.since);
-        self.wait_or_end(context, |backoff| backoff.after_end(lasted, fastrand::u32(..)))
+        let error = self.service_error.take().or_else(|| {
+            let message = format!("the connection ended after {lasted:?}");
+            self.connector.backoff.is_some().then(|| io::Error::new(io::ErrorKind::ConnectionAborted, message))
+        });
+        self.wait_or_end(context, error, |backoff| backoff.after_end(lasted, fastrand::u32(..)))
     }
 
+    /// Schedules the next attempt, or ends after a failure (`Some`) or a connection.
     fn wait_or_end(
         &mut self,
         context: &Context<'_>,
+        error: Option<io::Error>,
         wait: impl FnOnce(&mut Backoff) -> Option<Duration>,
     ) -> io::Result<()> {
+        if !context.contains(context.id()) {
+            return Ok(()); // the client was closed during this call
+        }
         match self.connector.backoff.as_mut().and_then(wait) {
-            Some(wait) => self.timer = Some(context.schedule(wait, None, RETRY)?),
-            None => context.close(),
+            Some(wait) => match context.schedule(wait, None, RETRY) {
+                Ok(timer) => self.timer = Some(timer),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {} // as above
+                Err(error) => return Err(error),
+            },
+            None => {
+                context.close();
+                if let Some(error) = error {
+                    self.report_end(error);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Reports that no further attempt will be made.
+    fn report_end(&mut self, last_error: io::Error) {
+        let attempts = self.connector.backoff.as_ref().map_or(1, Backoff::failed);
+        if let Some(call) = self.connector.on_give_up.take() {
+            call(GaveUp { attempts, last_error });
+        }
     }
 
     /// Handles the result of the attempt, if there is one.
@@ -215,7 +255,7 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
         self.cancel_timer(context);
         let stream = match outcome {
             Ok(stream) => stream,
-            Err(error) => return self.attempt_failed(context, &error),
+            Err(error) => return self.attempt_failed(context, error),
         };
         self.since = context.now();
         // On an error or a panic its entry has been dropped, which arrives as `CONNECTION_ENDED`.
@@ -227,6 +267,7 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
         tracing::warn!(addr = %self.addr, %error, "a connection cannot be served");
         self.since = Time::MAX; // it has not lasted
         (self.connector.on_failure)(&error);
+        self.service_error = Some(error);
         Ok(())
     }
 
@@ -246,11 +287,12 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
         if self.attempt.as_ref().is_some_and(|(_, outcome)| outcome.lock().is_some()) {
             return self.attempt_ended(context); // it has just ended
         }
-        self.give_up(context);
-        self.attempt_failed(context, &io::ErrorKind::TimedOut.into())
+        self.cancel_attempt(context);
+        let message = format!("no connection after {:?}, the time limit of an attempt", self.connector.timeout);
+        self.attempt_failed(context, io::Error::new(io::ErrorKind::TimedOut, message))
     }
 
-    fn give_up(&mut self, context: &Context<'_>) {
+    fn cancel_attempt(&mut self, context: &Context<'_>) {
         if let Some((attempt, _)) = self.attempt.take() {
             context.remove(attempt);
         }
@@ -297,7 +339,12 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> EventHandler for 
         if let CloseReason::Failed(_) | CloseReason::Panicked(_) = reason {
             tracing::error!(addr = %self.addr, %reason, "no longer connecting");
         }
-        self.give_up(context);
+        self.cancel_attempt(context);
         self.cancel_timer(context);
+        match reason {
+            CloseReason::Failed(error) => self.report_end(error),
+            CloseReason::Panicked(message) => self.report_end(io::Error::other(message)),
+            _ => {}
+        }
     }
 }

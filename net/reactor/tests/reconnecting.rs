@@ -285,3 +285,93 @@ fn an_unfinished_handshake_times_out() {
     assert!(!client.is_connected());
     assert!(silent.send_n(&[0; 1 << 20]).is_err());
 }
+
+/// The address of a listener that is closed already.
+fn no_listener() -> Addr {
+    Listener::open(&Addr::loopback(0)).unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn giving_up_is_reported_once_with_the_last_error() {
+    for (backoff, attempts) in [(None, 1), (Some(quick().attempts(1)), 1), (Some(quick().attempts(4)), 4)] {
+        let running = Running::start(1);
+        let (fail, failed) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        let (say, _said) = mpsc::channel();
+        let mut connector = Connector::new(Inet::default(), move || Hello(say.clone()))
+            .on_failure(move |error| fail.send(error.kind()).unwrap())
+            .on_give_up(move |gave_up| end.send(gave_up).unwrap());
+        if let Some(backoff) = backoff {
+            connector = connector.reconnect(backoff);
+        }
+        let client = connector.connect(running.reactor.registry(), &no_listener()).unwrap();
+        let gave_up = ended.recv_timeout(TEST_TIMEOUT).unwrap();
+        assert_eq!((gave_up.attempts, gave_up.last_error.kind()), (attempts, io::ErrorKind::ConnectionRefused));
+        assert!(gave_up.to_string().starts_with(&format!("gave up connecting after {attempts} failed attempts")));
+        assert_eq!(failed.iter().count(), attempts as usize, "before that, each failure");
+        assert!(ended.recv_timeout(TEST_TIMEOUT).is_err(), "only once");
+        assert!(!client.is_connected());
+    }
+}
+
+#[test]
+fn giving_up_counts_connections_that_end_at_once_or_cannot_be_served() {
+    let running = Running::start(1);
+    let registry = running.reactor.registry();
+    let listener = Listener::open(&Addr::loopback(0)).unwrap();
+    let (end, ended) = mpsc::channel();
+    let (say, _said) = mpsc::channel();
+    let backoff = || Backoff::new(Duration::from_secs(1), Duration::from_secs(1)).attempts(1);
+    let _client = Connector::new(Inet::default(), move || Hello(say.clone()))
+        .reconnect(backoff())
+        .on_give_up(move |gave_up| end.send(gave_up).unwrap())
+        .connect(registry, &listener.local_addr().unwrap())
+        .unwrap();
+    drop(listener.accept().unwrap());
+    let gave_up = ended.recv_timeout(TEST_TIMEOUT).unwrap();
+    assert_eq!((gave_up.attempts, gave_up.last_error.kind()), (1, io::ErrorKind::ConnectionAborted), "{gave_up}");
+
+    let server = Acceptor::new(Inet::default(), || Echo).open(registry, &Addr::loopback(0)).unwrap();
+    for reconnects in [false, true] {
+        let (end, ended) = mpsc::channel();
+        let mut connector = Connector::new(Inet::default(), Never { made: Arc::default(), panics: false })
+            .on_give_up(move |gave_up| end.send(gave_up).unwrap());
+        if reconnects {
+            connector = connector.reconnect(backoff());
+        }
+        let _client = connector.connect(registry, server.addr()).unwrap();
+        let gave_up = ended.recv_timeout(TEST_TIMEOUT).unwrap();
+        assert_eq!((gave_up.attempts, gave_up.last_error.to_string().as_str()), (1, "on purpose"));
+    }
+}
+
+#[test]
+fn a_failing_callback_ends_the_attempts_and_is_reported() {
+    let running = Running::start(1);
+    let (end, ended) = mpsc::channel();
+    let (say, _said) = mpsc::channel();
+    let _client = Connector::new(Inet::default(), move || Hello(say.clone()))
+        .reconnect(quick())
+        .on_failure(|_| panic!("on purpose"))
+        .on_give_up(move |gave_up| end.send(gave_up.last_error.to_string()).unwrap())
+        .connect(running.reactor.registry(), &no_listener())
+        .unwrap();
+    assert_eq!(ended.recv_timeout(TEST_TIMEOUT).unwrap(), "on purpose");
+}
+
+#[test]
+fn a_closed_client_does_not_report_that_it_gave_up() {
+    let running = Running::start(1);
+    let (end, ended) = mpsc::channel();
+    let (fail, failed) = mpsc::channel();
+    let (say, _said) = mpsc::channel();
+    let client = Connector::new(Inet::default(), move || Hello(say.clone()))
+        .reconnect(quick())
+        .on_failure(move |_| fail.send(()).unwrap_or_default())
+        .on_give_up(move |gave_up| end.send(gave_up.attempts).unwrap())
+        .connect(running.reactor.registry(), &no_listener())
+        .unwrap();
+    failed.recv_timeout(TEST_TIMEOUT).unwrap();
+    client.close();
+    assert_eq!(ended.recv_timeout(TEST_TIMEOUT), Err(mpsc::RecvTimeoutError::Disconnected));
+}

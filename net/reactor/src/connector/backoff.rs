@@ -36,6 +36,11 @@ impl Backoff {
         self
     }
 
+    /// The number of consecutive failures.
+    pub(super) fn failed(&self) -> u32 {
+        self.failed
+    }
+
     /// Records a failed attempt and returns the wait before the next, or `None` to give up. `chance` is any
     /// number.
     pub(super) fn after_failure(&mut self, chance: u32) -> Option<Duration> {
