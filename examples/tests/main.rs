@@ -1,6 +1,7 @@
 //! Runs the code shown in the documentation.
 
 mod chapter;
+mod chat;
 mod interceptors;
 mod mapping;
 #[path = "mapping/pair.rs"]

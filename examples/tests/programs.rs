@@ -9,7 +9,7 @@ use std::{
 
 /// An example's executable, built by cargo beside this test; `cargo test --test programs` alone does not
 /// build it, so this does.
-fn example(name: &str) -> Command {
+pub(crate) fn example(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
@@ -23,7 +23,7 @@ fn example(name: &str) -> Command {
 }
 
 /// Stops the server at the end of the test, also after a failure.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -307,7 +307,7 @@ fn giving_up_is_reported_once_with_the_last_error() {
         let client = connector.connect(running.reactor.registry(), &no_listener()).unwrap();
         let gave_up = ended.recv_timeout(TEST_TIMEOUT).unwrap();
         assert_eq!((gave_up.attempts, gave_up.last_error.kind()), (attempts, io::ErrorKind::ConnectionRefused));
-        assert!(gave_up.to_string().starts_with(&format!("gave up connecting after {attempts} failed attempts")));
+        assert!(gave_up.to_string().starts_with(&format!("gave up connecting after {attempts} failed attempt(s)")));
         assert_eq!(failed.iter().count(), attempts as usize, "before that, each failure");
         assert!(ended.recv_timeout(TEST_TIMEOUT).is_err(), "only once");
         assert!(!client.is_connected());

@@ -4,7 +4,7 @@ use std::io;
 
 /// The end of a connector's attempts: there is no connection, and no further attempt will be made.
 #[derive(Debug, thiserror::Error)]
-#[error("gave up connecting after {attempts} failed attempts; the last failed with: {last_error}")]
+#[error("gave up connecting after {attempts} failed attempt(s): {last_error}")]
 #[non_exhaustive]
 pub struct GaveUp {
     /// The number of consecutive failed attempts. As for [`Backoff::attempts`](crate::Backoff::attempts), a
