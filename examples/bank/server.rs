@@ -38,6 +38,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let savings = Savings { balance: Mutex::new(0) };
     let account = Poa::root(&orb)?.activate(AccountSkeleton::new(savings))?;
     println!("{account}");
-    orb.run();
-    Ok(())
+    Ok(orb.run_until_signal()?)
 }

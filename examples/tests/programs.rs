@@ -44,6 +44,29 @@ fn the_bank_serves_its_client() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_bank_shuts_down_when_it_is_told_to_end() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Running(example("bank-server").stdout(Stdio::piped()).spawn().unwrap());
+        let mut reference = String::new();
+        BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut reference).unwrap();
+        // The server handles signals once it prints nothing more: a client may come before.
+        assert!(example("bank-client").arg(reference.trim()).output().unwrap().status.success());
+        let handles_signals = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(caught, 16).unwrap() & (1 << 14) != 0 // SIGTERM, the later one
+        };
+        while !handles_signals() {
+            std::thread::yield_now();
+        }
+        let id = server.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(server.0.wait().unwrap().code(), Some(0), "an orderly end upon {signal}");
+    }
+}
+
+#[test]
 fn asynchronous_calls_can_be_awaited_called_back_and_polled() {
     let output = example("asynchronous").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();

@@ -64,6 +64,7 @@ pub mod strategy;
 #[allow(unsafe_code, reason = "handles by their numbers; see there")]
 mod sys;
 mod table;
+mod termination;
 pub mod timer;
 mod wakeup;
 
@@ -84,4 +85,5 @@ pub use shard::Shards;
 pub use signal::Signal;
 /// The items of `spandrel-ipc` that handlers name.
 pub use spandrel_ipc::{Family, Interest, Pollable};
+pub use termination::{TerminationHandler, TerminationRequest, on_termination};
 pub use timer::TimerId;

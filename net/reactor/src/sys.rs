@@ -1,9 +1,12 @@
-//! The `unsafe` code of this crate: raw handles, the system calls that take them, and [`fork`].
+//! The `unsafe` code of this crate: raw handles, the system calls that take them, [`fork`], and the console's
+//! events on Windows.
 //!
 //! A handler lends its handle only for a moment, but it is waited on for as long as the handler is
 //! registered. So the table stores the raw handle, and here it becomes a borrowed one for the length of one
 //! system call. None of these calls transfers, closes or owns anything: they start or stop watching a handle.
 
+#[cfg(windows)]
+pub(crate) mod console;
 #[cfg(target_os = "linux")]
 pub(crate) mod fork;
 #[cfg(unix)]

@@ -9,11 +9,17 @@ mod scripted;
 mod signals;
 #[cfg(target_os = "linux")]
 mod support;
+#[cfg(unix)]
+mod termination;
 
 fn main() {
+    #[cfg(unix)]
+    termination::handle_requests_if_started_for_that();
     #[cfg(target_os = "linux")]
     processes::a_process_serves_each_connection();
     #[cfg(unix)]
     signals::signals_reach_all_subscribers();
+    #[cfg(unix)]
+    termination::requests_to_end_reach_all_handlers_until_none_treats_them();
     println!("process: passed");
 }

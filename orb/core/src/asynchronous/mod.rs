@@ -7,5 +7,6 @@
 mod arguments;
 mod call;
 mod future;
+mod termination;
 
 pub use future::{AsyncRawReply, AsyncReply};
