@@ -94,8 +94,8 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K
     }
 
     /// Called once when no further attempt will be made after a failure, in a thread of the reactor: at the
-    /// first failure without [`reconnect`](Self::reconnect), otherwise when the [`Backoff`] gives up. Not called
-    /// when the [`Client`] or the reactor is closed.
+    /// first failure without [`reconnect`](Self::reconnect), otherwise when the [`Backoff`] gives up. Not
+    /// called when the [`Client`] or the reactor is closed.
     pub fn on_give_up(mut self, call: impl FnOnce(GaveUp) + Send + 'static) -> Self {
         self.on_give_up = Some(Box::new(call));
         self

@@ -1,9 +1,9 @@
 //! Frames: messages with a visible end in a stream of octets, such as lines or octets after their length.
 //!
 //! A [`Framed`] is a [`ServiceHandler`](crate::ServiceHandler) that divides its input into frames and passes
-//! whole ones to a [`FrameHandler`]. A [`Framing`] is the form of the frames: [`Lines`], [`LengthPrefix`], or an
-//! implementation of the program. It bounds them, so that a peer that sends an endless line or a huge length
-//! ends its own connection, with [`CloseReason::LimitExceeded`](crate::CloseReason::LimitExceeded).
+//! whole ones to a [`FrameHandler`]. A [`Framing`] is the form of the frames: [`Lines`], [`LengthPrefix`], or
+//! an implementation of the program. It bounds them, so that a peer that sends an endless line or a huge
+//! length ends its own connection, with [`CloseReason::LimitExceeded`](crate::CloseReason::LimitExceeded).
 //!
 //! ```
 //! use std::io;
@@ -52,8 +52,8 @@ pub trait Framing: Send + 'static {
     /// [`io::ErrorKind::InvalidData`] for octets that are no frame.
     fn find(&mut self, input: &[u8]) -> io::Result<Option<FoundFrame>>;
 
-    /// Finds the last frame in `input`, which is not empty and in which [`find`](Self::find) has found none: the
-    /// stream has ended.
+    /// Finds the last frame in `input`, which is not empty and in which [`find`](Self::find) has found none:
+    /// the stream has ended.
     ///
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] if the frame is incomplete (the default); others as for

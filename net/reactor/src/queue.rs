@@ -165,8 +165,8 @@ impl Mailbox {
     }
 }
 
-/// Merges with equal mail that is queued already, so that interval timers, signals and wake-ups do not fill the
-/// mailbox of a busy handler.
+/// Merges with equal mail that is queued already, so that interval timers, signals and wake-ups do not fill
+/// the mailbox of a busy handler.
 fn merges(there: &mut VecDeque<Mail>, mail: &Mail) -> bool {
     match mail {
         Mail::Notice(_) => false,

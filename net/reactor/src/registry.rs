@@ -57,10 +57,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Calls [`handle_wakeup`](EventHandler::handle_wakeup) in a thread of the reactor. Further wake-ups before
-    /// that call are merged into one. A wake-up takes no room of
-    /// [`max_notices`](crate::Options::max_notices), so it never fails for lack of room: the work itself waits
-    /// elsewhere, in a queue that its owner bounds.
+    /// Calls [`handle_wakeup`](EventHandler::handle_wakeup) in a thread of the reactor. Further wake-ups
+    /// before that call are merged into one. A wake-up takes no room of
+    /// [`max_notices`](crate::Options::max_notices), so it never fails for lack of room: the work itself
+    /// waits elsewhere, in a queue that its owner bounds.
     ///
     /// False if the handler was removed.
     pub fn wake_handler(&self, id: HandlerId) -> bool {

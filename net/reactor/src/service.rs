@@ -94,8 +94,8 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// A [`Sender`] of this connection has posted this notice. Called in the order of these posts. A thread that
-    /// serves only this connection calls it between two other calls.
+    /// A [`Sender`] of this connection has posted this notice. Called in the order of these posts. A thread
+    /// that serves only this connection calls it between two other calls.
     ///
     /// # Errors
     /// Any; the connection is closed then.
@@ -104,8 +104,8 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// The connection ends. Called once, after all other methods, also when the connection failed. Its senders
-    /// are closed already. `reason` tells which side closed.
+    /// The connection ends. Called once, after all other methods, also when the connection failed. Its
+    /// senders are closed already. `reason` tells which side closed.
     fn close(&mut self, peer: &mut Peer<'_, F>, reason: &CloseReason) {
         let _ = (peer, reason);
     }

@@ -44,12 +44,13 @@ fn handlers() -> MutexGuard<'static, Handlers> {
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `handle` for each request to end the process, in a thread of its own. It returns whether it treats the
-/// request, for example by starting an orderly shutdown; it should not wait for that.
+/// Calls `handle` for each request to end the process, in a thread of its own. It returns whether it treats
+/// the request, for example by starting an orderly shutdown; it should not wait for that.
 ///
-/// When no handler of the process treats a request, the system's default action follows, which ends the process
-/// at once. So a handler that returns false for the second request lets a user end a shutdown that hangs. On
-/// Windows, a process that is told to terminate has the time that the system gives it, some five seconds.
+/// When no handler of the process treats a request, the system's default action follows, which ends the
+/// process at once. So a handler that returns false for the second request lets a user end a shutdown that
+/// hangs. On Windows, a process that is told to terminate has the time that the system gives it, some five
+/// seconds.
 ///
 /// # Errors
 /// Those of the system.

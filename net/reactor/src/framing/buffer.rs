@@ -9,8 +9,8 @@ const IDLE_OCTETS: usize = 4096;
 
 /// Received octets, of which whole frames are taken. It performs no input itself.
 ///
-/// It never holds more than the limit of its [`Framing`] and the octets of one [`push`](Self::push), if all whole
-/// frames are taken in between.
+/// It never holds more than the limit of its [`Framing`] and the octets of one [`push`](Self::push), if all
+/// whole frames are taken in between.
 #[derive(Debug)]
 pub struct FrameBuffer<P> {
     framing: P,

@@ -67,8 +67,8 @@ pub trait FrameHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// As [`ServiceHandler::close`]. A frame beyond the limit is [`CloseReason::LimitExceeded`]; an end inside
-    /// of a frame is [`CloseReason::Failed`] with [`io::ErrorKind::UnexpectedEof`].
+    /// As [`ServiceHandler::close`]. A frame beyond the limit is [`CloseReason::LimitExceeded`]; an end
+    /// inside of a frame is [`CloseReason::Failed`] with [`io::ErrorKind::UnexpectedEof`].
     fn close(&mut self, peer: &mut Peer<'_, F>, reason: &CloseReason) {
         let _ = (peer, reason);
     }

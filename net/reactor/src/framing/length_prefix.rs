@@ -20,8 +20,8 @@ impl LengthPrefix {
         Self { width: 2, limit: usize::from(limit), is_little_endian: false }
     }
 
-    /// A length of four octets, at most `limit`. A frame takes memory as its octets arrive, whatever its length
-    /// says.
+    /// A length of four octets, at most `limit`. A frame takes memory as its octets arrive, whatever its
+    /// length says.
     #[must_use]
     pub fn u32(limit: u32) -> Self {
         Self { width: 4, limit: usize::try_from(limit).unwrap_or(usize::MAX), is_little_endian: false }

@@ -20,13 +20,13 @@ pub enum CloseReason {
     /// This side ended the input, or closed the connection, because its server or client is
     /// [drained](crate::Server::drain).
     Drained,
-    /// A limit was exceeded: too many octets wait for a peer that does not read, or a frame of the peer is too
-    /// long. (A method failed with [`io::ErrorKind::QuotaExceeded`].)
+    /// A limit was exceeded: too many octets wait for a peer that does not read, or a frame of the peer is
+    /// too long. (A method failed with [`io::ErrorKind::QuotaExceeded`].)
     LimitExceeded(io::Error),
     /// A time limit has passed. (A method failed with [`io::ErrorKind::TimedOut`].)
     TimedOut(io::Error),
-    /// One of its methods failed with this error, or its handle cannot be waited on any more. A peer that breaks
-    /// the connection off is [`io::ErrorKind::ConnectionReset`] or [`io::ErrorKind::BrokenPipe`].
+    /// One of its methods failed with this error, or its handle cannot be waited on any more. A peer that
+    /// breaks the connection off is [`io::ErrorKind::ConnectionReset`] or [`io::ErrorKind::BrokenPipe`].
     Failed(io::Error),
     /// One of its methods panicked with this message.
     Panicked(String),

@@ -1,7 +1,7 @@
 //! What senders have posted to a service, until the service takes it.
 //!
-//! The first poster since the service last looked wakes it; so at most one wake-up is under way. Everything is
-//! bounded: octets by the connection's limit, together with those in its outbox; notices by their number.
+//! The first poster since the service last looked wakes it; so at most one wake-up is under way. Everything
+//! is bounded: octets by the connection's limit, together with those in its outbox; notices by their number.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ pub const MAX_NOTICES: usize = 1024;
 /// The number of notices that a service takes at once, so that its other events are not delayed.
 const NOTICES_AT_ONCE: usize = 16;
 
-/// A message for a service: any value, which [`handle_notice`](crate::ServiceHandler::handle_notice) gets back
-/// by [`downcast`](Box::downcast).
+/// A message for a service: any value, which [`handle_notice`](crate::ServiceHandler::handle_notice) gets
+/// back by [`downcast`](Box::downcast).
 pub type Notice = Box<dyn Any + Send>;
 
 /// The reason why a [`Sender`](crate::Sender) did not accept something.

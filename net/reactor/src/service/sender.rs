@@ -1,7 +1,7 @@
 //! Senders: access to a connection from other threads and other services.
 //!
-//! A sender only queues and wakes; the thread that runs the service transfers the octets and calls the handler,
-//! so that the connection and its handler need no lock. Receiving is in [`Peer`](crate::Peer).
+//! A sender only queues and wakes; the thread that runs the service transfers the octets and calls the
+//! handler, so that the connection and its handler need no lock. Receiving is in [`Peer`](crate::Peer).
 
 use std::any::Any;
 use std::fmt;
@@ -19,13 +19,14 @@ use crate::{HandlerId, Registry};
 /// A handle of a connection for other threads and other services: sends octets to the peer, posts notices to
 /// the service, and closes the connection.
 ///
-/// [`Peer::sender`](crate::Peer::sender) makes it, in every strategy of [concurrency](crate::strategy). Cheap to
-/// clone. Every method may be called from any thread, also inside of any handler and while locks are held: none
-/// waits, and none calls a handler. Senders of one connection are equal.
+/// [`Peer::sender`](crate::Peer::sender) makes it, in every strategy of [concurrency](crate::strategy). Cheap
+/// to clone. Every method may be called from any thread, also inside of any handler and while locks are held:
+/// none waits, and none calls a handler. Senders of one connection are equal.
 ///
 /// ```
-/// /// use std::sync::{Arc, Mutex};
-/// use spandrel_reactor::{CloseReason, Family, Peer, Sender, ServiceHandler};
+/// use std::io;
+/// use std::sync::{Arc, Mutex};
+/// use spandrel_reactor::{Family, Peer, Sender, ServiceHandler};
 ///
 /// /// Sends its input to all connections.
 /// struct Broadcast(Arc<Mutex<Vec<Sender>>>);
@@ -146,8 +147,8 @@ impl Sender {
         self.0.wake_if(self.0.posted.end(End::Close));
     }
 
-    /// Closes the connection at once: queued octets and notices are dropped. No effect on a connection that has
-    /// ended.
+    /// Closes the connection at once: queued octets and notices are dropped. No effect on a connection that
+    /// has ended.
     pub fn abort(&self) {
         self.0.abort();
     }

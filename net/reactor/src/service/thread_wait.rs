@@ -37,9 +37,9 @@ impl ThreadWait {
         }
     }
 
-    /// Waits until `endpoint` is ready for some of `wanted`, there is work, or the timeout passes, and returns
-    /// the ready events. To be called by the serving thread only, always with the same endpoint; `armed` is its
-    /// interest in the demultiplexer, [`Interest::NONE`] at first.
+    /// Waits until `endpoint` is ready for some of `wanted`, there is work, or the timeout passes, and
+    /// returns the ready events. To be called by the serving thread only, always with the same endpoint;
+    /// `armed` is its interest in the demultiplexer, [`Interest::NONE`] at first.
     pub(crate) fn wait(
         &self,
         endpoint: &dyn Pollable,

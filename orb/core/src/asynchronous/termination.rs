@@ -1,6 +1,7 @@
 //! The orderly shutdown of a process that is told to end.
 //!
-//! The signals and events themselves are in `net/reactor`, with which the ORB has this only if it has a reactor.
+//! The signals and events themselves are in `net/reactor`, with which the ORB has this only if it has a
+//! reactor.
 
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_reactor::on_termination;
