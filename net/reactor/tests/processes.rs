@@ -11,7 +11,7 @@ use crate::support::{Running, client, expect_end};
 use spandrel_test_support::{TEST_TIMEOUT, eventually};
 
 /// Sends its process ID; a `!` kills the process, a `~` keeps it busy for ever, a `#` requests its number of
-/// handles, a `>` the view of a process that it starts.
+/// handles, a `>` the view of a process that it starts; for a `<` another thread sends the process ID.
 struct ReportsProcess;
 
 impl<F: Family> ServiceHandler<F> for ReportsProcess {
@@ -25,6 +25,10 @@ impl<F: Family> ServiceHandler<F> for ReportsProcess {
             },
             _ if buffer[0] == b'#' => peer.put(&handles().to_le_bytes())?,
             _ if buffer[0] == b'>' => peer.put(&[grandchild()])?,
+            _ if buffer[0] == b'<' => {
+                let sender = peer.sender()?;
+                std::thread::spawn(move || sender.put(&std::process::id().to_le_bytes()).unwrap());
+            }
             _ => peer.put(&std::process::id().to_le_bytes())?,
         }
         Ok(())
@@ -114,6 +118,11 @@ fn executed(inherited: u32) {
     let mut code = [0];
     well.recv_n(&mut code).unwrap();
     assert_eq!(code, [5], "the connection is passed to one process only");
+    for question in ["<", "pid", "<"] {
+        well.send_n(question.as_bytes()).unwrap();
+        well.recv_n(&mut count).unwrap();
+        assert_ne!(u32::from_le_bytes(count), std::process::id(), "{question}");
+    }
     drop(well);
     eventually(|| server.connections() == 0);
     assert_eq!(children(), 0, "all are reaped");
