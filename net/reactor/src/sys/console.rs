@@ -25,8 +25,11 @@ pub(crate) fn on_event(treat: fn(bool) -> bool) -> io::Result<()> {
 unsafe extern "system" fn handle(event: u32) -> BOOL {
     let is_interrupt = matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT);
     let is_treated = TREAT.get().is_some_and(|treat| treat(is_interrupt));
-    while is_treated && !is_interrupt {
-        thread::park(); // when this returns, the system ends the process, which has not finished yet
+    if is_treated && !is_interrupt {
+        // When this function returns, the system ends the process, which has not finished yet.
+        loop {
+            thread::park();
+        }
     }
     is_treated.into()
 }
