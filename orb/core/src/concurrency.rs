@@ -134,9 +134,10 @@ pub(crate) const SYNTAX: &str =
     "reactive, thread-per-connection[:CONNECTIONS], leader-followers[:THREADS] or thread-pool[:THREADS[:QUEUE]]";
 
 /// The error of a text that names no concurrency strategy.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no concurrency strategy: expected {SYNTAX}")]
 pub struct ConcurrencyError(String);
+spandrel_error::debug_as_report!(ConcurrencyError);
 
 impl FromStr for Concurrency {
     type Err = ConcurrencyError;

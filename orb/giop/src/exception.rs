@@ -85,13 +85,14 @@ impl fmt::Display for CompletionStatus {
 /// A standard exception that any operation may raise.
 ///
 /// The detail is for people on this side: it is not sent, and equality ignores it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SystemException {
     kind: SystemExceptionKind,
     completed: CompletionStatus,
     minor: u32,
     detail: Detail,
 }
+spandrel_error::debug_as_report!(SystemException);
 
 // Every invocation returns it as its error type: a larger one would slow each result.
 const _: () = assert!(size_of::<SystemException>() <= 24);

@@ -13,8 +13,9 @@ use crate::{ObjectId, Poa, frames::innermost};
 pub struct Current;
 
 /// The error outside an upcall (15.3.10.1).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Eq, PartialEq)]
 pub struct NoContext;
+spandrel_error::debug_as_report!(NoContext);
 
 impl Current {
     /// Creates a `Current`; it refers to the thread that uses it, not to the one that created it.

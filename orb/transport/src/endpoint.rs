@@ -33,12 +33,13 @@ pub struct Endpoint {
 }
 
 /// The error for text that is not an endpoint.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("`{text}` is not an endpoint: {reason} (expected `iiop://host:port` or `giop:tcp:host:port`)")]
 pub struct EndpointError {
     text: String,
     reason: &'static str,
 }
+spandrel_error::debug_as_report!(EndpointError);
 
 impl Endpoint {
     /// An IIOP endpoint; an empty host means this machine only, port 0 lets the system choose.

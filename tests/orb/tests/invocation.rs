@@ -16,6 +16,7 @@ mod deadlines;
 mod dispositions;
 mod dynamic;
 mod engines;
+mod error_reports;
 mod forwarding;
 mod fragments;
 mod initial_references;
