@@ -65,6 +65,25 @@ pub use spandrel_orb::{
     Endpoint, EndpointError, QueueOverflow, remaining_time,
 };
 pub use spandrel_orb::{ConnectionSharing, Purging};
+/// Common Data Representation: values as octets outside of calls, such as in files and in events that another
+/// protocol carries.
+///
+/// ```
+/// use spandrel::ByteOrder;
+/// use spandrel::cdr::{CdrError, OctetForm, from_octets, to_octets};
+///
+/// // The types that IDL is compiled to are encoded alike.
+/// let names = vec!["ada".to_owned(), "alan".to_owned()];
+/// let form = OctetForm::bare(ByteOrder::Little);
+/// let octets = to_octets(&names, &form)?;
+/// assert_eq!(octets.len(), 4 + (4 + 4) + (4 + 5)); // the number of names, then each with its length and a NUL
+/// assert_eq!(from_octets::<Vec<String>>(&octets, &form)?, names);
+/// assert!(matches!(from_octets::<Vec<String>>(&octets[..9], &form), Err(CdrError::LengthBeyondInput { .. })));
+/// # Ok::<(), CdrError>(())
+/// ```
+pub mod cdr {
+    pub use spandrel_cdr::{CdrError, Limits, OctetForm, TrailingOctets, from_octets, to_octets};
+}
 /// The contexts of distributed traces, which requests carry.
 pub mod diagnostics {
     pub use spandrel_orb::diagnostics::{
