@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(pending);
     println!("{}", receiver.recv()?);
 
-    client.shutdown(true)?;
-    server.shutdown(true)?;
+    client.shutdown()?;
+    server.shutdown()?;
     Ok(())
 }

@@ -54,8 +54,8 @@ pub use spandrel_orb::transport;
 pub use spandrel_orb::values;
 pub use spandrel_orb::{
     AddressingDisposition, ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located,
-    ObjectRef, Orb, OrbBuilder, Policy, PolicyType, PolicyValue, SystemException, SystemExceptionKind, UserException,
-    UserExceptions, minor,
+    ObjectRef, Orb, OrbBuilder, OrbProfile, Policy, PolicyType, PolicyValue, SystemException, SystemExceptionKind,
+    UserException, UserExceptions, minor,
 };
 #[cfg(feature = "asynchronous")]
 pub use spandrel_orb::{AsyncReply, Spawn, Task, WaitStrategy, messaging};
@@ -101,7 +101,7 @@ pub mod diagnostics {
 pub mod interception {
     pub use spandrel_orb::interception::{
         AdapterState, ClientRequestInfo, ClientRequestInterceptor, Codec, CodecError, CodecFactory, DuplicateName,
-        DynamicRequest, Encoding, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
+        DynamicRequest, Encoding, IfPresent, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
         ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter, ParameterMode,
         PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
         TaggedComponent, TaggedProfile, UnknownEncoding,

@@ -31,7 +31,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        self.client.shutdown(true).expect("the client ends");
-        self.server.shutdown(true).expect("the server ends");
+        self.client.shutdown().expect("the client ends");
+        self.server.shutdown().expect("the server ends");
     }
 }

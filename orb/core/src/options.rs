@@ -8,6 +8,7 @@ mod client;
 mod code_sets;
 mod diagnostics;
 mod interception;
+mod profile;
 mod protocol;
 mod server;
 mod transport;
@@ -35,6 +36,9 @@ use crate::{
     settings::Settings,
     transport::ClientProtocols,
 };
+
+pub(crate) use profile::PROFILES;
+pub use profile::{OrbProfile, UnknownProfile};
 
 /// Configures an [`Orb`]. The defaults suit most programs.
 #[derive(Clone, Debug)]

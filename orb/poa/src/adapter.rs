@@ -98,6 +98,8 @@ pub(crate) struct Root {
     pub(crate) root_adapter: OnceLock<Arc<Adapter>>,
     pub(crate) directory: Directory<Adapter>,
     pub(crate) managers: Managers,
+    /// Whether it was logged that persistent references do not outlive the process.
+    pub(crate) has_warned_of_port: AtomicBool,
 }
 
 /// An object adapter: creates references to servants, and finds the servant of each request. Cheap to clone.

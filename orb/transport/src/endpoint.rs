@@ -102,6 +102,17 @@ impl Endpoint {
         host_and_port(&self.address).map_err(|reason| self.invalid(reason))
     }
 
+    /// Whether the server has the same address when it is started again: a port, or a path, that is not left to
+    /// the system.
+    #[must_use]
+    pub fn is_stable(&self) -> bool {
+        match self.scheme() {
+            "uds" | "shm" => !self.address.is_empty(),
+            "bidir" => true, // no address at all
+            _ => self.host_and_port().map_or(!self.address.is_empty(), |(_, port)| port != 0),
+        }
+    }
+
     /// The error for an unusable endpoint, with a reason in its address or one of its options.
     #[must_use]
     pub fn invalid(&self, reason: impl fmt::Display) -> io::Error {

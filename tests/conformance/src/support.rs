@@ -64,8 +64,8 @@ impl Default for Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        _ = self.client.shutdown(false);
-        _ = self.server.shutdown(false);
+        _ = self.client.begin_shutdown();
+        _ = self.server.begin_shutdown();
     }
 }
 

@@ -54,7 +54,7 @@ impl DescribedOperations for Bridge {
         let result = DescribedOperations::call(&self.beyond, call, arguments)?;
         let name = &*call.operation.name;
         if name == "shutdown" {
-            self.beyond.object().orb().shutdown(false)?;
+            self.beyond.object().orb().begin_shutdown()?;
         }
         if !name.starts_with("_get_the_") {
             return Ok(result);

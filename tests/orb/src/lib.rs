@@ -163,8 +163,8 @@ impl TargetServant for Probe {
     }
 
     fn stop(&self) -> Result<bool, SystemException> {
-        let refused = self.orb.shutdown(true).is_err();
-        self.orb.shutdown(false)?;
+        let refused = self.orb.shutdown().is_err();
+        self.orb.begin_shutdown()?;
         Ok(refused)
     }
 }
@@ -255,6 +255,6 @@ fn listen_beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }

@@ -313,7 +313,7 @@ fn shutdown_ends_pending_calls() {
     let pending = target.hold_async(1);
     server.probe.await_held(1);
     let orb = target.as_object().orb().clone();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let error = block_on(pending).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::Maybe), "{error}");
     let error = block_on(target.ping_async()).unwrap_err();

@@ -363,7 +363,7 @@ fn a_clients_shutdown_waits_for_running_callbacks() {
     pair.client.probe.await_held(1);
     let ending = {
         let orb = pair.client.orb.clone();
-        in_background(move || orb.shutdown(true))
+        in_background(move || orb.shutdown())
     };
     // Shutdown waits for the running request.
     assert!(ending.recv_timeout(Duration::from_millis(50)).is_err());

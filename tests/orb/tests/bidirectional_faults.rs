@@ -114,8 +114,8 @@ fn call_through_cut(cut_after: usize, of_server: bool) -> bool {
     let outer = Guard::unchecked_narrow(&client.reference(ior)).call_back(Some(&own));
     let outer = outer.map(drop).map_err(|exception| exception.completed());
     // After both shutdowns nothing is executed any more.
-    client.shutdown(true).unwrap();
-    server.shutdown(true).unwrap();
+    client.shutdown().unwrap();
+    server.shutdown().unwrap();
     let what = format!("cut after {cut_after} octets of the {}", if of_server { "server" } else { "client" });
     compare(&outer, counts.called_back.load(Ordering::SeqCst), &format!("call, {what}"));
     let outcomes = counts.outcomes.lock().unwrap();

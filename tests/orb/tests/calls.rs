@@ -172,7 +172,7 @@ fn a_call_on_a_shut_down_orb_raises_bad_inv_order() {
     let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.ping().unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let refused = target.ping().unwrap_err();
     assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::BadInvOrder, minor::ORB_HAS_SHUTDOWN));
 }

@@ -108,7 +108,7 @@ fn listen_can_be_repeated_after_a_failure() {
     drop(busy);
     let published = orb.listen().expect("both ports are free");
     assert_eq!(published.len(), 2);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! One-way requests by datagram (DIOP): selection of calls, size limits, and malformed datagrams.
 #![cfg(unix)]
 
+use spandrel::interception::IfPresent;
+use spandrel::poa::WaitForCompletion;
 use std::{
     net::UdpSocket,
     sync::{Arc, Mutex},
@@ -74,7 +76,8 @@ impl Interceptor for ContextRecorder {}
 
 impl ClientRequestInterceptor for ContextRecorder {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        Ok(info.add_request_service_context(ServiceContext { id: CONTEXT, data: b"context".to_vec() }, false)?)
+        Ok(info
+            .add_request_service_context(ServiceContext { id: CONTEXT, data: b"context".to_vec() }, IfPresent::Fail)?)
     }
 }
 
@@ -191,7 +194,7 @@ fn held_datagrams_are_limited() {
     let target = server.client_with(client());
     target.ping().unwrap();
     let manager = server.poa.the_poa_manager();
-    manager.hold_requests(false).unwrap();
+    manager.hold_requests(WaitForCompletion::No).unwrap();
     for _ in 0..8 {
         target.note(&[7]).unwrap();
     }
@@ -199,7 +202,7 @@ fn held_datagrams_are_limited() {
     eventually(|| count(server.orb.statistics(), Event::RefusedDeferred) == 5);
     manager.activate().unwrap();
     eventually(|| target.count().unwrap() == 3);
-    manager.hold_requests(false).unwrap();
+    manager.hold_requests(WaitForCompletion::No).unwrap();
     target.note(&[7]).unwrap();
     manager.activate().unwrap();
     eventually(|| target.count().unwrap() == 4);

@@ -38,7 +38,7 @@ impl ServerOrb {
 
 impl Drop for ServerOrb {
     fn drop(&mut self) {
-        self.0.shutdown(true).unwrap();
+        self.0.shutdown().unwrap();
     }
 }
 

@@ -17,7 +17,7 @@ fn an_invalid_reference_is_reported_in_a_line() {
     assert!(printed.starts_with("Error: CORBA::BAD_PARAM (minor 0x"), "{printed}");
     assert!(printed.contains("nonsense"), "{printed}");
     assert_eq!(printed.lines().count(), 1, "the cause is part of the message: {printed}");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_failed_call_is_reported_with_its_cause() {
     assert!(printed.starts_with("Error: CORBA::TRANSIENT (minor 0x"), "{printed}");
     assert!(printed.contains(&closed.to_string()), "{printed}");
     assert!(!printed.contains("SystemException") && !printed.contains('{'), "{printed}");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

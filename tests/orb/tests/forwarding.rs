@@ -1,5 +1,6 @@
 //! Location forwarding in replies (CORBA 3.3 Part 2, 9.4.3.1, 9.4.6 and 9.6).
 
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -344,9 +345,12 @@ fn a_locate_reply_has_the_exception_of_a_refusing_adapter() {
     type Change = fn(&PoaManager);
     let states: [(Change, Option<SystemExceptionKind>); 3] = [
         // Held requests are not refused.
-        (|manager| manager.hold_requests(false).unwrap(), None),
-        (|manager| manager.discard_requests(false).unwrap(), Some(SystemExceptionKind::Transient)),
-        (|manager| manager.deactivate(false, false).unwrap(), Some(SystemExceptionKind::ObjAdapter)),
+        (|manager| manager.hold_requests(WaitForCompletion::No).unwrap(), None),
+        (|manager| manager.discard_requests(WaitForCompletion::No).unwrap(), Some(SystemExceptionKind::Transient)),
+        (
+            |manager| manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap(),
+            Some(SystemExceptionKind::ObjAdapter),
+        ),
     ];
     for (change, refusal) in states {
         change(&manager);

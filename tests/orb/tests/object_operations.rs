@@ -70,7 +70,7 @@ impl ImplicitServer {
 
 impl Drop for ImplicitServer {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 

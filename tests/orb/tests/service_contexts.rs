@@ -1,6 +1,7 @@
 //! Service contexts: unknown ones are passed through unchanged, and limits apply to all (CORBA 3.3 Part 2,
 //! 7.7).
 
+use spandrel::interception::IfPresent;
 use std::{
     io::Write,
     net::TcpStream,
@@ -56,7 +57,7 @@ impl Interceptor for ContextRecorder {}
 impl ClientRequestInterceptor for ContextRecorder {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         for context in &self.added {
-            info.add_request_service_context(context.clone(), false)?;
+            info.add_request_service_context(context.clone(), IfPresent::Fail)?;
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl RelayServer {
 
 impl Drop for RelayServer {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 
@@ -187,5 +187,5 @@ fn an_upcall_nested_in_a_waiting_thread_does_not_inherit_its_trace() {
     server.as_client_of(&client).recurse(Some(&other), None, 1).unwrap();
     let contexts = server.contexts();
     assert!(matches!(&contexts[..], [Some(outer), None] if outer.trace_id() == root.trace_id()), "{contexts:?}");
-    elsewhere.shutdown(true).unwrap();
+    elsewhere.shutdown().unwrap();
 }

@@ -1,6 +1,8 @@
 //! The order of servant, `postinvoke`, ending interception points and reply (CORBA 3.3 Part 1, 15.3.7.2,
 //! 16.3.10.2).
 
+use spandrel::interception::IfPresent;
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{
     sync::{Arc, mpsc},
     time::Duration,
@@ -294,7 +296,7 @@ fn a_deferred_reply_waits_for_postinvoke_in_the_thread_of_the_adapter() {
                     deferred.end(answered);
                 }));
             });
-            orb.shutdown(false).unwrap();
+            orb.begin_shutdown().unwrap();
             main.recv_timeout(TEST_TIMEOUT).unwrap();
         }
     }
@@ -352,7 +354,7 @@ fn a_servant_without_locator_and_interceptors_replies_before_it_returns() {
     let object = root.activate_shared(Arc::new(servant)).unwrap();
     target_of(&object).ping().unwrap();
     seen.send(()).unwrap();
-    root.destroy(true, true).unwrap();
+    root.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
 }
 
 /// Adds a context of some octets to each reply.
@@ -362,7 +364,7 @@ impl Interceptor for ContextSender {}
 
 impl ServerRequestInterceptor for ContextSender {
     fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
-        info.add_reply_service_context(ServiceContext { id: 0x5350_7778, data: vec![7; self.0] }, false)
+        info.add_reply_service_context(ServiceContext { id: 0x5350_7778, data: vec![7; self.0] }, IfPresent::Fail)
     }
 }
 

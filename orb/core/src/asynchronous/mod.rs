@@ -7,5 +7,6 @@
 mod arguments;
 mod call;
 mod future;
+mod references;
 
 pub use future::{AsyncRawReply, AsyncReply};

@@ -6,7 +6,7 @@ use spandrel_cdr::{Any, TaggedComponent, TaggedProfile, TypeCode};
 use spandrel_giop::{CompletionStatus, IiopProfile, ResponseFlags, ServiceContext, SystemException, minor};
 use spandrel_sync::Arc;
 
-use super::contexts::{add_context, find_context};
+use super::contexts::{IfPresent, add_context, find_context};
 use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
     SlotId, SlotTable, dynamic::UndecodedResult, no_description, not_available, sync_scope,
@@ -318,17 +318,17 @@ impl<'r> ClientRequestInfo<'r> {
         self.received_exception().map(RaisedException::repository_id)
     }
 
-    /// Adds a context to the request; with `replace`, instead of one with its id.
+    /// Adds a context to the request; `if_present` decides about one with its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if there is one that is not to be replaced, and except in `send_request`.
+    /// BAD_INV_ORDER if there is one, with [`IfPresent::Fail`], and except in `send_request`.
     pub fn add_request_service_context(
         &mut self,
         context: ServiceContext,
-        replace: bool,
+        if_present: IfPresent,
     ) -> Result<(), SystemException> {
         self.only_at(&[Point::SendRequest])?;
-        add_context(&mut self.outgoing.contexts, context, replace)
+        add_context(&mut self.outgoing.contexts, context, if_present)
     }
 
     fn description(&self) -> Result<&DynamicRequest, SystemException> {

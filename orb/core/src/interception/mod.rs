@@ -39,6 +39,7 @@ pub use crate::interception_state::SlotId;
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub(crate) use client::{OutgoingContexts, ResponseRequest, flow::ClientFlow};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
+pub use contexts::IfPresent;
 pub use current::PiCurrent;
 pub(crate) use dynamic::describing;
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};

@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemExcep
 
 use super::{
     Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
-    contexts::{add_context, find_context, no_context},
+    contexts::{IfPresent, add_context, find_context, no_context},
     no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, policies::SyncScopePolicy};
@@ -239,12 +239,16 @@ impl ServerRequestInfo<'_> {
         find_context(&self.record.reply_contexts, id)
     }
 
-    /// Adds a context to the reply; with `replace`, instead of one with its id.
+    /// Adds a context to the reply; `if_present` decides about one with its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if there is one that is not to be replaced.
-    pub fn add_reply_service_context(&mut self, context: ServiceContext, replace: bool) -> Result<(), SystemException> {
-        add_context(&mut self.record.reply_contexts, context, replace)
+    /// BAD_INV_ORDER if there is one, with [`IfPresent::Fail`].
+    pub fn add_reply_service_context(
+        &mut self,
+        context: ServiceContext,
+        if_present: IfPresent,
+    ) -> Result<(), SystemException> {
+        add_context(&mut self.record.reply_contexts, context, if_present)
     }
 
     /// The exception that is about to be sent. One that the operation raises can be [extracted](RaisedException::extract).

@@ -72,5 +72,5 @@ fn main() -> anyhow::Result<()> {
     out.flush()?;
     drop(out);
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
-    Ok(orb.shutdown(true)?)
+    Ok(orb.shutdown()?)
 }

@@ -71,7 +71,7 @@ fn run_suite(
     let mut suite = Suite::new("", say);
     cases(&mut suite, &desk)?;
     suite.case("shutdown", || Ok(desk.shutdown()?));
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }
 

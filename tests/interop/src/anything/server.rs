@@ -138,6 +138,6 @@ impl DeskServant for Server {
     }
 
     fn shutdown(&self) -> Answer<()> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }

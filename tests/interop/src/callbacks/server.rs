@@ -62,7 +62,7 @@ impl DeskServant for DeskServer {
     }
 
     fn shutdown(&self) -> Result<(), SystemException> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }
 

@@ -35,7 +35,7 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     contexts(&mut suite, &plain);
     restart(&mut suite, &desk, &plain);
     suite.case("shutdown", || Ok(desk.shutdown()?));
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }
 

@@ -92,7 +92,7 @@ macro_rules! hub {
             }
 
             fn shutdown(&self) -> Result<(), SystemException> {
-                self.orb.shutdown(false)
+                self.orb.begin_shutdown()
             }
         }
     };

@@ -30,7 +30,7 @@ pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tall
     for (name, case) in CASES {
         suite.case(name, || case(&server));
     }
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }
 

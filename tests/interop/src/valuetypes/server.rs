@@ -102,6 +102,6 @@ impl ExchangeServant for Server {
     }
 
     fn shutdown(&self) -> Answer<()> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }

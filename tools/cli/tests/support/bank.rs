@@ -83,6 +83,6 @@ impl Bank {
 
 impl Drop for Bank {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }

@@ -128,14 +128,14 @@ impl Receiver for OrbReceiver {
     }
 
     fn finish(self: Box<Self>) -> Result<u64, LabError> {
-        self.orb.shutdown(true).map_err(LabError::call("shut the receiver's ORB down"))?;
+        self.orb.shutdown().map_err(LabError::call("shut the receiver's ORB down"))?;
         Ok(self.received.octets.load(Ordering::Acquire))
     }
 }
 
 impl Drop for OrbReceiver {
     fn drop(&mut self) {
-        _ = self.orb.shutdown(false);
+        _ = self.orb.begin_shutdown();
     }
 }
 
@@ -235,7 +235,7 @@ struct OrbTransmitter {
 
 impl Drop for OrbTransmitter {
     fn drop(&mut self) {
-        _ = self.orb.shutdown(true); // closes the connection, so that the receiver need not wait
+        _ = self.orb.shutdown(); // closes the connection, so that the receiver need not wait
     }
 }
 

@@ -26,7 +26,7 @@ pub fn serve(options: &[String]) -> Result<(), LabError> {
     drop(out);
     written.map_err(LabError::io("speak to the parent"))?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
-    orb.shutdown(true).map_err(LabError::call("shut the server down"))
+    orb.shutdown().map_err(LabError::call("shut the server down"))
 }
 
 /// Activates an object, also for call-backs.

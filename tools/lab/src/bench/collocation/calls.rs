@@ -97,7 +97,7 @@ impl Drop for Callee {
     fn drop(&mut self) {
         if let Self::Object { orb, .. } = self {
             // The rest of it ends with the process.
-            let _ = orb.shutdown(true);
+            let _ = orb.shutdown();
         }
     }
 }

@@ -407,8 +407,8 @@ fn rounds(settings: &Settings) -> Result<Vec<Call>, LabError> {
     }
     progress.finish();
     drop(clients);
-    orb.shutdown(true).map_err(failed)?;
-    server.shutdown(true).map_err(failed)?;
+    orb.shutdown().map_err(failed)?;
+    server.shutdown().map_err(failed)?;
     Ok(calls)
 }
 
@@ -465,7 +465,7 @@ mod tests {
             }
         }
         drop(clients);
-        orb.shutdown(true).unwrap();
-        server.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
+        server.shutdown().unwrap();
     }
 }
