@@ -2,12 +2,14 @@
 
 use spandrel::interception::IfPresent;
 use spandrel::{
-    Any, GiopVersion, IiopProfile, Orb, Poa, SystemException, TypeCode,
+    Orb, Poa, SystemException,
+    cdr::GiopVersion,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Codec, Encoding, Interceptor, Interruption, IorInfo,
         IorInterceptor, OrbInitInfo, OrbInitializer, ServerRequestInfo, ServerRequestInterceptor, ServiceContext,
         SlotId, TaggedComponent,
     },
+    types::{Any, IiopProfile, TypeCode},
 };
 
 mod idl {

@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use spandrel::values::{
+use spandrel::types::values::{
     AbstractRef, CdrError, Decode, Decoder, Encoder, GraphBuilder, ValueBase, ValueRef, custom_factory,
 };
-use spandrel::{ByteOrder, SystemException, SystemExceptionKind, minor};
+use spandrel::{SystemException, SystemExceptionKind, cdr::ByteOrder, minor};
 
 mod idl {
     spandrel::include_idl!("values");

@@ -1,6 +1,6 @@
 //! A server and a client, as two ORBs that are connected by a socket only.
 
-use spandrel::{ByteOrder, Interface, ObjectRef, Orb, Poa, Servant};
+use spandrel::{ObjectRef, Orb, Poa, cdr::ByteOrder, server::Servant, types::Interface};
 
 pub(crate) struct Pair {
     pub(crate) poa: Poa,

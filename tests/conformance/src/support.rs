@@ -3,8 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use spandrel::{
-    CompletionStatus, ObjectRef, Orb, Poa, Policy, Servant, SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
     poa::{IdUniquenessPolicy, PoaError, RequestProcessingPolicy, ServantRetentionPolicy},
+    policy::Policy,
+    server::Servant,
 };
 
 use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use spandrel::{IiopProfile, Orb};
+use spandrel::{Orb, types::IiopProfile};
 use spandrel_test_support::holds_within;
 use tempfile::TempDir;
 

@@ -11,7 +11,7 @@ use spandrel::dynamic::{
     DescribedCall, DescribedOperations, DescribedServant, Descriptions, DynamicObject, NvList, RequestError,
     any_to_object, describe, object_to_any,
 };
-use spandrel::{Any, ObjectRef, Orb, Poa};
+use spandrel::{ObjectRef, Orb, Poa, types::Any};
 
 /// Forwards requests to an object, and bridges the objects that its attributes return.
 struct Bridge {

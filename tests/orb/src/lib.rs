@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use spandrel::{CompletionStatus, Concurrency, Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
+use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException, options::Concurrency};
 
 pub mod recorder;
 pub mod scripted;

@@ -6,7 +6,11 @@ use std::{
     sync::{Arc, Barrier, mpsc},
 };
 
-use spandrel::{CompletionStatus, GiopVersion, IiopProfile, Ior, Orb, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, Orb, SystemExceptionKind,
+    cdr::GiopVersion,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{ByteOrder, Encode, Encoder, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 use spandrel_orb_tests::{

@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use spandrel::{CompletionStatus, IiopProfile, Ior, Orb, OrbBuilder, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{ByteOrder, Encode, Encoder, GiopVersion, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 #[cfg(target_os = "linux")]

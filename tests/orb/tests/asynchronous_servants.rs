@@ -17,8 +17,10 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Concurrency, DeferredCall, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant,
-    ServerCall, SystemException, SystemExceptionKind, Task,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    options::{Concurrency, Task},
+    server::{DeferredCall, Replied, Servant, ServerCall},
+    types::IiopProfile,
 };
 use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};

@@ -10,8 +10,8 @@ use std::{
 
 use spandrel::{
     CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
-    policies::{BufferingConstraintPolicy, SetOverrideType, SyncScopePolicy},
-    statistics::{Event, Level},
+    diagnostics::statistics::{Event, Level},
+    policy::{BufferingConstraintPolicy, SetOverrideType, SyncScopePolicy},
 };
 use spandrel_orb_tests::{
     Server,

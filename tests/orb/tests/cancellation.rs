@@ -13,9 +13,13 @@ use std::{
 };
 
 use spandrel::{
-    CancelReason, CancellationToken, CompletionStatus, Concurrency, DeferredCall, ObjectRef, Orb, OrbBuilder, Poa,
-    Replied, Servant, ServerCall, SystemException, SystemExceptionKind, minor, poa::ThreadPolicy,
-    policies::DeadlineContext, remaining_time, statistics::Event,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    minor,
+    options::Concurrency,
+    poa::ThreadPolicy,
+    policy::DeadlineContext,
+    server::{CancelReason, CancellationToken, DeferredCall, Replied, Servant, ServerCall, remaining_time},
 };
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CancelRequest, RequestTemplate, ResponseFlags, ServiceContext, ids};
@@ -191,8 +195,8 @@ impl Server {
         self.profile().port
     }
 
-    fn profile(&self) -> spandrel::IiopProfile {
-        spandrel::IiopProfile::decode(&self.object.ior().profiles[0]).unwrap().unwrap()
+    fn profile(&self) -> spandrel::types::IiopProfile {
+        spandrel::types::IiopProfile::decode(&self.object.ior().profiles[0]).unwrap().unwrap()
     }
 
     /// An encoded request for `work`.

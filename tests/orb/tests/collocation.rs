@@ -12,11 +12,14 @@ use std::{
 };
 
 use spandrel::{
-    Collocation, CompletionStatus, Concurrency, DeferredCall, Located, ObjectRef, Orb, Poa, Policy, Replied, Servant,
-    ServerCall, SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
     interception::{ClientRequestInterceptor, Interceptor},
     minor,
+    options::{Collocation, Concurrency},
     poa::{Current, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager, ThreadPolicy},
+    policy::Policy,
+    server::{DeferredCall, Replied, Servant, ServerCall},
+    types::Located,
 };
 use spandrel_orb_tests::{
     Server,

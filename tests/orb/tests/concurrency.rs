@@ -10,9 +10,11 @@ use std::{
     thread,
 };
 
-use spandrel::statistics::Level;
+use spandrel::diagnostics::statistics::Level;
 use spandrel::{
-    CompletionStatus, Concurrency, Orb, OrbBuilder, OrbProfile, Poa, Replied, Servant, ServerCall, SystemException,
+    CompletionStatus, Orb, OrbBuilder, Poa, SystemException,
+    options::{Concurrency, OrbProfile},
+    server::{Replied, Servant, ServerCall},
 };
 use spandrel_orb_tests::{
     Repeater, Server,
@@ -214,7 +216,7 @@ fn aborted_connections_are_removed() {
             stream.write_all(b"GIOP\x01\x02\x01\x03\x00\x00").unwrap();
         }
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
-        let level = spandrel::statistics::Level::ServerConnections;
+        let level = spandrel::diagnostics::statistics::Level::ServerConnections;
         wait_until("the end of the aborted connections", || server.orb.statistics().level(level) <= 1);
     }
 }

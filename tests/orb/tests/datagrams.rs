@@ -9,13 +9,14 @@ use std::{
 };
 
 use spandrel::{
-    Endpoint, IiopProfile, Orb, OrbBuilder,
+    Endpoint, Orb, OrbBuilder,
+    diagnostics::statistics::{Event, Statistics},
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
         ServerRequestInterceptor, ServiceContext,
     },
-    policies::{SetOverrideType, SyncScopePolicy},
-    statistics::{Event, Statistics},
+    policy::{SetOverrideType, SyncScopePolicy},
+    types::IiopProfile,
 };
 use spandrel_giop::datagram::DatagramAddress;
 use spandrel_orb_tests::{Server, listen, probe::Target, support::eventually};

@@ -10,14 +10,16 @@ use std::{
 };
 
 use spandrel::{
-    CancellationToken, Collocation, CompletionStatus, Concurrency, IiopProfile, Ior, ObjectRef, Orb, OrbBuilder, Poa,
-    Policy, Replied, Servant, ServerCall, SystemException, SystemExceptionKind, minor,
-    policies::{
-        DeadlineContext, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
-        RequestStartTimePolicy, SetOverrideType, UtcT,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    minor,
+    options::{Collocation, Concurrency},
+    policy::{
+        DeadlineContext, Policy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy,
+        RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType, UtcT,
     },
-    remaining_time,
-    statistics::Event,
+    server::{CancellationToken, Replied, Servant, ServerCall, remaining_time},
+    types::{IiopProfile, Ior},
 };
 use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, GiopVersion, Wire};
 use spandrel_giop::{

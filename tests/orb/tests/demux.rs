@@ -5,9 +5,11 @@ use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
 
 use spandrel::{
-    CompletionStatus, IiopProfile, ObjectRef, Orb, Poa, Policy, Replied, ServerCall, SystemException,
-    SystemExceptionKind,
-    poa::{IdAssignmentPolicy, ObjectDemux, ObjectId, OperationDemux, Servant},
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    poa::{IdAssignmentPolicy, ObjectDemux, ObjectId, OperationDemux},
+    policy::Policy,
+    server::{Replied, Servant, ServerCall},
+    types::IiopProfile,
 };
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, ServiceContext, ids};

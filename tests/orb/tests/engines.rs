@@ -4,8 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    ByteOrder, Collocation, ObjectRef, Orb, Poa, Typed as _,
+    ObjectRef, Orb, Poa,
+    cdr::ByteOrder,
     dynamic::{DescribedServant, DynamicObject, describe},
+    options::Collocation,
+    types::Typed as _,
 };
 
 /// The servant and the calls, generated once for each engine.
@@ -17,7 +20,7 @@ macro_rules! engine {
             use std::fmt::{Debug, Write as _};
 
             use engines::*;
-            use spandrel::{Any, ObjectRef, SystemException};
+            use spandrel::{ObjectRef, SystemException, types::Any};
 
             use super::OneWayLog;
 

@@ -23,9 +23,10 @@ mod child_processes {
     use fork::{Fork, fork};
     use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, kill_process, setrlimit, waitpid};
     use spandrel::{
-        CompletionStatus, Concurrency, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException,
-        SystemExceptionKind,
-        policies::{RebindPolicy, SetOverrideType},
+        CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+        options::Concurrency,
+        policy::{RebindPolicy, SetOverrideType},
+        server::{Replied, Servant, ServerCall},
     };
     use spandrel_giop::ids;
     use spandrel_orb_tests::{

@@ -7,12 +7,16 @@ use std::sync::{
 };
 
 use spandrel::{
-    CompletionStatus, GiopVersion, Ior, Located, ObjectRef, Orb, Poa, Policy, Servant, SystemException,
-    SystemExceptionKind, minor,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    minor,
     poa::{
         Cookie, IdAssignmentPolicy, Incarnation, ObjectId, PoaManager, RequestProcessingPolicy, ServantLocator,
         ServantManager, ServantRetentionPolicy,
     },
+    policy::Policy,
+    server::Servant,
+    types::{Ior, Located},
 };
 use spandrel_cdr::Limits;
 use spandrel_giop::{LocateStatus, Message, ReplyHeader, ReplyStatus, ids};
@@ -229,7 +233,7 @@ fn every_locate_reply_status_is_returned() {
 /// A servant's permanent forwarding is encoded according to the client's version.
 #[test]
 fn a_servants_permanent_forwarding_is_followed_in_every_version() {
-    use spandrel::{Replied, Servant, ServerCall};
+    use spandrel::server::{Replied, Servant, ServerCall};
 
     struct ForwardingServant(ObjectRef);
 
@@ -385,7 +389,7 @@ fn malformed_forwardings_end_the_call() {
         for status in [ReplyStatus::LocationForward, ReplyStatus::LocationForwardPerm] {
             let octets = body.clone();
             let (port, requests) = scripted(move |request| Some(request.reply(status, |out| out.octets(&octets))));
-            let orb = Orb::builder().byte_order(spandrel::ByteOrder::Little).build().unwrap();
+            let orb = Orb::builder().byte_order(spandrel::cdr::ByteOrder::Little).build().unwrap();
             for error in exceptions_of_both_calls(|| target(&orb, &ior_at(port, GiopVersion::V1_2, "key"))) {
                 let kinds = [SystemExceptionKind::Marshal, SystemExceptionKind::InvObjref];
                 assert!(kinds.contains(&error.kind()), "{error}");

@@ -8,8 +8,9 @@ use spandrel::poa::{
     RequestProcessingPolicy, WaitForCompletion,
 };
 use spandrel::{
-    CompletionStatus, InitError, InvalidName, Located, ObjectRef, Orb, OrbBuilder, Servant, SystemException,
-    SystemExceptionKind, minor,
+    CompletionStatus, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
+    server::Servant,
+    types::{InvalidName, Located},
 };
 use spandrel_orb_tests::{
     Server,

@@ -5,15 +5,16 @@ use spandrel::interception::IfPresent;
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    Any, CompletionStatus, GiopVersion, IiopProfile, InvalidName, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
-    SystemExceptionKind, Typed,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
     dynamic::CreateRequest,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Encoding, Interceptor, Interruption, InvalidSlot, OrbInitInfo,
         OrbInitializer, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
     },
     minor,
-    policies::{RebindPolicy, SyncScopePolicy},
+    policy::{RebindPolicy, SyncScopePolicy},
+    types::{Any, IiopProfile, InvalidName, Typed},
 };
 use spandrel_orb_tests::{
     Probe, Server,
@@ -86,7 +87,7 @@ impl ClientRequestInterceptor for Sender {
         assert_not_provided(info.result());
         if let Ok(context) = info.reply_service_context(ID) {
             let codec = info.target().orb().codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
-            let read = codec.unwrap().decode_value(&context.data, &spandrel::TypeCode::LONG).unwrap();
+            let read = codec.unwrap().decode_value(&context.data, &spandrel::types::TypeCode::LONG).unwrap();
             self.received.lock().unwrap().push(value(&read).unwrap());
         }
         Ok(())
@@ -484,7 +485,7 @@ fn dynamic_requests_provide_arguments_and_results() {
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let mut request = target.as_object().request("add");
     request.add_in_arg(&40).unwrap().add_in_arg(&2).unwrap();
-    request.set_return_type(spandrel::TypeCode::LONG).add_exception(Refused::type_code());
+    request.set_return_type(spandrel::types::TypeCode::LONG).add_exception(Refused::type_code());
     request.invoke().unwrap();
     assert_eq!(request.return_value::<i32>().unwrap(), 42);
     request.send_deferred().unwrap();

@@ -3,7 +3,10 @@
 
 use std::{io::Write, net::TcpStream, sync::Arc};
 
-use spandrel::{IiopProfile, Ior, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
+use spandrel::{
+    ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    types::{IiopProfile, Ior},
+};
 use spandrel_orb_tests::{
     Probe, Server,
     probe::{Target, TargetSkeleton},

@@ -17,6 +17,7 @@ mod dispositions;
 mod dynamic;
 mod engines;
 mod error_reports;
+mod facade;
 mod forwarding;
 mod fragments;
 mod initial_references;

@@ -5,11 +5,12 @@ use spandrel::poa::{EtherealizeObjects, IfMissing, WaitForCompletion};
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    CompletionStatus, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
     interception::{
         AdapterState, Interceptor, IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate,
         TaggedComponent,
     },
+    types::IiopProfile,
 };
 use spandrel_orb_tests::{Probe, probe::TargetSkeleton};
 

@@ -1,7 +1,7 @@
 //! Metrics of calls and requests, recorded if enabled.
 
 use spandrel::poa::WaitForCompletion;
-use spandrel::{IiopProfile, Orb, OrbBuilder, diagnostics::TracePropagation};
+use spandrel::{Orb, OrbBuilder, diagnostics::TracePropagation, types::IiopProfile};
 use spandrel_orb_tests::{
     Server,
     probe::{Relay, Target},
@@ -123,7 +123,7 @@ fn unknown_operations_are_counted_as_other_by_the_server() {
     let (orb, target) = client_of(&server, with_metrics());
     for number in 0..50 {
         let name = format!("no_such_{number}");
-        let outcome = spandrel::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
+        let outcome = spandrel::types::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
             &name,
             |_| Ok(()),
             |_| Ok(()),

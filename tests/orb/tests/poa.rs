@@ -12,14 +12,16 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, ObjectRef, Orb, Poa, Policy, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Level,
     minor,
     poa::{
         AdapterActivator, Cookie, Current, IdAssignmentPolicy, IdUniquenessPolicy, Incarnation, LifespanPolicy,
         NoContext, ObjectId, PoaError, PoaManager, RequestProcessingPolicy, ServantActivator, ServantLocator,
         ServantManager, ServantRetentionPolicy, State, ThreadPolicy,
     },
-    statistics::Level,
+    policy::Policy,
+    server::{Replied, Servant, ServerCall},
 };
 use spandrel_orb_tests::{
     Probe, configured_servers,

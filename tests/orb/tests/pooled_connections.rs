@@ -14,7 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{ByteOrder, Concurrency, GiopVersion, IiopProfile, Orb, OrbBuilder};
+use spandrel::{
+    Orb, OrbBuilder,
+    cdr::{ByteOrder, GiopVersion},
+    options::Concurrency,
+    types::IiopProfile,
+};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{

@@ -12,9 +12,12 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, GiopVersion, Located, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
-    policies::{RebindPolicy, SetOverrideType, SyncScopePolicy},
-    statistics::Event,
+    CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    diagnostics::statistics::Event,
+    minor,
+    policy::{RebindPolicy, SetOverrideType, SyncScopePolicy},
+    types::Located,
 };
 use spandrel_orb_tests::{
     Server,
@@ -67,9 +70,9 @@ fn proxy_ending_first_connection(server: &Server, end: ConnectionEnd) -> (u16, A
 
 /// The server's target at the proxy's port.
 fn target_at(server: &Server, port: u16, builder: OrbBuilder) -> (Orb, Target) {
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
-    ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
+    ior.profiles = vec![spandrel::types::IiopProfile { port, ..profile }.encode().unwrap()];
     let orb = builder.build().unwrap();
     let target = Target::unchecked_narrow(&orb.reference(ior));
     (orb, target)

@@ -9,12 +9,14 @@ use std::{
 };
 
 use spandrel::{
-    ByteOrder, CompletionStatus, GiopVersion, IiopProfile, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
+    diagnostics::statistics::Event,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, OrbInitInfo, OrbInitializer,
         ServerRequestInfo, ServerRequestInterceptor,
     },
-    statistics::Event,
+    types::IiopProfile,
 };
 use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{

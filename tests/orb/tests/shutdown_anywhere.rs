@@ -8,13 +8,14 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Concurrency, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException,
-    SystemExceptionKind,
+    CompletionStatus, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
         ServerRequestInterceptor,
     },
     minor,
+    options::Concurrency,
+    server::{Replied, Servant, ServerCall},
 };
 use spandrel_orb_tests::{
     Repeater, Server,

@@ -7,8 +7,11 @@ use std::{
 };
 
 use spandrel::{
-    Endpoint, Orb, Statistics, SystemExceptionKind,
-    statistics::{Event, Level},
+    Endpoint, Orb, SystemExceptionKind,
+    diagnostics::{
+        Statistics,
+        statistics::{Event, Level},
+    },
 };
 use spandrel_orb_tests::{
     Server,

@@ -6,9 +6,10 @@ use std::{future::poll_fn, task::Poll, time::Duration};
 
 use certificates::{WithIdentity, authority, chain, client, serving, trusting};
 use spandrel::{
-    CompletionStatus, Concurrency, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    CompletionStatus, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    options::Concurrency,
     ssliop::{ClientVerification, PeerIdentity, Ssliop},
-    statistics::Event,
 };
 use spandrel_orb_tests::{
     access::{Guard, GuardAsyncServant, GuardAsyncSkeleton, GuardServant, GuardSkeleton},

@@ -47,7 +47,8 @@ impl RelayServer {
     /// The relay as referred to by another ORB.
     fn as_client_of(&self, orb: &Orb) -> Relay {
         Relay::unchecked_narrow(
-            &orb.string_to_object(&self.orb.object_to_string(spandrel::Interface::as_object(&self.relay))).unwrap(),
+            &orb.string_to_object(&self.orb.object_to_string(spandrel::types::Interface::as_object(&self.relay)))
+                .unwrap(),
         )
     }
 

@@ -9,14 +9,17 @@ use std::{
 };
 
 use spandrel::{
-    ByteOrder, Collocation, CompletionStatus, GiopVersion, Interface, ObjectRef, Orb, OrbBuilder, Poa, Policy, Servant,
-    SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
     interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor, ServiceContext},
+    options::Collocation,
     poa::{
         Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantLocator, ServantManager,
         ServantRetentionPolicy, ThreadPolicy,
     },
-    policies::{SetOverrideType, SyncScopePolicy},
+    policy::{Policy, SetOverrideType, SyncScopePolicy},
+    server::Servant,
+    types::Interface,
 };
 use spandrel_orb_tests::{
     Server, configured_servers,
@@ -312,14 +315,15 @@ fn deferred_calls_have_the_same_order() {
         |ending: &str| -> Vec<String> { all_steps(ending).into_iter().filter(|step| step != "servant").collect() };
     for collocated in [false, true] {
         let target = if collocated { object.unchecked_narrow() } else { target_of(&object) };
-        let ping = |ending: &str, check: fn(Result<(), SystemException>), answer: fn(spandrel::DeferredCall)| {
-            let target = target.clone();
-            let call = in_background(move || target.ping());
-            answer(requests.recv_timeout(TEST_TIMEOUT).unwrap());
-            check(call.recv_timeout(TEST_TIMEOUT).unwrap());
-            assert_eq!(log.take(), steps(ending));
-        };
-        let reply = |deferred: spandrel::DeferredCall| {
+        let ping =
+            |ending: &str, check: fn(Result<(), SystemException>), answer: fn(spandrel::server::DeferredCall)| {
+                let target = target.clone();
+                let call = in_background(move || target.ping());
+                answer(requests.recv_timeout(TEST_TIMEOUT).unwrap());
+                check(call.recv_timeout(TEST_TIMEOUT).unwrap());
+                assert_eq!(log.take(), steps(ending));
+            };
+        let reply = |deferred: spandrel::server::DeferredCall| {
             let answered = deferred.answer(|call| call.reply(|_| Ok(())));
             deferred.end(answered);
         };

@@ -2,7 +2,10 @@
 
 use crate::support;
 
-use spandrel::{Orb, Poa, Replied, Servant, ServerCall, SystemException};
+use spandrel::{
+    Orb, Poa, SystemException,
+    server::{Replied, Servant, ServerCall},
+};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
 /// A servant with the implicit operations only.

@@ -8,7 +8,7 @@ use std::sync::{
 use spandrel::poa::{
     AdapterActivator, EtherealizeObjects, IdAssignmentPolicy, IfMissing, LifespanPolicy, PoaError, WaitForCompletion,
 };
-use spandrel::{CompletionStatus, ObjectRef, Policy, SystemExceptionKind, minor};
+use spandrel::{CompletionStatus, ObjectRef, SystemExceptionKind, minor, policy::Policy};
 use spandrel_conformance_tests::support::{
     Gate, Pair, TEST_TIMEOUT, expect_exception, expect_refusal, in_background, kind_minor_completion, named_servant,
 };

@@ -2,8 +2,11 @@
 
 use std::sync::mpsc::Receiver;
 
-use spandrel::poa::{EtherealizeObjects, Poa, PoaError, PoaManager, State, WaitForCompletion};
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel::{
+    Poa,
+    poa::{EtherealizeObjects, PoaError, PoaManager, State, WaitForCompletion},
+};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     support::{

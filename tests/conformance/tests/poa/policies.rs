@@ -6,7 +6,7 @@ use spandrel::poa::{
     EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, ImplicitActivationPolicy, LifespanPolicy,
     PoaError, RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy, WaitForCompletion,
 };
-use spandrel::{Policy, PolicyType};
+use spandrel::policy::{Policy, PolicyType};
 use spandrel_conformance_tests::support::Pair;
 
 /// One value of each of the seven policies.

@@ -2,7 +2,11 @@
 //! reference_to_id; 15.3.8.2).
 
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
-use spandrel::{Endpoint, IiopProfile, ObjectRef, Orb, Poa, Policy, SystemExceptionKind, ior_to_string};
+use spandrel::{
+    Endpoint, ObjectRef, Orb, Poa, SystemExceptionKind,
+    policy::Policy,
+    types::{IiopProfile, ior_to_string},
+};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{ManagerUpcall, ScriptedManager, activating, locating},

@@ -6,7 +6,7 @@ use spandrel::poa::{
     AdapterActivator, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, LifespanPolicy, ObjectId,
     PoaError, PoaManager, RequestProcessingPolicy, State, ThreadPolicy, WaitForCompletion,
 };
-use spandrel::{CompletionStatus, Poa, Policy, SystemException, SystemExceptionKind, minor};
+use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind, minor, policy::Policy};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating},
     support::{Gate, Pair, TEST_TIMEOUT, closure_servant, expect_refusal, gated_servant, in_background, named_servant},

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use spandrel::poa::{EtherealizeObjects, IdUniquenessPolicy, Incarnation, ObjectId, PoaError, WaitForCompletion};
-use spandrel::{CompletionStatus, Poa, Servant, SystemException, SystemExceptionKind, minor};
+use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind, minor, server::Servant};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{ManagerUpcall, ScriptedManager, activating, etherealized},

@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use spandrel::poa::{
-    EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, LifespanPolicy, ObjectId, OperationDemux,
-    Poa, PoaError, PoaManager, RequestProcessingPolicy, ServantManager, ServantRetentionPolicy, WaitForCompletion,
+use spandrel::{ObjectRef, Orb, SystemException, policy::Policy, types::Interface};
+use spandrel::{
+    Poa,
+    poa::{
+        EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, LifespanPolicy, ObjectId,
+        OperationDemux, PoaError, PoaManager, RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
+        WaitForCompletion,
+    },
 };
-use spandrel::{Interface, ObjectRef, Orb, Policy, SystemException};
 
 use super::managers::{Activator, AdapterCreator, Locator, adapted_policies};
 use super::target::NamedTarget;
@@ -80,7 +84,7 @@ fn activate(orb: &Orb, generation: u32, restart_requested: &Arc<AtomicBool>) -> 
 const USER_ID: IdAssignmentPolicy = IdAssignmentPolicy::UserId;
 
 /// A persistent object: its reference stays valid after a restart.
-fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::Servant>) -> Result<ObjectRef, PoaError> {
+fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::server::Servant>) -> Result<ObjectRef, PoaError> {
     // Operation numbers in references: other ORBs ignore the component.
     let policies: [Policy; 3] = [USER_ID.into(), LifespanPolicy::Persistent.into(), OperationDemux::Active.into()];
     let poa = root.create_poa(name, Some(&root.the_poa_manager()), policies)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spandrel::{Context, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{ObjectRef, Orb, Poa, SystemException, types::Context};
 
 use super::bulk::Carrier;
 use super::errors::Raiser;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel::Orb;
-use spandrel::values::{AbstractRef, GraphBuilder, GraphError, ValueRef};
+use spandrel::types::values::{AbstractRef, GraphBuilder, GraphError, ValueRef};
 
 use super::{look, tale};
 use crate::more_values_idl::*;

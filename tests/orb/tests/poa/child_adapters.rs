@@ -162,7 +162,7 @@ fn corrupted_object_keys_raise_object_not_exist() {
     let client_orb = Orb::builder().build().unwrap();
     for _ in 0..300 {
         let mut ior = good.ior().clone();
-        let mut profile = spandrel::IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+        let mut profile = spandrel::types::IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
         let before = profile.object_key.clone();
         let at = random.usize(..before.len() - 1);
         profile.object_key[at] ^= 1 << random.u8(..8);

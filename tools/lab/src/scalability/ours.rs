@@ -12,7 +12,11 @@ use spandrel::dynamic::{
     ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, Request, RequestError, ServerRequest,
 };
 use spandrel::poa::{ObjectId, PoaError};
-use spandrel::{CompletionStatus, Interface, Orb, Poa, Servant, SystemException, Typed};
+use spandrel::{
+    CompletionStatus, Orb, Poa, SystemException,
+    server::Servant,
+    types::{Interface, Typed},
+};
 
 use super::job::{Job, JobRun, Style};
 use super::programs::Timed;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
-use spandrel::{IiopProfile, Orb, SystemException, SystemExceptionKind};
+use spandrel::{Orb, SystemException, SystemExceptionKind, types::IiopProfile};
 
 use super::data;
 use crate::future::block_on;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use spandrel::{Any, CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException, types::Any};
 
 use super::data;
 use crate::LabError;

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
-use spandrel::{Collocation, Orb, Poa, SystemException};
+use spandrel::{Orb, Poa, SystemException, options::Collocation};
 
 use crate::LabError;
 use crate::workload::named;

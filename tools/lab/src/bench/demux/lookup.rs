@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 use spandrel::generated::Operations;
 use spandrel::net::sync::Arc;
 use spandrel::poa::measured_lookup::{FoundServant, Lookup};
-use spandrel::poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError, Servant};
-use spandrel::{Orb, Poa, Policy};
+use spandrel::{Orb, Poa, policy::Policy};
+use spandrel::{
+    poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError},
+    server::Servant,
+};
 use spandrel_demux::perfect::Tables;
 
 use super::requests::Requests;

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spandrel::{Char, Orb, Poa, SystemException};
+use spandrel::{Orb, Poa, SystemException, types::Char};
 use spandrel_cdr::engine::{self, Value};
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Wire};
 
