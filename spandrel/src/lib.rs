@@ -248,7 +248,7 @@ pub mod interception {
 /// let orb = Orb::builder().build()?;
 /// let object = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
 /// let quick = object.set_policy_overrides(
-///     [RelativeRoundtripTimeoutPolicy(Duration::from_millis(50)).into(), SyncScopePolicy::WithTarget.into()],
+///     &[RelativeRoundtripTimeoutPolicy(Duration::from_millis(50)).into(), SyncScopePolicy::WithTarget.into()],
 ///     SetOverrideType::AddOverride,
 /// )?;
 /// assert_eq!(quick.timeout(), Some(Duration::from_millis(50)));

@@ -13,6 +13,15 @@ const QUEUE: usize = 1024;
 ///
 /// With all strategies, idle connections without a thread of their own cost no thread and no memory for
 /// reading.
+///
+/// ```
+/// # mod options { pub use spandrel_orb::Concurrency; }
+/// use options::Concurrency; // of spandrel
+///
+/// let strategy: Concurrency = "leader-followers:4".parse()?;
+/// assert_eq!(strategy, Concurrency::LeaderFollowers { threads: Some(4) });
+/// # Ok::<(), spandrel_orb::ConcurrencyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Concurrency {

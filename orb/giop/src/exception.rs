@@ -85,6 +85,17 @@ impl fmt::Display for CompletionStatus {
 /// A standard exception that any operation may raise.
 ///
 /// The detail is for people on this side: it is not sent, and equality ignores it.
+///
+/// ```
+/// # use spandrel_giop as spandrel;
+/// use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
+///
+/// let error = SystemException::transient(0, CompletionStatus::No).with_detail("the queue is full");
+/// assert_eq!(error.kind(), SystemExceptionKind::Transient);
+/// // Nothing was executed: the call can be repeated.
+/// assert_eq!(error.completed(), CompletionStatus::No);
+/// assert!(error.to_string().starts_with("CORBA::TRANSIENT (minor 0x00000000"));
+/// ```
 #[derive(Clone)]
 pub struct SystemException {
     kind: SystemExceptionKind,

@@ -26,6 +26,20 @@ pub enum EtherealizeObjects {
 }
 
 /// Controls the requests of all adapters attached to it. Cheap to clone.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{State, WaitForCompletion};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let manager = Poa::root(&orb)?.the_poa_manager();
+/// manager.hold_requests(WaitForCompletion::Yes)?; // no request runs from here on
+/// assert_eq!(manager.state(), State::Holding);
+/// manager.activate()?;
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 #[derive(Clone)]
 pub struct PoaManager(pub(crate) Arc<Manager>);
 

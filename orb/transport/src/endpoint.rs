@@ -25,6 +25,15 @@ use crate::address::{IIOP, scheme_of};
 /// prefix (`10.0.0.0/8`), or `all` |
 ///
 /// With `publish` or `interface`, and without a host, connections are accepted at all addresses.
+///
+/// ```
+/// # use spandrel_transport as spandrel;
+/// use spandrel::Endpoint;
+///
+/// let endpoint: Endpoint = "iiop://127.0.0.1:2809".parse()?;
+/// assert_eq!(endpoint, Endpoint::new("127.0.0.1", 2809));
+/// # Ok::<(), spandrel::EndpointError>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Endpoint {
     scheme: String,

@@ -23,6 +23,34 @@ use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies:
 /// An asynchronous request is two (16.3.7.2): `send_request` is followed by `receive_other` before control
 /// returns to the client. Once there is an outcome, `send_poll` and an ending point are called by the thread
 /// that completes the client's tasks. They must not wait.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::Orb;
+/// use spandrel::interception::{
+///     ClientRequestInfo, ClientRequestInterceptor, IfPresent, Interceptor, Interruption, ServiceContext,
+/// };
+///
+/// /// Adds a service context to each request.
+/// struct Sender;
+///
+/// impl Interceptor for Sender {
+///     fn name(&self) -> &str {
+///         "sender"
+///     }
+/// }
+///
+/// impl ClientRequestInterceptor for Sender {
+///     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+///         let context = ServiceContext { id: 0x4241_4e01, data: b"ada".to_vec() };
+///         Ok(info.add_request_service_context(context, IfPresent::Replace)?)
+///     }
+/// }
+///
+/// let orb = Orb::builder().client_request_interceptor(Sender)?.build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ClientRequestInterceptor: Interceptor {
     /// Called before a request is sent. Service contexts may be added (16.3.6.1).
     ///

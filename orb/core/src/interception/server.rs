@@ -21,6 +21,34 @@ use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, pol
 ///
 /// A servant locator's `preinvoke` comes between the starting and the intermediate points, and its
 /// `postinvoke` between the servant and the ending points (16.3.10.2).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor};
+/// use spandrel::{CompletionStatus, Orb, SystemException};
+///
+/// /// Refuses all requests but those of a given operation.
+/// struct Gate(&'static str);
+///
+/// impl Interceptor for Gate {
+///     fn name(&self) -> &str {
+///         "gate"
+///     }
+/// }
+///
+/// impl ServerRequestInterceptor for Gate {
+///     fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+///         if info.operation() == self.0 {
+///             return Ok(());
+///         }
+///         Err(SystemException::no_permission(0, CompletionStatus::No).into())
+///     }
+/// }
+///
+/// let orb = Orb::builder().server_request_interceptor(Gate("deposit"))?.build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ServerRequestInterceptor: Interceptor {
     /// Called when a request has arrived, before its adapter is called (16.3.9.1). Services move data from
     /// its contexts into slots.
