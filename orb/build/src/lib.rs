@@ -159,6 +159,13 @@ impl Builder {
         self.choose(|rust| Ok(rust.ties()))
     }
 
+    /// Gives the methods of servant traits a default that raises NO_IMPLEMENT; see
+    /// [`Options::servant_defaults`].
+    #[must_use]
+    pub fn servant_defaults(self) -> Self {
+        self.choose(|rust| Ok(rust.servant_defaults()))
+    }
+
     /// Writes a file for each IDL module: `bank.rs`, and the modules in the folder `bank`.
     #[must_use]
     pub fn per_module(mut self) -> Self {

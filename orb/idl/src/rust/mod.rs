@@ -21,6 +21,7 @@ mod derives;
 mod docs;
 mod engines;
 mod enums;
+mod error_sets;
 mod errors;
 mod external;
 mod fixed;
