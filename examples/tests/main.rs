@@ -3,6 +3,7 @@
 mod chapter;
 mod interceptors;
 mod mapping;
+mod misuse;
 #[path = "mapping/pair.rs"]
 mod pair;
 mod programs;
