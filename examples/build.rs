@@ -12,7 +12,7 @@ fn main() -> Result<(), spandrel_build::Error> {
     ])?;
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().asynchronous_server(true).ami(true);
-    asynchronous.compile(&["mapping/mapping.idl", "asynchronous/weather.idl"])?;
+    asynchronous.compile(&["mapping/mapping.idl", "mapping/office.idl", "asynchronous/weather.idl"])?;
     asynchronous.servant_defaults().compile(&["mapping/corners.idl"])?;
     configure().pad_all().compile(&["mapping/padded.idl"])?;
     let settings = configure().external("shared.idl", "crate::settings::shared").prefix("house");

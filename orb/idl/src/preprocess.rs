@@ -23,9 +23,11 @@ mod guard;
 mod include;
 mod macros;
 mod pragma;
+mod together;
 
 pub(crate) use built_in::Parts;
 use comments::PendingComments;
+pub(crate) use together::{PATH as FILES_OF_ONE_BUILD, main_text};
 
 /// The options of the front end.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +127,7 @@ pub(crate) fn preprocess(
         argument_depth: 0,
         isolated: false,
         floor: 0,
+        together: together::Together::of_main(path),
         comments: PendingComments::default(),
         out: Preprocessed::default(),
     };
@@ -170,6 +173,8 @@ struct Preprocessor<'a> {
     isolated: bool,
     /// While the arguments of a macro are read: the depth of the file that must not be closed.
     floor: usize,
+    /// For several files as one specification.
+    together: Option<together::Together>,
     comments: PendingComments,
     out: Preprocessed,
 }
@@ -310,6 +315,10 @@ impl Preprocessor<'_> {
     }
 
     fn emit(&mut self, token: Token) {
+        if self.is_repeated(&token) {
+            self.comments.take(self.context.sources);
+            return self.comments.token();
+        }
         if self.out.tokens.len() == LIMITS.tokens {
             return self.too_much(Some(token.span));
         }
@@ -321,6 +330,9 @@ impl Preprocessor<'_> {
     }
 
     fn event(&mut self, kind: EventKind) {
+        if self.is_repeated_event(&kind) {
+            return;
+        }
         self.out.events.push(Event { before: self.out.tokens.len(), kind });
     }
 
