@@ -115,9 +115,7 @@ pub mod adapter {
 }
 /// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]
-pub use spandrel_poa as poa;
-#[cfg(feature = "server")]
-pub use spandrel_poa::Poa;
+pub use spandrel_poa::{self as poa, Poa};
 #[cfg(feature = "server")]
 pub use spandrel_server::{DeferredCall, ObjectAdapter, Replied, Servant, ServerCall};
 /// GIOP over TLS.

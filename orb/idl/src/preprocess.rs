@@ -315,7 +315,7 @@ impl Preprocessor<'_> {
     }
 
     fn emit(&mut self, token: Token) {
-        if self.is_repeated(&token) {
+        if self.is_repeated(token.span.file) {
             self.comments.take(self.context.sources);
             return self.comments.token();
         }
@@ -330,10 +330,26 @@ impl Preprocessor<'_> {
     }
 
     fn event(&mut self, kind: EventKind) {
-        if self.is_repeated_event(&kind) {
+        let names_definition = matches!(kind, EventKind::Id { .. } | EventKind::Version { .. });
+        if names_definition && self.files.last().is_some_and(|file| self.is_repeated(file.file)) {
             return;
         }
         self.out.events.push(Event { before: self.out.tokens.len(), kind });
+    }
+
+    /// Whether the definitions of a file exist already: an earlier file of the build has included it.
+    fn is_repeated(&self, file: FileId) -> bool {
+        self.together.as_ref().is_some_and(|together| together.is_repeated(file))
+    }
+
+    /// Forgets the macros of a file of the build, once only the main file is open.
+    fn end_file_of_build(&mut self) {
+        if let Some(together) = self.together.as_mut().filter(|_| self.files.len() == 1) {
+            together.end_file();
+            self.macros.clear();
+            self.once.clear();
+            self.predefine();
+        }
     }
 
     fn unterminated_comment(&mut self, token: Token) {

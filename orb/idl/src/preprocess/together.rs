@@ -7,9 +7,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::{EventKind, Preprocessor};
 use crate::source::FileId;
-use crate::token::Token;
 
 /// The path of the main file.
 pub(crate) const PATH: &str = "<files of one build>";
@@ -43,30 +41,14 @@ impl Together {
             self.current.push(path.to_owned());
         }
     }
-}
 
-impl Preprocessor<'_> {
-    /// Whether a token belongs to a definition that exists already.
-    pub(super) fn is_repeated(&self, token: &Token) -> bool {
-        self.together.as_ref().is_some_and(|together| together.repeated.contains(&token.span.file))
+    /// Whether the definitions of a file exist already.
+    pub(super) fn is_repeated(&self, file: FileId) -> bool {
+        self.repeated.contains(&file)
     }
 
-    /// Whether an event belongs to a definition that exists already.
-    pub(super) fn is_repeated_event(&self, kind: &EventKind) -> bool {
-        let names_definition = matches!(kind, EventKind::Id { .. } | EventKind::Version { .. });
-        let file = self.files.last().map(|file| file.file);
-        let repeated = |file| self.together.as_ref().is_some_and(|together| together.repeated.contains(&file));
-        names_definition && file.is_some_and(repeated)
-    }
-
-    /// Forgets what a file leaves behind, once only the main file is open.
-    pub(super) fn end_file_of_build(&mut self) {
-        let Some(together) = self.together.as_mut().filter(|_| self.files.len() == 1) else {
-            return;
-        };
-        together.earlier.extend(together.current.drain(..));
-        self.macros.clear();
-        self.once.clear();
-        self.predefine();
+    /// Ends a file of the main file.
+    pub(super) fn end_file(&mut self) {
+        self.earlier.extend(self.current.drain(..));
     }
 }

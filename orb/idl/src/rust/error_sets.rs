@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 use proc_macro2::Ident;
 
-use super::names::ModulePath;
 use super::scope::Scope;
 use super::words::pascal;
 use crate::model::{DefId, DefinitionKind, Model};
@@ -32,17 +31,17 @@ pub(super) struct ErrorSet {
 #[derive(Debug, Default)]
 pub(super) struct ErrorSets {
     sets: Vec<ErrorSet>,
-    by_contents: HashMap<(ModulePath, Vec<DefId>), usize>,
+    by_contents: HashMap<(Vec<Ident>, Vec<DefId>), usize>,
     by_owner: HashMap<DefId, Vec<usize>>,
 }
 
 impl ErrorSets {
     /// Adds the sets of an interface or value type in the module `path`, and names the new ones in `scope`. A
     /// set that definitions of another file raise, too, is found in that file's Rust module.
-    pub(super) fn add(&mut self, model: &Model, owner: DefId, is_external: bool, path: &ModulePath, scope: &mut Scope) {
+    pub(super) fn add(&mut self, model: &Model, owner: DefId, is_external: bool, path: &[Ident], scope: &mut Scope) {
         for (operation, raises) in raised(model, owner) {
             let exceptions = canonical(model, raises);
-            let key = (path.clone(), exceptions);
+            let key = (path.to_owned(), exceptions);
             if let Some(&known) = self.by_contents.get(&key) {
                 if is_external && !self.sets[known].is_external {
                     self.transfer(known, owner);
@@ -62,8 +61,8 @@ impl ErrorSets {
     }
 
     /// The set of a `raises` clause in the module `path`.
-    pub(super) fn of_clause(&self, model: &Model, path: &ModulePath, raises: &[DefId]) -> &ErrorSet {
-        &self.sets[self.by_contents[&(path.clone(), canonical(model, raises))]]
+    pub(super) fn of_clause(&self, model: &Model, path: &[Ident], raises: &[DefId]) -> &ErrorSet {
+        &self.sets[self.by_contents[&(path.to_owned(), canonical(model, raises))]]
     }
 
     /// Makes an external definition the owner.

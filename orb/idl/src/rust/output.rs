@@ -17,7 +17,6 @@ use super::Options;
 use super::definition::{definition, own_errors};
 use super::plan::{self, Module, Part, Piece};
 use super::prelude::{self, OutsideModules};
-use super::shared::Input;
 use super::spacing::SpacedText;
 use super::split::{Location, SourceFile};
 use super::types::{Context, Scope};
@@ -68,8 +67,8 @@ pub(super) fn files(model: &Model, options: &Options, stem: &str) -> Vec<SourceF
     })
 }
 
-/// The texts of the files of one build: `stem`.rs for each of `inputs`, and those for modules if `split`.
-/// `owner` returns the input to which a top-level definition belongs.
+/// The texts of the files of one build: `stem`.rs for each of `inputs`, which are IDL files with their stems, and
+/// those for modules if `split`. `owner` returns the input to which a top-level definition belongs.
 ///
 /// # Panics
 /// As [`file`].
@@ -77,7 +76,7 @@ pub(super) fn files_of_build(
     model: &Model,
     options: &Options,
     split: bool,
-    inputs: &[Input<'_>],
+    inputs: &[(&Path, &str)],
     owner: impl Fn(DefId) -> usize + Sync,
 ) -> Vec<SourceFile> {
     with_enough_stack(|| {
@@ -90,9 +89,9 @@ pub(super) fn files_of_build(
             };
             outputs[id.map_or(0, &owner)].push(part);
         }
-        let firsts = inputs.iter().zip(&outputs).map(|(input, parts)| {
-            let text = joining.text(parts, input.stem, input.file);
-            SourceFile { path: PathBuf::from(input.stem).with_added_extension("rs"), text }
+        let firsts = inputs.iter().zip(&outputs).map(|((file, stem), parts)| {
+            let text = joining.text(parts, stem, file);
+            SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text }
         });
         let firsts: Vec<SourceFile> = firsts.collect();
         firsts.into_iter().chain(joining.files).collect()

@@ -59,7 +59,8 @@ pub fn generate_together(
     }
     let owners = Owners::new(inputs, together.sources());
     let owner = |id: DefId| owners.of_file(together[id].span.file);
-    Some(output::files_of_build(together, options, per_module, inputs, owner))
+    let files: Vec<(&Path, &str)> = inputs.iter().map(|input| (input.file, input.stem)).collect();
+    Some(output::files_of_build(together, options, per_module, &files, owner))
 }
 
 /// Whether all definitions of a model are in another, too.
