@@ -36,7 +36,7 @@ fn names_are_bound_resolved_listed_and_unbound() {
     let (bank, grace) = (component("bank", ""), component("grace", "account"));
     let (first, second) = (object(orb, "first"), object(orb, "second"));
 
-    let inner = context.bind_new_context(&[bank.clone()]).unwrap().expect("a context");
+    let inner = context.bind_new_context(std::slice::from_ref(&bank)).unwrap().expect("a context");
     context.bind(&[bank.clone(), grace.clone()], Some(&first)).unwrap();
     let again = context.bind(&[bank.clone(), grace.clone()], Some(&second));
     assert_eq!(again, Err(BindError::AlreadyBound(naming_context::AlreadyBound {})));
