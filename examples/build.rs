@@ -12,10 +12,11 @@ fn main() -> Result<(), spandrel_build::Error> {
     ])?;
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().asynchronous_server(true).ami(true);
-    asynchronous.compile(&["mapping/mapping.idl", "mapping/corners.idl", "asynchronous/weather.idl"])?;
+    asynchronous.compile(&["mapping/mapping.idl", "mapping/office.idl", "asynchronous/weather.idl"])?;
+    asynchronous.servant_defaults().compile(&["mapping/corners.idl"])?;
     configure().pad_all().compile(&["mapping/padded.idl"])?;
     let settings = configure().external("shared.idl", "crate::settings::shared").prefix("house");
-    settings.clone().ties().per_module().compile(&["mapping/settings.idl"])?;
+    settings.clone().ties().servant_defaults().per_module().compile(&["mapping/settings.idl"])?;
     let client = std::path::Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("client");
     settings.sides(Sides::Client).out_dir(client).compile(&["mapping/settings.idl"])
 }

@@ -4,6 +4,7 @@ mod chapter;
 mod chat;
 mod interceptors;
 mod mapping;
+mod misuse;
 #[path = "mapping/pair.rs"]
 mod pair;
 mod programs;

@@ -10,6 +10,8 @@ mod layout;
 mod mirror;
 #[path = "mapping/names.rs"]
 mod names;
+#[path = "mapping/office.rs"]
+mod office;
 #[path = "mapping/thing.rs"]
 mod thing;
 #[path = "mapping/values.rs"]
@@ -17,6 +19,7 @@ mod values;
 
 mod idl {
     spandrel::include_idl!("mapping");
+    spandrel::include_idl!("office"); // shares the definitions of mapping.idl
 }
 
 /// With explicit padding.

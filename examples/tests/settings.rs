@@ -1,10 +1,10 @@
 //! Options of the Rust back end: external Rust for included files, enclosing modules, a file for each module,
-//! a client without a server, and ties of several objects.
+//! a client without a server, ties of several objects, and defaults of servants' methods.
 
-use spandrel::{SystemException, cdr::ByteOrder};
+use spandrel::{SystemException, SystemExceptionKind, cdr::ByteOrder};
 
 use self::house::settings::{
-    ClockServant, LampServant, NamedServant, Reading,
+    ClockServant, LampServant, LampSkeleton, NamedServant, Reading,
     rooms::{RoomDelegate, RoomSkeleton, RoomTie},
 };
 use self::shared::shared::Place;
@@ -72,4 +72,23 @@ fn a_tie_combines_several_objects_in_one_servant() {
     assert_eq!(room.hour().unwrap(), 7);
     assert_eq!(room.place().unwrap().name, "attic");
     assert_eq!(room.read(5).unwrap().value, 2.5);
+}
+
+/// A servant without `name`.
+struct Candle;
+
+impl NamedServant for Candle {}
+
+impl LampServant for Candle {
+    fn is_lit(&self) -> Result<bool, SystemException> {
+        Ok(true)
+    }
+}
+
+#[test]
+fn an_operation_without_a_method_raises_no_implement() {
+    let pair = crate::pair::Pair::new(ByteOrder::NATIVE);
+    let lamp: client::house::settings::Lamp = pair.serve(LampSkeleton::new(Candle));
+    assert!(lamp.is_lit().unwrap());
+    assert_eq!(lamp.name().unwrap_err().kind(), SystemExceptionKind::NoImplement);
 }

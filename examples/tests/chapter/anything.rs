@@ -8,7 +8,7 @@ use spandrel::{
     types::{Any, TypeCode, Typed},
 };
 
-use super::idl::anything::{Celsius, Log, LogServant, LogSkeleton, Reading, celsius_tc};
+use super::idl::anything::{Celsius, Log, LogServant, LogSkeleton, Reading, celsius_any};
 use crate::pair::Pair;
 
 #[derive(Default)]
@@ -35,9 +35,9 @@ fn an_any_holds_anything() {
         assert_eq!(log.kind(&entry), Ok(Reading::type_code()));
         log.last(&entry).expect("an answer");
 
-        // A typedef is not a distinct type in Rust: its type code is given explicitly.
+        // A typedef is not a distinct type in Rust: `Any::new(&degrees)` holds a `long`.
         let degrees: Celsius = 21;
-        let entry = Any::with_type(celsius_tc(), &degrees).expect("a long");
+        let entry = celsius_any(&degrees).expect("a value that can be sent");
         let before = log.last(&entry).expect("an answer");
         assert_eq!(before.extract::<Reading>().expect("a reading"), reading);
         assert!(before.extract::<String>().is_err());

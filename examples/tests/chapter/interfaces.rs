@@ -58,6 +58,14 @@ impl SavingsServant for Book {
     }
 }
 
+fn refusal(error: &ClosedOrOverdrawnError) -> String {
+    match error {
+        WithdrawError::Overdrawn(Overdrawn { balance }) => format!("only {balance} cents are there"),
+        WithdrawError::Closed(_) => "the account is closed".to_owned(),
+        WithdrawError::System(failure) => failure.to_string(),
+    }
+}
+
 #[test]
 fn an_operation_is_a_method_on_both_sides() {
     let pair = Pair::new(ByteOrder::Little);
@@ -71,6 +79,15 @@ fn an_operation_is_a_method_on_both_sides() {
     }
     account.set_frozen(true).expect("an answer");
     assert_eq!(account.withdraw(1), Err(WithdrawError::Closed(Closed {})));
+    let error = account.withdraw(1).expect_err("the account is frozen");
+    assert_eq!(refusal(&error), "the account is closed");
+    assert_eq!(format!("{error:?}"), "Closed");
+    let error = WithdrawError::from(Overdrawn { balance: 70 });
+    assert_eq!(refusal(&error), "only 70 cents are there");
+    assert_eq!(
+        (error.to_string(), format!("{error:?}")),
+        ("Overdrawn: balance 70".into(), "Overdrawn: balance 70".into())
+    );
 
     let mut pages = 0;
     let history = account.statement("May", &mut pages).expect("an answer");

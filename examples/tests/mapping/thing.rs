@@ -138,10 +138,12 @@ fn each_exception_arrives_with_its_type() {
 #[test]
 fn exceptions_are_errors_with_a_text() {
     let error: Box<dyn std::error::Error> = Box::new(TooMuch { asked: 2, available: 1 });
-    assert_eq!(error.to_string(), "Mapping::TooMuch { asked: 2, available: 1 }");
-    assert_eq!(Closed {}.to_string(), "Mapping::Closed");
+    assert_eq!(error.to_string(), "TooMuch: asked 2, available 1");
+    assert_eq!(Closed {}.to_string(), "Closed");
     let error: WithdrawError = Closed {}.into();
-    assert_eq!(error.to_string(), "Mapping::Closed");
+    assert_eq!(error.to_string(), "Closed");
+    let error: WithdrawError = SystemException::no_implement(0, CompletionStatus::No).into();
+    assert!(error.to_string().starts_with("CORBA::NO_IMPLEMENT"), "{error}");
 }
 
 #[test]

@@ -14,7 +14,23 @@
 //! ```
 //!
 //! Definitions in files that the IDL includes are part of the same output, which is therefore self-contained.
-//! Two IDL files that include a third go into two modules of the program.
+//!
+//! Files that are compiled together share definitions: those of a file that several of them include are
+//! generated once, in the output of that file if it is compiled, too, and otherwise in that of the first file
+//! that includes it. A module that several files reopen is in the output of the first. The program includes
+//! all of these outputs in the same module:
+//!
+//! ```text
+//! // build.rs: spandrel_build::configure().compile(&["idl/types.idl", "idl/bank.idl", "idl/teller.idl"])
+//! mod idl {
+//!     spandrel::include_idl!("types");
+//!     spandrel::include_idl!("bank");
+//!     spandrel::include_idl!("teller");
+//! }
+//! ```
+//!
+//! For a self-contained output of each file, which may go into a module of its own, compile each in a call of
+//! its own.
 //!
 //! This crate reads and writes files and communicates with Cargo. The IDL front end and the Rust back end
 //! belong to `spandrel-idl`.
@@ -25,10 +41,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-use spandrel_idl::rust::{BadOption, Options, generate, generate_files};
+use spandrel_idl::rust::{
+    BadOption, Input, Options, SourceFile, generate, generate_files, generate_together, shares_definitions,
+};
 pub use spandrel_idl::rust::{Collocation, Sides};
 use spandrel_idl::source::SourceMap;
-use spandrel_idl::{Diagnostics, FrontEndOptions, Model};
+use spandrel_idl::{Diagnostics, FileSystem, FrontEndOptions, Model};
 
 /// Compiles one IDL file with default settings; the path is relative to the package's root.
 ///
@@ -159,6 +177,13 @@ impl Builder {
         self.choose(|rust| Ok(rust.ties()))
     }
 
+    /// Gives the methods of servant traits a default that raises NO_IMPLEMENT; see
+    /// [`Options::servant_defaults`].
+    #[must_use]
+    pub fn servant_defaults(self) -> Self {
+        self.choose(|rust| Ok(rust.servant_defaults()))
+    }
+
     /// Writes a file for each IDL module: `bank.rs`, and the modules in the folder `bank`.
     #[must_use]
     pub fn per_module(mut self) -> Self {
@@ -189,7 +214,8 @@ impl Builder {
         self
     }
 
-    /// Compiles each file to Rust: `idl/bank.idl` to `bank.rs`. Makes Cargo run the build script again after
+    /// Compiles each file to Rust: `idl/bank.idl` to `bank.rs`. Files that include the same file share its
+    /// definitions; then the program includes all outputs in the same module. Makes Cargo run the build script again after
     /// a change of a file that was read, and forwards warnings.
     ///
     /// # Errors
@@ -207,6 +233,7 @@ impl Builder {
             return Err(Error::Option(refused.clone()));
         }
         let mut written = BTreeSet::new();
+        let mut inputs = Vec::new();
         for file in files {
             let file = file.as_ref();
             let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?;
@@ -214,16 +241,32 @@ impl Builder {
             if !written.insert(target.clone()) {
                 return Err(Error::SameOutput(target));
             }
-            let model = self.model(file, cargo)?;
+            inputs.push((file, stem.to_string_lossy(), target, self.model(file, cargo)?));
+        }
+        let shared: Vec<Input<'_>> = inputs.iter().map(|(file, stem, _, model)| Input { file, stem, model }).collect();
+        if shares_definitions(&shared, &self.rust) {
+            if let Some(files) = self.generate_together(&shared) {
+                return files.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text));
+            }
+            writeln!(cargo, "cargo:warning={}", not_shared(&shared)).map_err(Error::Cargo)?;
+        }
+        for (_, stem, target, model) in &inputs {
             if self.per_module {
-                for file in generate_files(&model, &self.rust, &stem.to_string_lossy()) {
+                for file in generate_files(model, &self.rust, stem) {
                     write_if_changed(&out_dir.join(&file.path), &file.text)?;
                 }
             } else {
-                write_if_changed(&target, &generate(&model, &self.rust))?;
+                write_if_changed(target, &generate(model, &self.rust))?;
             }
         }
         Ok(())
+    }
+
+    /// The outputs of files that share definitions; `None` if a file means something else in each of them.
+    fn generate_together(&self, inputs: &[Input<'_>]) -> Option<Vec<SourceFile>> {
+        let files: Vec<&Path> = inputs.iter().map(|input| input.file).collect();
+        let model = spandrel_idl::compile_together(&self.front_end, &FileSystem, &files).ok()?;
+        generate_together(inputs, &model, &self.rust, self.per_module)
     }
 
     fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {
@@ -249,6 +292,16 @@ fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings:
         writeln!(cargo, "cargo:warning={line}")?;
     }
     Ok(())
+}
+
+/// The warning for files whose common includes are generated for each.
+fn not_shared(inputs: &[Input<'_>]) -> String {
+    let names: Vec<String> = inputs.iter().map(|input| input.file.display().to_string()).collect();
+    format!(
+        "{} include the same file and are not correct as one specification: the definitions of that file are \
+         generated in each output; include each output in a module of its own",
+        names.join(", ")
+    )
 }
 
 /// Leaves an unchanged file untouched, so that Cargo need not compile it again.

@@ -1,7 +1,9 @@
 //! User exceptions as Rust errors.
 
+use std::fmt::{self, Debug, Formatter, Write};
+
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, engine::Value};
-use spandrel_giop::SystemException;
+use spandrel_giop::{CompletionStatus, SystemException};
 
 /// An exception declared in IDL.
 pub trait UserException: Encode + Decode + std::error::Error {
@@ -31,5 +33,132 @@ impl UserExceptions for SystemException {
 
     fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
         Err(self.clone())
+    }
+}
+
+/// NO_IMPLEMENT for an operation that a servant does not implement.
+#[cold]
+pub fn not_implemented(operation: &'static str) -> SystemException {
+    SystemException::no_implement(0, CompletionStatus::No)
+        .with_detail(move || format!("the servant does not implement `{operation}`"))
+}
+
+/// The most characters of one member's value in a description.
+const MAX_VALUE: usize = 200;
+
+/// The most members in a description.
+const MAX_MEMBERS: usize = 8;
+
+/// Writes a user exception as a sentence: `Overdrawn: balance 500, limit 100`. Long values and further members
+/// end in `…`, since a peer chooses their sizes.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn describe_exception(f: &mut Formatter<'_>, name: &str, members: &[(&str, &dyn Debug)]) -> fmt::Result {
+    f.write_str(name)?;
+    for (nth, (member, value)) in members.iter().take(MAX_MEMBERS).enumerate() {
+        write!(f, "{} {member} ", if nth == 0 { ':' } else { ',' })?;
+        bounded(f, |out| write!(out, "{value:?}"))?;
+    }
+    if members.len() > MAX_MEMBERS { f.write_str(", …") } else { Ok(()) }
+}
+
+/// Writes a user exception whose only member is a text: `Failed: no such account`. Control characters are
+/// escaped, and a long text ends in `…`.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn describe_exception_text(f: &mut Formatter<'_>, name: &str, text: &str) -> fmt::Result {
+    f.write_str(name)?;
+    if text.is_empty() {
+        return Ok(());
+    }
+    f.write_str(": ")?;
+    bounded(f, |out| {
+        text.chars().try_for_each(|letter| {
+            if letter.is_control() { write!(out, "{}", letter.escape_default()) } else { out.write_char(letter) }
+        })
+    })
+}
+
+/// Runs `write` with an output of [`MAX_VALUE`] characters, which ends it and writes `…` beyond.
+fn bounded(f: &mut Formatter<'_>, write: impl FnOnce(&mut Bounded<'_, '_>) -> fmt::Result) -> fmt::Result {
+    let mut out = Bounded { f, left: MAX_VALUE, is_cut: false };
+    match write(&mut out) {
+        Err(fmt::Error) if out.is_cut => out.f.write_char('…'),
+        result => result,
+    }
+}
+
+/// A formatter's output up to a number of characters.
+struct Bounded<'f, 'o> {
+    f: &'f mut Formatter<'o>,
+    left: usize,
+    is_cut: bool,
+}
+
+impl Write for Bounded<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let (end, count) = match text.char_indices().enumerate().nth(self.left) {
+            Some((count, (end, _))) => (end, count),
+            None => (text.len(), text.chars().count()),
+        };
+        self.left -= count;
+        self.f.write_str(&text[..end])?;
+        if end < text.len() {
+            self.is_cut = true;
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An exception with members, or with one text.
+    struct Described<'a>(Result<&'a [(&'a str, &'a dyn Debug)], &'a str>);
+
+    impl fmt::Display for Described<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            match self.0 {
+                Ok(members) => describe_exception(f, "Overdrawn", members),
+                Err(text) => describe_exception_text(f, "Overdrawn", text),
+            }
+        }
+    }
+
+    #[test]
+    fn an_exception_reads_like_a_sentence() {
+        let described = |members: &[(&str, &dyn Debug)]| Described(Ok(members)).to_string();
+        assert_eq!(described(&[("balance", &500)]), "Overdrawn: balance 500");
+        assert_eq!(described(&[("balance", &-5), ("owner", &"Grace")]), "Overdrawn: balance -5, owner \"Grace\"");
+        assert_eq!(described(&[]), "Overdrawn");
+    }
+
+    #[test]
+    fn a_single_text_has_neither_name_nor_quotes() {
+        assert_eq!(Described(Err("no such account")).to_string(), "Overdrawn: no such account");
+        assert_eq!(Described(Err("")).to_string(), "Overdrawn");
+        assert_eq!(Described(Err("a\u{1b}[2J\nb")).to_string(), "Overdrawn: a\\u{1b}[2J\\nb");
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        let long = vec![1_000_000_u32; 1_000_000];
+        let text = Described(Ok(&[("values", &long), ("last", &1)])).to_string();
+        assert!(text.starts_with("Overdrawn: values [1000000, 1000000, "), "{text}");
+        assert!(text.ends_with("…, last 1"), "{text}");
+        assert_eq!(text.chars().count(), "Overdrawn: values ".len() + MAX_VALUE + "…, last 1".chars().count());
+        let text = Described(Err(&"ä".repeat(MAX_VALUE + 1))).to_string();
+        assert_eq!(text, format!("Overdrawn: {}…", "ä".repeat(MAX_VALUE)));
+        assert!(!Described(Err(&"ä".repeat(MAX_VALUE))).to_string().contains('…'));
+    }
+
+    #[test]
+    fn further_members_are_cut() {
+        let members: Vec<(&str, &dyn Debug)> = vec![("x", &1); MAX_MEMBERS + 1];
+        assert!(Described(Ok(&members)).to_string().ends_with("x 1, x 1, …"));
     }
 }

@@ -20,6 +20,7 @@ pub use spandrel_giop::SystemException;
 
 #[cfg(feature = "asynchronous")]
 pub use crate::AsyncReply;
+pub use crate::exceptions::{describe_exception, describe_exception_text, not_implemented};
 pub use crate::interpreted;
 #[cfg(feature = "asynchronous")]
 pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};

@@ -23,6 +23,7 @@
 //! ends a run, and later text is not reported.
 #![forbid(unsafe_code)]
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,6 +83,36 @@ pub fn compile_with(
             continue;
         }
         return front_end.finish(checked);
+    }
+}
+
+/// Compiles several IDL files into one model, in this order. Each is read as if it were alone, and the
+/// definitions of a file that several of them include exist once.
+///
+/// # Errors
+/// As [`compile`]; also if a file means something else for one than for another, such as by macros that they
+/// define before it. Each file may still be correct by itself.
+pub fn compile_together(
+    options: &FrontEndOptions,
+    provider: &dyn SourceProvider,
+    files: &[&Path],
+) -> Result<Model, Diagnostics> {
+    let provider = WithMain { provider, main: preprocess::main_text(files) };
+    compile_with(options, &provider, preprocess::FILES_OF_ONE_BUILD.as_ref())
+}
+
+/// Files, and a main file that includes them.
+struct WithMain<'p> {
+    provider: &'p dyn SourceProvider,
+    main: String,
+}
+
+impl SourceProvider for WithMain<'_> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path == Path::new(preprocess::FILES_OF_ONE_BUILD) {
+            return Ok(self.main.clone().into_bytes());
+        }
+        self.provider.read(path)
     }
 }
 

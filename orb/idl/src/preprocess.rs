@@ -23,9 +23,11 @@ mod guard;
 mod include;
 mod macros;
 mod pragma;
+mod together;
 
 pub(crate) use built_in::Parts;
 use comments::PendingComments;
+pub(crate) use together::{PATH as FILES_OF_ONE_BUILD, main_text};
 
 /// The options of the front end.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +127,7 @@ pub(crate) fn preprocess(
         argument_depth: 0,
         isolated: false,
         floor: 0,
+        together: together::Together::of_main(path),
         comments: PendingComments::default(),
         out: Preprocessed::default(),
     };
@@ -170,6 +173,8 @@ struct Preprocessor<'a> {
     isolated: bool,
     /// While the arguments of a macro are read: the depth of the file that must not be closed.
     floor: usize,
+    /// For several files as one specification.
+    together: Option<together::Together>,
     comments: PendingComments,
     out: Preprocessed,
 }
@@ -310,6 +315,10 @@ impl Preprocessor<'_> {
     }
 
     fn emit(&mut self, token: Token) {
+        if self.is_repeated(token.span.file) {
+            self.comments.take(self.context.sources);
+            return self.comments.token();
+        }
         if self.out.tokens.len() == LIMITS.tokens {
             return self.too_much(Some(token.span));
         }
@@ -321,7 +330,26 @@ impl Preprocessor<'_> {
     }
 
     fn event(&mut self, kind: EventKind) {
+        let names_definition = matches!(kind, EventKind::Id { .. } | EventKind::Version { .. });
+        if names_definition && self.files.last().is_some_and(|file| self.is_repeated(file.file)) {
+            return;
+        }
         self.out.events.push(Event { before: self.out.tokens.len(), kind });
+    }
+
+    /// Whether the definitions of a file exist already: an earlier file of the build has included it.
+    fn is_repeated(&self, file: FileId) -> bool {
+        self.together.as_ref().is_some_and(|together| together.is_repeated(file))
+    }
+
+    /// Forgets the macros of a file of the build, once only the main file is open.
+    fn end_file_of_build(&mut self) {
+        if let Some(together) = self.together.as_mut().filter(|_| self.files.len() == 1) {
+            together.end_file();
+            self.macros.clear();
+            self.once.clear();
+            self.predefine();
+        }
     }
 
     fn unterminated_comment(&mut self, token: Token) {

@@ -1,5 +1,6 @@
 //! The IDL front end: model, diagnostics, hostile sources.
 
+mod bundled;
 mod hostile;
 mod json;
 mod model;

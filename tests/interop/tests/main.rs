@@ -4,6 +4,7 @@ mod anything;
 mod both_sides;
 mod bridge;
 mod callbacks;
+mod cos_naming;
 mod features;
 mod golden;
 mod names;

@@ -96,6 +96,9 @@ pub(crate) struct Args {
     /// Write ties: servants made of several objects, for interfaces with bases
     #[arg(long)]
     ties: bool,
+    /// Give the methods of servant traits a default that raises NO_IMPLEMENT
+    #[arg(long)]
+    servant_defaults: bool,
     /// How stubs call objects of the same ORB: through-poa, or direct where that is equivalent
     #[arg(long, value_name = "STRATEGY", value_parser = ["direct", "through-poa"], default_value = "through-poa")]
     collocation: String,
@@ -174,6 +177,9 @@ impl Args {
         }
         if self.ties {
             options = options.ties();
+        }
+        if self.servant_defaults {
+            options = options.servant_defaults();
         }
         if self.collocation == "direct" {
             options = options.collocation(Collocation::Direct);

@@ -18,7 +18,7 @@ use crate::workspace;
 const SETTINGS: &[(&str, &[&str])] = &[
     ("plain", &[]),
     ("interpretive", &["--marshal", "interpretive", "--async-server", "--ami", "--ties"]),
-    ("adaptive", &["--marshal", "adaptive", "--async-server", "--ami", "--pad", "all"]),
+    ("adaptive", &["--marshal", "adaptive", "--async-server", "--ami", "--servant-defaults", "--pad", "all"]),
     ("direct", &["--collocation", "direct", "--async-server", "--ties"]),
     ("client", &["--client-only", "--no-async-client"]),
     ("server", &["--server-only", "--prefix", "around::everything"]),

@@ -9,7 +9,7 @@ use crate::workspace;
 
 /// Sets of features of `spandrel` that must build without warnings. The first [`CHECKED`] are checked for
 /// each change.
-const SETS: [&str; 7] = ["", "server", "asynchronous,tls", "details,parse", "asynchronous", "log", "server,tls,log"];
+const SETS: [&str; 7] = ["", "server", "asynchronous,tls", "details,parse", "asynchronous", "log", "services,tls,log"];
 /// The number of sets that are checked for each change.
 const CHECKED: usize = 4;
 

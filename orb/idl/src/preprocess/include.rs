@@ -25,6 +25,9 @@ impl Preprocessor<'_> {
         let built_in = path == Path::new(built_in::PATH);
         let source = SourceFile { path: path.clone(), text: text.clone(), included_from, built_in };
         let file = self.context.sources.add(source);
+        if let Some(together) = &mut self.together {
+            together.open(file, &path);
+        }
         let tokens = match tokenize_up_to(LIMITS.tokens - self.tokens, file, &text, self.context.interner) {
             Ok(tokens) => tokens,
             Err(beyond) => return self.too_much(Some(beyond)),
@@ -45,6 +48,7 @@ impl Preprocessor<'_> {
         self.unclosed_conditionals(&closed.conditionals);
         self.comments.directive();
         self.event(EventKind::LeaveFile);
+        self.end_file_of_build();
         if self.files.is_empty() {
             let end = self.context.sources.file(closed.file).text.len() as u32;
             self.out.end = Some(Span { file: closed.file, start: end, end });

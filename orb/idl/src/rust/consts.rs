@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::types::Scope;
+use super::types::{Passing, Scope};
 use super::{docs, lints, typed};
 use crate::model::{Const, ConstValue, Definition, FixedValue, Primitive, Type, Typedef};
 
@@ -15,7 +15,31 @@ pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Type
     let ty = scope.target(&body.ty);
     lints::allow_complex(scope.cx, &body.ty, 0);
     let typed = typed::typedef(scope, definition, body);
-    quote! { #doc pub type #ident = #ty; #typed }
+    let any = (!scope.cx.is_local(definition.id)).then(|| any(scope, definition, body));
+    quote! { #doc pub type #ident = #ty; #typed #any }
+}
+
+/// The function that makes an `any` with the alias's type code: the type of the value alone does not name the
+/// alias.
+fn any(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
+    let rt = scope.rt();
+    let names = &scope.cx.names;
+    let (function, type_code) = (names.any_function(definition.id), names.type_code(definition.id));
+    let ty = match scope.cx.passing(&body.ty) {
+        Passing::Text | Passing::Slice => scope.argument(&body.ty),
+        _ => {
+            let owned = scope.owned(&body.ty);
+            quote! { &#owned }
+        }
+    };
+    let doc = format!(" An `any` with a copy of the value, whose type is the alias `{}`.", definition.scoped_name);
+    quote! {
+        #[doc = #doc]
+        #[inline]
+        pub fn #function(value: #ty) -> Result<#rt::Any, #rt::CdrError> {
+            #rt::Any::with_type(#type_code(), value)
+        }
+    }
 }
 
 /// A type left to the language: anything that can be shared. It is never sent.

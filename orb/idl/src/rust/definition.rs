@@ -37,9 +37,10 @@ pub(super) fn definition(scope: Scope<'_, '_>, definition: &Definition) -> Token
 
 fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let cx = scope.cx;
+    let errors = errors::enums(scope, definition.id);
     if cx.is_local(definition.id) {
         let (object, typed) = (servant::servant(scope, definition, body), typed::interface(scope, definition, body));
-        return quote! { #object #typed };
+        return quote! { #object #typed #errors };
     }
     let reference = reference::reference(scope, definition, body);
     // A forward declaration cannot be served.
@@ -58,10 +59,10 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
     let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
     let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;
     let ami = has_ami.then(|| ami::beside(scope, definition, body));
-    quote! { #reference #servant #server #value #ami }
+    quote! { #reference #servant #server #value #ami #errors }
 }
 
-/// The errors of the operations and initializers of an interface or value type, for its module.
+/// The aliases of the errors of the operations and initializers of an interface or value type, for its module.
 pub(super) fn own_errors(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     if scope.cx.left_out.contains(&definition.id) {
         return TokenStream::new();
@@ -70,7 +71,7 @@ pub(super) fn own_errors(scope: Scope<'_, '_>, definition: &Definition) -> Token
         DefinitionKind::ValueType(body) => values::own_errors(scope, definition, body),
         _ => {
             let methods = method::own(scope.cx, definition.id).into_iter();
-            methods.filter_map(|method| errors::error(scope, &method)).collect()
+            methods.filter_map(|method| errors::alias(scope, &method)).collect()
         }
     }
 }

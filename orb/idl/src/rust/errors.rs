@@ -1,32 +1,50 @@
-//! The errors of an operation: the exceptions that it raises, and system exceptions.
+//! The errors of operations: the exceptions that they raise, and system exceptions.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::engines::Engine;
+use super::error_sets::ErrorSet;
 use super::method::Method;
 use super::prelude;
 use super::scope;
 use super::types::Scope;
+use crate::model::DefId;
 
-/// The error enum of an operation, in its interface's module.
-pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenStream> {
-    let name = method.error.as_ref()?;
+/// The alias of an operation's error enum, in its interface's module.
+pub(super) fn alias(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenStream> {
+    let alias = method.error.as_ref()?;
+    let cx = scope.cx;
+    let set = cx.names.error_sets().of_clause(cx.model, &cx.names.place(method.owner).module, method.raises);
+    let error = scope.beside(set.owner, &set.ident);
+    let doc = format!(" The errors of `{}`.", method.operation);
+    Some(quote! { #[doc = #doc] pub type #alias = #error; })
+}
+
+/// The error enums that are written beside an interface or value type.
+pub(super) fn enums(scope: Scope<'_, '_>, owner: DefId) -> TokenStream {
+    scope.cx.names.error_sets().of_owner(owner).map(|set| error(scope, set)).collect()
+}
+
+/// The error enum of a set of exceptions.
+fn error(scope: Scope<'_, '_>, set: &ErrorSet) -> TokenStream {
+    let ErrorSet { ident: name, exceptions, .. } = set;
     let rt = scope.rt();
     let cx = scope.cx;
     let mut taken = scope::Scope::reserving(&["System"]);
     let variants: Vec<Ident> =
-        method.raises.iter().map(|&id| taken.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
-    let types: Vec<TokenStream> = method.raises.iter().map(|&id| scope.path(id)).collect();
-    let docs = method.raises.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
-    let doc = format!(" The errors of `{}`.", method.operation);
-    let is_equal = method.raises.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
+        exceptions.iter().map(|&id| taken.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
+    let types: Vec<TokenStream> = exceptions.iter().map(|&id| scope.path(id)).collect();
+    let docs = exceptions.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
+    let all: Vec<String> = exceptions.iter().map(|&id| format!("`{}`", cx.model[id].scoped_name)).collect();
+    let doc = format!(" The errors of operations that raise {}.", all.join(", "));
+    let is_equal = exceptions.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
     let partial_eq = is_equal.then(|| quote! { , PartialEq });
-    let is_local = cx.is_local(method.owner);
-    let codec = (!is_local).then(|| codec(scope, method, name, &variants, &types));
-    Some(quote! {
+    let is_local = exceptions.iter().any(|&id| cx.is_local(id));
+    let codec = (!is_local).then(|| codec(scope, set, &variants, &types));
+    quote! {
         #[doc = #doc]
-        #[derive(Clone, Debug #partial_eq)]
+        #[derive(Clone #partial_eq)]
         pub enum #name {
             #( #[doc = #docs] #variants(#types), )*
             #[doc = " A system exception: the request failed in transit, or in an ORB."]
@@ -40,7 +58,22 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
                 }
             }
         }
-        impl ::std::error::Error for #name {}
+        impl ::std::fmt::Debug for #name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self {
+                    #( #name::#variants(exception) => ::std::fmt::Display::fmt(exception, f), )*
+                    #name::System(exception) => ::std::fmt::Debug::fmt(exception, f),
+                }
+            }
+        }
+        impl ::std::error::Error for #name {
+            fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
+                match self {
+                    #name::System(exception) => ::std::error::Error::source(exception),
+                    _ => None,
+                }
+            }
+        }
         #(
             impl From<#types> for #name {
                 fn from(exception: #types) -> Self {
@@ -54,20 +87,15 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
             }
         }
         #codec
-    })
+    }
 }
 
 /// The encoding of the error as a reply, and its decoding.
-fn codec(
-    scope: Scope<'_, '_>,
-    method: &Method<'_>,
-    name: &Ident,
-    variants: &[Ident],
-    types: &[TokenStream],
-) -> TokenStream {
+fn codec(scope: Scope<'_, '_>, set: &ErrorSet, variants: &[Ident], types: &[TokenStream]) -> TokenStream {
     let rt = scope.rt();
-    let ids: Vec<&str> = method.raises.iter().map(|&id| scope.cx.model[id].repository_id.as_str()).collect();
-    let by_tables = scope.cx.engines.of(&scope.cx.model[method.owner].scoped_name) == Engine::Interpretive;
+    let name = &set.ident;
+    let ids: Vec<&str> = set.exceptions.iter().map(|&id| scope.cx.model[id].repository_id.as_str()).collect();
+    let by_tables = scope.cx.engines.of(&scope.cx.model[set.owner].scoped_name) == Engine::Interpretive;
     let decode = if by_tables {
         quote! { #( #ids => Some(#rt::interpreted::exception::<#types>(input).map(#name::#variants)), )* }
     } else {

@@ -24,7 +24,7 @@ pub(super) struct Method<'m> {
     /// The parameter for the request's context, with the names that are sent.
     pub(super) context: Option<Context<'m>>,
     pub(super) raises: &'m [DefId],
-    /// The error enum in the owner's module, if it raises anything.
+    /// The alias of its error enum in the owner's module, if it raises anything.
     pub(super) error: Option<Ident>,
     /// Gives names to locals that no parameter has.
     pub(super) locals: scope::Scope,
@@ -196,6 +196,18 @@ impl<'m> Method<'m> {
             Some(error) => scope.within(self.owner, error),
             None => quote! { #rt::SystemException },
         }
+    }
+
+    /// The default of the method in a servant trait: an expression that raises NO_IMPLEMENT, and a statement
+    /// that uses the arguments. `None` without the option.
+    pub(super) fn default(&self, scope: Scope<'_, 'm>) -> Option<(TokenStream, TokenStream)> {
+        let (rt, operation) = (scope.rt(), &self.operation);
+        let raise = match self.error {
+            Some(_) => quote! { Err(From::from(#rt::not_implemented(#operation))) },
+            None => quote! { Err(#rt::not_implemented(#operation)) },
+        };
+        let arguments = self.argument_names();
+        scope.cx.servant_defaults.then(|| (quote! { #( let _ = #arguments; )* }, raise))
     }
 
     fn allow_lints(&self, cx: &types::Context<'_>) {

@@ -21,6 +21,7 @@ mod derives;
 mod docs;
 mod engines;
 mod enums;
+mod error_sets;
 mod errors;
 mod external;
 mod fixed;
@@ -42,6 +43,7 @@ mod propagate;
 mod reference;
 mod scope;
 mod servant;
+mod shared;
 mod sizes;
 mod spacing;
 mod split;
@@ -62,6 +64,7 @@ use crate::model::Model;
 pub use bad_option::BadOption;
 pub use engines::Engine;
 pub use options::{Collocation, Options, Sides};
+pub use shared::{Input, generate_together, shares_definitions};
 pub use split::SourceFile;
 
 /// Generates the Rust for a model: the definitions of the main file and of all files that it includes, so

@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
+use super::error_sets::ErrorSets;
+use super::external::Externals;
 use super::prelude;
 use super::scope::Scope;
 use super::value_links::lineage;
@@ -60,7 +62,8 @@ pub(super) struct MethodNames {
     /// The operation, or the getter.
     pub(super) call: Ident,
     pub(super) setter: Option<Ident>,
-    /// The error enum in the interface's module, where exceptions are raised: of the operation, or the getter.
+    /// The alias of the error enum in the interface's module, where exceptions are raised: of the operation, or
+    /// the getter.
     pub(super) error: Option<Ident>,
     pub(super) setter_error: Option<Ident>,
 }
@@ -78,7 +81,7 @@ pub(super) struct ValueNames {
     pub(super) accessors: Vec<Ident>,
     /// The method that writes a custom value.
     pub(super) marshal: Option<Ident>,
-    /// Its initializers, and the error enum of each that raises exceptions.
+    /// Its initializers, and the alias of the error enum of each that raises exceptions.
     pub(super) initializers: Vec<(Ident, Option<Ident>)>,
 }
 
@@ -91,13 +94,16 @@ pub(super) struct Names {
     methods: HashMap<DefId, MethodNames>,
     /// The type code functions of typedefs.
     type_codes: HashMap<DefId, Ident>,
+    /// The functions of typedefs that make an `any`.
+    any_functions: HashMap<DefId, Ident>,
+    error_sets: ErrorSets,
     /// Names of Rust's own prelude that a module redefines.
     hidden: HashMap<ModulePath, Vec<&'static str>>,
 }
 
 impl Names {
-    pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
-        let mut naming = Namer { model, local, names: Self::default(), done: HashSet::new() };
+    pub(super) fn new(model: &Model, local: &HashSet<DefId>, externals: &Externals, left_out: &HashSet<DefId>) -> Self {
+        let mut naming = Namer { model, local, externals, left_out, names: Self::default(), done: HashSet::new() };
         naming.module(model.roots(), &Vec::new());
         for definition in model.definitions() {
             naming.methods(definition.id);
@@ -138,6 +144,16 @@ impl Names {
     /// The function that returns a typedef's type code, in the typedef's module.
     pub(super) fn type_code(&self, typedef: DefId) -> &Ident {
         &self.type_codes[&typedef]
+    }
+
+    /// The function that makes an `any` of a typedef, in the typedef's module.
+    pub(super) fn any_function(&self, typedef: DefId) -> &Ident {
+        &self.any_functions[&typedef]
+    }
+
+    /// The error enums of all modules.
+    pub(super) fn error_sets(&self) -> &ErrorSets {
+        &self.error_sets
     }
 
     pub(super) fn value(&self, id: DefId) -> &ValueNames {
@@ -192,13 +208,18 @@ struct Namer<'m> {
     model: &'m Model,
     /// The definitions that never leave the process.
     local: &'m HashSet<DefId>,
+    /// The definitions whose Rust code is in another module.
+    externals: &'m Externals,
+    /// The definitions without a Rust form.
+    left_out: &'m HashSet<DefId>,
     names: Names,
     /// Interfaces whose methods are named.
     done: HashSet<DefId>,
 }
 
 impl Namer<'_> {
-    /// Names the direct definitions of a Rust module, then the generated items beside them, then descends.
+    /// Names the direct definitions of a Rust module, then the generated items beside them, then descends. Later
+    /// kinds of generated items come last, so that the names of the others stay as they were.
     fn module(&mut self, contents: &[DefId], path: &ModulePath) {
         let contents = self.with_nested(contents);
         let mut scope = Scope::reserving(NOT_FOR_MODULES);
@@ -211,6 +232,19 @@ impl Namer<'_> {
                 DefinitionKind::Typedef(_) => {
                     let function = scope.take(&format!("{}_tc", snake(&self.model[id].name)));
                     self.names.type_codes.insert(id, function);
+                }
+                _ => {}
+            }
+        }
+        for &id in &contents {
+            match &self.model[id].kind {
+                DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) if !self.left_out.contains(&id) => {
+                    let is_external = self.externals.is_external(id);
+                    self.names.error_sets.add(self.model, id, is_external, path, &mut scope);
+                }
+                DefinitionKind::Typedef(_) => {
+                    let function = scope.take(&format!("{}_any", snake(&self.model[id].name)));
+                    self.names.any_functions.insert(id, function);
                 }
                 _ => {}
             }
@@ -354,7 +388,8 @@ impl Namer<'_> {
             if let Some(place) = self.names.places.get(&id) {
                 scope.reserve(&place.ident);
             }
-            self.names.type_codes.get(&id).into_iter().for_each(|function| scope.reserve(function));
+            let functions = self.names.type_codes.get(&id).into_iter().chain(self.names.any_functions.get(&id));
+            functions.for_each(|function| scope.reserve(function));
         }
         scope
     }

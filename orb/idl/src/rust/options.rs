@@ -23,6 +23,8 @@ pub struct Options {
     /// Modules around everything, outermost first.
     pub(super) prefix: Vec<String>,
     pub(super) ties: bool,
+    /// Whether the methods of servant traits have a default.
+    pub(super) servant_defaults: bool,
     pub(super) collocation: Collocation,
 }
 
@@ -76,6 +78,7 @@ impl Default for Options {
             externals: Vec::new(),
             prefix: Vec::new(),
             ties: false,
+            servant_defaults: false,
             collocation: Collocation::ThroughPoa,
         }
     }
@@ -199,6 +202,15 @@ impl Options {
     #[must_use]
     pub fn ties(mut self) -> Self {
         self.ties = true;
+        self
+    }
+
+    /// Gives each method of the servant traits a default, which raises NO_IMPLEMENT. A server then implements
+    /// the operations that it supports. Without defaults a missing method is a compile error. The traits of
+    /// local interfaces and of asynchronous servants have the defaults, too.
+    #[must_use]
+    pub fn servant_defaults(mut self) -> Self {
+        self.servant_defaults = true;
         self
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -20,7 +20,7 @@ use super::prelude::{self, OutsideModules};
 use super::spacing::SpacedText;
 use super::split::{Location, SourceFile};
 use super::types::{Context, Scope};
-use crate::model::{DefinitionKind, Model};
+use crate::model::{DefId, DefinitionKind, Model};
 
 /// Lints that do not suit code generated from declarations: programs seldom use all of it, and only
 /// documented IDL gives documentation.
@@ -64,6 +64,37 @@ pub(super) fn files(model: &Model, options: &Options, stem: &str) -> Vec<SourceF
         let text = joining.first(stem);
         let first = SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text };
         [first].into_iter().chain(joining.files).collect()
+    })
+}
+
+/// The texts of the files of one build: `stem`.rs for each of `inputs`, which are IDL files with their stems, and
+/// those for modules if `split`. `owner` returns the input to which a top-level definition belongs.
+///
+/// # Panics
+/// As [`file`].
+pub(super) fn files_of_build(
+    model: &Model,
+    options: &Options,
+    split: bool,
+    inputs: &[(&Path, &str)],
+    owner: impl Fn(DefId) -> usize + Sync,
+) -> Vec<SourceFile> {
+    with_enough_stack(|| {
+        let mut joining = Joiner::new(model, options, split);
+        let mut outputs: Vec<Vec<Part>> = inputs.iter().map(|_| Vec::new()).collect();
+        for part in std::mem::take(&mut joining.parts) {
+            let id = match &part {
+                Part::Piece(piece) => Some(piece.id),
+                Part::Module(module) => module.of,
+            };
+            outputs[id.map_or(0, &owner)].push(part);
+        }
+        let firsts = inputs.iter().zip(&outputs).map(|((file, stem), parts)| {
+            let text = joining.text(parts, stem, file);
+            SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text }
+        });
+        let firsts: Vec<SourceFile> = firsts.collect();
+        firsts.into_iter().chain(joining.files).collect()
     })
 }
 
@@ -176,6 +207,8 @@ struct Joiner<'m> {
     attribute: String,
     /// The attribute for trait implementations; empty if they trip none.
     impl_attribute: String,
+    /// The first lines of a first file and of those of its modules.
+    header: String,
     /// The files of modules.
     files: Vec<SourceFile>,
 }
@@ -189,14 +222,20 @@ impl<'m> Joiner<'m> {
         let attribute = allow(ALLOWED.iter().chain(&lints));
         let tripped: Vec<&&str> = lints.iter().filter(|lint| TRIPPED_BY_IMPLS.contains(lint)).collect();
         let impl_attribute = if tripped.is_empty() { String::new() } else { allow(tripped) };
-        Self { cx, parts, written, attribute, impl_attribute, files: Vec::new() }
+        Self { cx, parts, written, attribute, impl_attribute, header: String::new(), files: Vec::new() }
     }
 
     /// The text of the first file; `files` receives those of modules.
     fn first(&mut self, stem: &str) -> String {
-        let mut text = SpacedText::new(header(&self.cx));
         let parts = std::mem::take(&mut self.parts);
-        self.parts(&parts, &Location::first(stem), true, &mut text);
+        self.text(&parts, stem, main_file(self.cx.model))
+    }
+
+    /// The text of a first file with these parts, generated from the IDL file `source`.
+    fn text(&mut self, parts: &[Part], stem: &str, source: &Path) -> String {
+        self.header = header(&self.cx, source);
+        let mut text = SpacedText::new(self.header.clone());
+        self.parts(parts, &Location::first(stem), true, &mut text);
         text.finish()
     }
 
@@ -237,7 +276,7 @@ impl<'m> Joiner<'m> {
         let header = header.strip_suffix("{}\n").map_or(header.clone(), |open| format!("{open}{{\n"));
         self.push(&header, is_first, text);
         if module.has_file {
-            let mut text = SpacedText::new(self::header(&self.cx));
+            let mut text = SpacedText::new(self.header.clone());
             self.contents(module, &inside, 0, &mut text);
             self.files.push(SourceFile { path: file, text: text.finish() });
         } else {
@@ -272,7 +311,7 @@ fn derive_module_properties(parts: &mut [Part], written: &[WrittenPiece], lints:
             Part::Module(module) => {
                 let is_empty = derive_module_properties(&mut module.parts, written, lints);
                 let is_user = |part: &Part| matches!(part, Part::Piece(piece) if written[piece.nth].uses_runtime);
-                module.imports_runtime = !module.is_prefix && module.parts.iter().any(is_user);
+                module.imports_runtime = module.of.is_some() && module.parts.iter().any(is_user);
                 module.is_left_out = is_empty && !module.may_be_empty;
                 if !module.is_left_out && module.may_repeat_name {
                     lints.insert("clippy::module_inception");
@@ -318,9 +357,14 @@ fn attributes(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     }
 }
 
-fn header(cx: &Context<'_>) -> String {
-    let main = cx.model.sources().files().first();
-    let name = main.and_then(|file| file.path.file_name()).unwrap_or_default().to_string_lossy();
+/// The path of the main IDL file.
+fn main_file(model: &Model) -> &Path {
+    model.sources().files().first().map_or(Path::new(""), |file| &file.path)
+}
+
+/// The first lines of a file generated from the IDL file `source`.
+fn header(cx: &Context<'_>, source: &Path) -> String {
+    let name = source.file_name().unwrap_or_default().to_string_lossy();
     let version = env!("CARGO_PKG_VERSION");
     let mut header = format!("// @generated by spandrel {version} from {name}. Do not edit.\n");
     for name in cx.padding.refused() {

@@ -36,6 +36,8 @@ pub(super) struct Piece {
 /// A Rust module.
 #[derive(Debug)]
 pub(super) struct Module {
+    /// Its module, interface or value type; `None` for a module given by the option `prefix`.
+    pub(super) of: Option<DefId>,
     pub(super) ident: Ident,
     /// Its documentation.
     pub(super) doc: Vec<String>,
@@ -46,8 +48,6 @@ pub(super) struct Module {
     pub(super) has_file: bool,
     /// Written even if it is empty.
     pub(super) may_be_empty: bool,
-    /// An enclosing module given by the option `prefix`.
-    pub(super) is_prefix: bool,
     /// Not written, because it is empty; decided after all pieces are written, like the next field.
     pub(super) is_left_out: bool,
     /// Its contents use the runtime.
@@ -66,13 +66,13 @@ pub(super) fn plan(cx: &Context<'_>, split: bool) -> Vec<Part> {
         let ident = syn::parse_str(name).expect("checked when it was set");
         let depth = if split { 0 } else { nth };
         vec![Part::Module(Module {
+            of: None,
             ident,
             doc: Vec::new(),
             parts,
             depth,
             has_file: split,
             may_be_empty: true,
-            is_prefix: true,
             is_left_out: false,
             imports_runtime: false,
             may_repeat_name: false,
@@ -120,6 +120,7 @@ impl Planner<'_, '_> {
         let mut path = place.module.clone();
         path.push(place.ident.clone());
         Part::Module(Module {
+            of: Some(id),
             ident: place.ident.clone(),
             doc: docs::lines(&cx.model[id].doc),
             parts: self.parts(contents, &Rc::new(path), if self.split { 0 } else { depth + 1 }),
@@ -127,7 +128,6 @@ impl Planner<'_, '_> {
             has_file: self.split,
             // Unless all of its definitions are external.
             may_be_empty: !contents.iter().any(|&id| cx.externals.is_external(id)),
-            is_prefix: false,
             is_left_out: false,
             imports_runtime: false,
             may_repeat_name: may_repeat(&place.module, &place.ident),
@@ -144,6 +144,7 @@ impl Planner<'_, '_> {
         let line = format!(" Definitions nested in `{name}`, and the errors of its operations.");
         let ident = cx.names.interface(id).module.clone();
         Part::Module(Module {
+            of: Some(id),
             may_repeat_name: may_repeat(&cx.names.place(id).module, &ident),
             ident,
             doc: vec![line],
@@ -151,7 +152,6 @@ impl Planner<'_, '_> {
             depth,
             has_file: false,
             may_be_empty: false,
-            is_prefix: false,
             is_left_out: false,
             imports_runtime: false,
         })

@@ -29,7 +29,10 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
     let methods = method::own(scope.cx, definition.id);
     let declared = methods.iter().map(|method| {
         let (doc, signature) = (method.docs(), method.signature(scope, &method.ident));
-        quote! { #doc #signature; }
+        match method.default(scope) {
+            Some((uses, raise)) => quote! { #doc #signature { #uses #raise } },
+            None => quote! { #doc #signature; },
+        }
     });
     let forwarded = methods.iter().map(|method| {
         let (ident, signature) = (&method.ident, method.signature(scope, &method.ident));

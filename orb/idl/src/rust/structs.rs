@@ -8,7 +8,7 @@ use super::interpreted;
 use super::steps::sequence;
 use super::types::Scope;
 use super::{attributes, docs, fixed, lints, names, padded, typed};
-use crate::model::{Definition, Struct};
+use crate::model::{Definition, Struct, Type};
 
 /// Structs with more members than this are coded by a call.
 const MAX_INLINE: usize = 12;
@@ -52,11 +52,7 @@ pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &St
             }
         }
     });
-    let display = if traits.has_debug() {
-        display(definition, body)
-    } else {
-        quote! { f.write_str(#name) }
-    };
+    let display = display(scope, definition, body, traits.has_debug());
     let codec = (!scope.cx.is_local(definition.id)).then(|| {
         let codec = match interpreted::engine(scope, definition.id) {
             Engine::Interpretive => interpreted::structure(scope, definition, body),
@@ -165,14 +161,23 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     }
 }
 
-/// `Bank::Overdrawn { balance: -3 }`
-fn display(definition: &Definition, body: &Struct) -> TokenStream {
-    let name = &definition.scoped_name;
-    if body.members.is_empty() {
-        return quote! { f.write_str(#name) };
-    }
+/// `Overdrawn: balance -3`, or `Failed: no such account` where a text is the only member.
+fn display(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, has_debug: bool) -> TokenStream {
+    let (rt, name) = (scope.rt(), &definition.name);
     let fields: Vec<Ident> = names::fields(&body.members);
-    let members: Vec<String> = body.members.iter().map(|member| format!("{}: {{:?}}", member.name)).collect();
-    let format = format!("{name} {{{{ {} }}}}", members.join(", "));
-    quote! { write!(f, #format, #( self.#fields ),*) }
+    match (&body.members[..], &fields[..]) {
+        ([], _) => quote! { f.write_str(#name) },
+        _ if !has_debug => quote! { f.write_str(#name) },
+        ([member], [field]) if is_text(scope, &member.ty) => {
+            quote! { #rt::describe_exception_text(f, #name, &self.#field) }
+        }
+        (members, fields) => {
+            let members = members.iter().map(|member| &member.name);
+            quote! { #rt::describe_exception(f, #name, &[ #( (#members, &self.#fields) ),* ]) }
+        }
+    }
+}
+
+fn is_text(scope: Scope<'_, '_>, ty: &Type) -> bool {
+    matches!(scope.cx.model.resolve(ty), Type::String { .. } | Type::WString { .. })
 }

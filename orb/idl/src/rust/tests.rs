@@ -5,6 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::{FrontEndOptions, MemoryFiles, compile_with};
 
+mod errors;
 mod kinds;
 mod values;
 
@@ -319,12 +320,13 @@ fn exceptions_with_equal_names_get_distinct_variants() {
         "module A { exception Failed {}; }; module B { exception Failed {}; }; exception System {};
          interface I { void f() raises (A::Failed, B::Failed, System); };",
         &[
-            "pub enum FError {",
-            "Failed(super::a::Failed),",
-            "Failed_(super::b::Failed),",
-            "System_(super::System),",
-            "System(rt::SystemException),",
+            "pub enum FailedOrFailedOrSystemError {",
+            "Failed(a::Failed),",
+            "Failed_(b::Failed),",
+            "System_(System),",
+            "System(::spandrel::generated::SystemException),",
             "\"IDL:B/Failed:1.0\" => {",
+            "pub type FError = super::FailedOrFailedOrSystemError;",
         ],
     );
 }

@@ -35,6 +35,8 @@ pub(super) struct Context<'m> {
     pub(super) externals: Externals,
     pub(super) sides: Sides,
     pub(super) ties: bool,
+    /// Whether the methods of servant traits have a default.
+    pub(super) servant_defaults: bool,
     pub(super) collocation: Collocation,
     pub(super) prefix: &'m [String],
     /// The Rust types of native types, by their scoped names.
@@ -84,7 +86,9 @@ pub(super) enum Passing {
 impl<'m> Context<'m> {
     pub(super) fn new(model: &'m Model, options: &'m Options) -> Self {
         let local = local::local(model);
-        let names = Names::new(model, &local);
+        let externals = Externals::new(model, &options.externals);
+        let left_out = supported::left_out(model);
+        let names = Names::new(model, &local, &externals, &left_out);
         let leaf_counts = LeafCounts::new(model);
         Self {
             model,
@@ -102,12 +106,13 @@ impl<'m> Context<'m> {
             local,
             natives: &options.natives,
             derives: &options.derives,
-            externals: Externals::new(model, &options.externals),
+            externals,
             sides: options.sides,
             ties: options.ties,
+            servant_defaults: options.servant_defaults,
             collocation: options.collocation,
             prefix: &options.prefix,
-            left_out: supported::left_out(model),
+            left_out,
             handlers: RefCell::default(),
             lints: RefCell::default(),
         }

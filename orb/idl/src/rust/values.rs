@@ -20,16 +20,18 @@ pub(super) fn value(scope: Scope<'_, '_>, definition: &Definition, body: &ValueT
     let bases = upcasts(scope, definition);
     let (kind, typed) = (kind(scope, definition.id), typed::value(scope, definition, body));
     if body.is_abstract || body.forward_only {
-        return quote! { #declared #kind #typed #bases };
+        let errors = errors::enums(scope, definition.id);
+        return quote! { #declared #kind #typed #bases #errors };
     }
     let state = state(scope, definition, body);
     let concrete = concrete(scope, definition, body);
     let plain = is_plain(scope.cx.model, definition.id).then(|| plain(scope, definition, body));
     let initializers = initializers(scope, definition, body);
-    quote! { #declared #state #kind #typed #concrete #bases #plain #initializers }
+    let errors = errors::enums(scope, definition.id);
+    quote! { #declared #state #kind #typed #concrete #bases #plain #initializers #errors }
 }
 
-/// The errors of its operations and initializers, for its module.
+/// The aliases of the errors of its operations and initializers, for its module.
 pub(super) fn own_errors(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> TokenStream {
     let methods = method::own(scope.cx, definition.id).into_iter();
     let initializers = body.factories.iter().zip(&scope.cx.names.value(definition.id).initializers);
@@ -46,7 +48,7 @@ pub(super) fn own_errors(scope: Scope<'_, '_>, definition: &Definition, body: &V
         context: None,
         locals: scope::Scope::default(),
     });
-    methods.chain(initializers).filter_map(|method| errors::error(scope, &method)).collect()
+    methods.chain(initializers).filter_map(|method| errors::alias(scope, &method)).collect()
 }
 
 fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> TokenStream {

@@ -10,6 +10,13 @@ use spandrel_sync::Arc;
 use super::call::{Replied, ServerCall};
 
 /// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a servant for an object adapter",
+    label = "a skeleton is missing around this value",
+    note = "if `{Self}` implements a servant trait such as `AccountServant`, wrap it in the skeleton of the same \
+            interface: `AccountSkeleton::new(…)`, or `AccountAsyncSkeleton::new(…)` for an asynchronous servant",
+    note = "otherwise implement `Servant`, which dispatches requests by the names of operations"
+)]
 pub trait Servant: Send + Sync {
     /// The repository id of the most derived interface.
     fn repository_id(&self) -> &str;

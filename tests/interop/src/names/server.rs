@@ -132,17 +132,9 @@ pub fn serve(orb: &Orb) -> Result<u16> {
 /// # Errors
 /// If it cannot be started, or refuses a name.
 pub fn serve_beside_omninames(orb: &Orb) -> Result<(OmniNames, u16)> {
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let folder = env::temp_dir().join(format!("spandrel-names-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let mut command = Command::new("omniNames");
-    command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(&folder);
-    command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let process = command.spawn().context("omniNames cannot be started")?;
-    let running = OmniNames { process, folder };
+    let (running, port) = OmniNames::start(orb)?;
     let object = named(orb)?;
-    let context = wait_for_context(orb, port)?;
+    let context: NamingContext = root_context(orb, port)?.unchecked_narrow();
     let [first, second] = names();
     context.bind_new_context(&first[..1])?;
     context.bind(&first, Some(&object))?;
@@ -150,8 +142,36 @@ pub fn serve_beside_omninames(orb: &Orb) -> Result<(OmniNames, u16)> {
     Ok((running, port))
 }
 
-fn wait_for_context(orb: &Orb, port: u16) -> Result<NamingContext> {
-    let object = orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/NameService"))?;
+impl OmniNames {
+    /// Starts the service and waits for its root context; returns its port on the loopback interface, too.
+    ///
+    /// # Errors
+    /// If it cannot be started, or does not answer.
+    pub fn start(orb: &Orb) -> Result<(Self, u16)> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let folder = env::temp_dir().join(format!("spandrel-names-{}-{port}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let mut command = Command::new("omniNames");
+        command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(&folder);
+        command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().context("cannot start omniNames (package omniorb-nameserver)")?;
+        let running = Self { process, folder };
+        wait_for_context(orb, port)?;
+        Ok((running, port))
+    }
+}
+
+/// The root context of the service at a port.
+///
+/// # Errors
+/// None for a port number.
+pub fn root_context(orb: &Orb, port: u16) -> Result<ObjectRef> {
+    Ok(orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/NameService"))?)
+}
+
+fn wait_for_context(orb: &Orb, port: u16) -> Result<()> {
+    let object = root_context(orb, port)?;
     let deadline = Instant::now() + START_TIMEOUT;
     while !object.is_a(NamingContext::REPOSITORY_ID).unwrap_or(false) {
         if Instant::now() > deadline {
@@ -159,5 +179,5 @@ fn wait_for_context(orb: &Orb, port: u16) -> Result<NamingContext> {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    Ok(object.unchecked_narrow())
+    Ok(())
 }

@@ -32,12 +32,16 @@ fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> T
         let (doc, ident) = (method.docs(), &method.ident);
         let parameters = method.parameters_as(scope, |owned| quote! { &mut #owned });
         let (result, error) = (method.result(scope), method.error(scope));
+        let body = match method.default(scope) {
+            Some((uses, raise)) => quote! { { #uses ::std::future::ready::<Result<#result, #error>>(#raise) } },
+            None => quote! { ; },
+        };
         quote! {
             #doc
             fn #ident(
                 &self,
                 #( #parameters ),*
-            ) -> impl ::std::future::Future<Output = Result<#result, #error>> + Send;
+            ) -> impl ::std::future::Future<Output = Result<#result, #error>> + Send #body
         }
     });
     quote! {

@@ -1,0 +1,110 @@
+//! The error enums of each Rust module: one for each distinct set of exceptions that its interfaces and value
+//! types raise.
+//!
+//! The order in which a `raises` clause lists the exceptions is of no consequence. Each operation has an alias
+//! of its set's enum (`errors`).
+
+use std::collections::HashMap;
+
+use proc_macro2::Ident;
+
+use super::scope::Scope;
+use super::words::pascal;
+use crate::model::{DefId, DefinitionKind, Model};
+
+/// A set with more exceptions is named after the first operation that raises it.
+const MAX_NAMED: usize = 4;
+
+/// A set of exceptions, and its error enum.
+#[derive(Debug)]
+pub(super) struct ErrorSet {
+    /// The enum's name.
+    pub(super) ident: Ident,
+    /// The interface or value type beside which the enum is written.
+    pub(super) owner: DefId,
+    /// Ordered by scoped name.
+    pub(super) exceptions: Vec<DefId>,
+    is_external: bool,
+}
+
+/// The sets of all modules.
+#[derive(Debug, Default)]
+pub(super) struct ErrorSets {
+    sets: Vec<ErrorSet>,
+    by_contents: HashMap<(Vec<Ident>, Vec<DefId>), usize>,
+    by_owner: HashMap<DefId, Vec<usize>>,
+}
+
+impl ErrorSets {
+    /// Adds the sets of an interface or value type in the module `path`, and names the new ones in `scope`. A
+    /// set that definitions of another file raise, too, is found in that file's Rust module.
+    pub(super) fn add(&mut self, model: &Model, owner: DefId, is_external: bool, path: &[Ident], scope: &mut Scope) {
+        for (operation, raises) in raised(model, owner) {
+            let exceptions = canonical(model, raises);
+            let key = (path.to_owned(), exceptions);
+            if let Some(&known) = self.by_contents.get(&key) {
+                if is_external && !self.sets[known].is_external {
+                    self.transfer(known, owner);
+                }
+                continue;
+            }
+            let ident = scope.take(&name(model, owner, operation, &key.1));
+            self.by_owner.entry(owner).or_default().push(self.sets.len());
+            self.sets.push(ErrorSet { ident, owner, exceptions: key.1.clone(), is_external });
+            self.by_contents.insert(key, self.sets.len() - 1);
+        }
+    }
+
+    /// The sets whose enums are written beside an interface or value type.
+    pub(super) fn of_owner(&self, owner: DefId) -> impl Iterator<Item = &ErrorSet> {
+        self.by_owner.get(&owner).into_iter().flatten().map(|&nth| &self.sets[nth])
+    }
+
+    /// The set of a `raises` clause in the module `path`.
+    pub(super) fn of_clause(&self, model: &Model, path: &[Ident], raises: &[DefId]) -> &ErrorSet {
+        &self.sets[self.by_contents[&(path.to_owned(), canonical(model, raises))]]
+    }
+
+    /// Makes an external definition the owner.
+    fn transfer(&mut self, nth: usize, owner: DefId) {
+        let set = &mut self.sets[nth];
+        self.by_owner.entry(set.owner).or_default().retain(|&other| other != nth);
+        self.by_owner.entry(owner).or_default().push(nth);
+        (set.owner, set.is_external) = (owner, true);
+    }
+}
+
+/// The operations, attributes and initializers that raise exceptions, in order of declaration, with these.
+fn raised(model: &Model, owner: DefId) -> Vec<(&str, &[DefId])> {
+    let mut found: Vec<(&str, &[DefId])> = Vec::new();
+    for &id in model.contents(owner) {
+        let name = model[id].name.as_str();
+        match &model[id].kind {
+            DefinitionKind::Operation(body) => found.push((name, &body.raises)),
+            DefinitionKind::Attribute(body) => found.extend([(name, &*body.get_raises), (name, &*body.set_raises)]),
+            _ => {}
+        }
+    }
+    if let Some(body) = model[owner].as_value_type() {
+        found.extend(body.factories.iter().map(|factory| (factory.name.as_str(), &*factory.raises)));
+    }
+    found.retain(|(_, raises)| !raises.is_empty());
+    found
+}
+
+fn canonical(model: &Model, raises: &[DefId]) -> Vec<DefId> {
+    let mut exceptions = raises.to_vec();
+    exceptions.sort_by(|&one, &other| model[one].scoped_name.cmp(&model[other].scoped_name));
+    exceptions.dedup();
+    exceptions
+}
+
+/// `ClosedOrOverdrawnError`: the names of the exceptions in alphabetical order.
+fn name(model: &Model, owner: DefId, operation: &str, exceptions: &[DefId]) -> String {
+    if exceptions.len() > MAX_NAMED {
+        return format!("{}{}Error", pascal(&model[owner].name), pascal(operation));
+    }
+    let mut names: Vec<String> = exceptions.iter().map(|&id| pascal(&model[id].name)).collect();
+    names.sort_unstable();
+    format!("{}Error", names.join("Or"))
+}

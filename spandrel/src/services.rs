@@ -1,0 +1,21 @@
+//! Stubs of the OMG's object services, generated from their standard IDL.
+//!
+//! A program that uses a naming service needs no IDL file and no build script for it:
+//!
+//! ```no_run
+//! use spandrel::Orb;
+//! use spandrel::services::cos_naming::NamingContextExt;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let orb = Orb::init(std::env::args().skip(1))?; // -ORBInitRef NameService=corbaloc::host:2809/NameService
+//!     let names = NamingContextExt::narrow(&orb.resolve_initial_references("NameService")?)?;
+//!     let account = names.resolve_str("bank/grace.account")?;
+//!     println!("{account:?}");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The skeletons beside the references serve programs that implement a service themselves. The IDL is in the folder
+//! `idl` of this package.
+
+include!("services/cos_naming.rs");
