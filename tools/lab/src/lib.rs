@@ -14,6 +14,7 @@ pub mod child;
 mod counter;
 pub mod error;
 mod future;
+pub mod histogram;
 pub mod latency;
 pub mod machine;
 pub mod mechanism;

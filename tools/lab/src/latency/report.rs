@@ -42,7 +42,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table(rows: &[&Row]) -> comfy_table::Table {
+fn table(rows: &[&Row]) -> table::Table {
     let header = ["", "p50 µs", "p99 µs", "p99.9 µs", "calls/s", "p50 ratio", "p99 ratio", "p99.9 ratio"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {

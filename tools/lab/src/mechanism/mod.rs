@@ -7,6 +7,7 @@
 
 #[cfg(target_os = "linux")]
 mod c;
+mod certificate;
 mod family;
 pub(crate) mod generated;
 mod interface;

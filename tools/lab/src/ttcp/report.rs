@@ -3,14 +3,12 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::Table;
-
 use super::results::{Cell, Results};
 use crate::LabError;
 use crate::mechanism::MechanismName;
 use crate::output::Directory;
 use crate::stats::Summary;
-use crate::table;
+use crate::table::{self, Table};
 use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType};
 
