@@ -19,6 +19,7 @@ pub mod latency;
 pub mod machine;
 pub mod mechanism;
 pub mod output;
+pub mod overview;
 pub mod peer;
 pub mod placement;
 mod plot;

@@ -76,6 +76,15 @@ pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabErro
     directory.write("report.txt", &text(results))
 }
 
+/// Writes the series as JSON and as text beside the files of another experiment.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_beside(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
+    directory.write_json("calls.json", results)?;
+    directory.write("calls.txt", &text(results))
+}
+
 fn rounds_csv(results: &Results) -> String {
     let mut csv =
         "placement,case,round,mechanism,calls,min_us,median_us,p90_us,p99_us,p999_us,max_us,mean_us,calls_per_second\n"
@@ -117,7 +126,7 @@ fn summary_csv(results: &Results) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::call_times::CallTimes;
     use crate::latency::{Contender, Measurement, Settings};
@@ -140,7 +149,7 @@ mod tests {
         }
     }
 
-    fn results() -> Results {
+    pub(crate) fn results() -> Results {
         let orb = Contender::Mechanism(MechanismName::Orb);
         let settings = Settings {
             placements: vec![Placement::One],
