@@ -3,7 +3,7 @@
 //! The libraries only emit `tracing` events and spans; a program with its own subscriber does not need this
 //! module. For other programs [`init`] creates a subscriber, configured by two environment variables:
 //!
-//! - `SPANDREL_LOG`: the filter, in the syntax of `tracing-subscriber`'s `EnvFilter`: a level (`error`, `warn`,
+//! - `SPANDREL_LOG`: the filter, in the syntax of `tracing-subscriber`'s `Targets`: a level (`error`, `warn`,
 //!   `info`, `debug`, `trace`, `off`), or levels by target, as in `info,spandrel=debug` or
 //!   `warn,spandrel::request=debug`.
 //! - `SPANDREL_LOG_FORMAT`: `human` (the default), or `json`, one object per line.
@@ -24,7 +24,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{filter::Targets, prelude::*};
 
 /// The environment variable with the filter.
 pub const VARIABLE: &str = "SPANDREL_LOG";
@@ -62,13 +62,14 @@ pub fn init() -> Result<(), LogError> {
 pub fn init_or(default: &str) -> Result<(), LogError> {
     let nonempty = |variable: &str| env::var(variable).ok().filter(|text| !text.is_empty());
     let text = nonempty(VARIABLE).unwrap_or_else(|| default.to_owned());
-    let filter = EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(text, error))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let filter: Targets = text.parse().map_err(|error| LogError::Filter(text, error))?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let is_coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
+    let log = tracing_subscriber::registry().with(filter);
     match nonempty(FORMAT_VARIABLE).as_deref() {
-        None | Some("human") => log.with_ansi(is_coloured).try_init(),
-        Some("json") => log.json().try_init(),
+        None | Some("human") => log.with(lines.with_ansi(is_coloured)).try_init(),
+        Some("json") => log.with(lines.json()).try_init(),
         Some(other) => return Err(LogError::Format(other.to_owned())),
     }
-    .map_err(LogError::Taken)
+    .map_err(|error| LogError::Taken(error.into()))
 }

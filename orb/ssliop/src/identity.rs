@@ -3,13 +3,15 @@
 //! The handshake has verified that a trusted authority issued the certificate. Authorization is left to
 //! programs.
 
+mod subject;
+
 use std::net::IpAddr;
 
 use rustls::{client::verify_server_name, server::ParsedCertificate};
 use rustls_pki_types::{CertificateDer, ServerName};
 use spandrel_ipc::inet;
 use spandrel_server::with_current_stream;
-use x509_parser::{certificate::X509Certificate, prelude::FromDer};
+use webpki::EndEntityCert;
 
 /// The certificates with which a peer has authenticated.
 ///
@@ -63,12 +65,8 @@ impl PeerIdentity {
     /// them.
     #[must_use]
     pub fn common_name(&self) -> Option<String> {
-        let (_, certificate) = X509Certificate::from_der(self.certificate()).ok()?;
-        let mut names = certificate.subject().iter_common_name();
-        match (names.next(), names.next()) {
-            (Some(name), None) => name.as_str().ok().map(str::to_owned),
-            _ => None,
-        }
+        let certificate = EndEntityCert::try_from(self.certificate()).ok()?;
+        subject::common_name(certificate.subject())
     }
 
     /// Whether its certificate is valid for this host: a DNS name or an address, among the alternative names

@@ -74,7 +74,7 @@ impl SpanRecorder {
         static RECORDER: OnceLock<SpanRecorder> = OnceLock::new();
         RECORDER.get_or_init(|| {
             let recorder = Self::default();
-            let filter = tracing_subscriber::EnvFilter::new("debug");
+            let filter = tracing_subscriber::filter::LevelFilter::DEBUG;
             tracing::subscriber::set_global_default(Registry::default().with(recorder.clone().with_filter(filter)))
                 .unwrap();
             recorder

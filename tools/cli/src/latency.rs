@@ -36,6 +36,9 @@ Between two machines:
 /// The socket mechanisms transfer as many octets as the ORB does. Mechanisms are interleaved and compared
 /// round by round. The same figures are written as JSON and CSV.
 ///
+/// With `--quick` the report is short: a bar for each mechanism, and one sentence. The tables are in the file
+/// report.txt.
+///
 /// With `--servants` the ORBs alone are measured: call times by the number of servants.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -45,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
     /// Mechanisms: c, ipc, c-unix, unix, spipe, shm, orb, omniorb; with --servants: orb, omniorb, jacorb
-    /// [default: all]
+    /// [default: all; with --quick: without those in shared memory]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<String>,
     /// Parameters of a call [default: both]
@@ -57,7 +60,7 @@ pub(crate) struct Args {
     /// 10000; with --quick: 2000]
     #[arg(long, value_name = "N")]
     calls: Option<u32>,
-    /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows; with both --quick and
+    /// Interleaved rounds [default: 7; with --quick: up to 9, as time allows; with both --quick and
     /// --servants: 2]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
@@ -72,7 +75,7 @@ pub(crate) struct Args {
     /// spandrel-latency]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Finish within 20 seconds: fewer calls and rounds
+    /// Finish within 20 seconds, with a short report: fewer calls, rounds and mechanisms
     #[arg(long)]
     quick: bool,
     /// The time limit of a single run, in seconds
@@ -132,8 +135,15 @@ impl Args {
         settings.check()?;
         let mut directory = common::results_directory(self.out.as_deref(), "latency")?;
         let results = latency::run(&settings, &launch)?;
-        common::print(&latency::report::text(&results))?;
         latency::report::write(&results, &mut directory)?;
+        if self.quick {
+            let files = format!(
+                "Full report: {} (tables), and JSON and CSV beside it. All mechanisms: `spandrel latency`.",
+                directory.path().join("report.txt").display()
+            );
+            return common::print(&latency::overview::text(&results, &files));
+        }
+        common::print(&latency::report::text(&results))?;
         common::print(&format!(
             "\nWritten to {}: latency.json, rounds.csv, summary.csv and report.txt\n",
             directory.path().display()
@@ -168,9 +178,13 @@ impl Args {
         Ok(Settings {
             placements: self.placements(),
             cases: self.cases(),
-            contenders: self.contenders(Contender::usual())?,
+            contenders: self.contenders(if self.quick {
+                Contender::quick(self.connect.is_some())
+            } else {
+                Contender::usual()
+            })?,
             calls: self.calls.unwrap_or(if self.quick { 5_000 } else { 50_000 }),
-            rounds: self.rounds.unwrap_or(if self.quick { 5 } else { 7 }),
+            rounds: self.rounds.unwrap_or(if self.quick { 9 } else { 7 }),
             remote: self.connect.clone(),
             omniorb: self.omniorb.clone(),
             limit_seconds: self.timeout,

@@ -9,6 +9,7 @@ mod bench;
 mod call;
 mod common;
 mod dump;
+mod external;
 mod idl;
 mod ior;
 mod latency;
@@ -17,15 +18,16 @@ mod ping;
 mod soak;
 mod ttcp;
 
+use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use spandrel_lab::LabError;
 
 /// Distribution middleware in Rust: experiments, diagnosis and the IDL compiler.
 #[derive(Debug, Parser)]
 #[command(name = "spandrel", version, propagate_version = true, arg_required_else_help = true, max_term_width = 110)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,14 +47,42 @@ enum Command {
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(peer::Args),
+    /// An executable `spandrel-NAME` beside this one, or in PATH.
+    #[command(external_subcommand)]
+    External(Vec<OsString>),
 }
+
+impl Cli {
+    /// Parses the command line; prints help, and errors of usage, and then does not return.
+    fn from_command_line() -> Self {
+        let mut command = Self::command();
+        // The folders are searched only if help is likely to be printed.
+        let prints_help = |word: OsString| word == "--help" || word == "-h" || word == "help";
+        if env::args_os().len() < 2 || env::args_os().any(prints_help) {
+            command = command.after_help(external::help() + EXIT_CODES);
+        }
+        match Self::from_arg_matches(&command.get_matches()) {
+            Ok(cli) => cli,
+            Err(error) => error.exit(),
+        }
+    }
+
+    /// The names of the commands, without hidden ones.
+    fn commands() -> Vec<String> {
+        let command = Self::command();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        shown.map(|command| command.get_name().to_owned()).collect()
+    }
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 fn main() -> ExitCode {
     if let Err(error) = spandrel::log::init_or("warn") {
         common::print_error(&error.into());
         return ExitCode::from(2);
     }
-    let outcome = match Cli::parse().command {
+    let outcome = match Cli::from_command_line().command {
         Command::Ttcp(args) => args.run(),
         Command::Latency(args) => args.run(),
         Command::Bench(args) => args.run(),
@@ -63,6 +93,12 @@ fn main() -> ExitCode {
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Peer(args) => args.run(),
+        Command::External(words) => {
+            return external::run(&words, &Cli::commands()).unwrap_or_else(|error| {
+                common::print_error(&error);
+                ExitCode::from(2)
+            });
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

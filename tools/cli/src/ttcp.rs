@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use spandrel_lab::latency::{self, Contender};
 use spandrel_lab::mechanism::{MechanismName, SocketOptions};
 use spandrel_lab::peer::receiver::ControlServer;
 use spandrel_lab::placement::{Placement, Role, cores, pin};
 use spandrel_lab::ttcp::{self, Settings};
 use spandrel_lab::units::Octets;
-use spandrel_lab::workload::{CallKind, DataType};
+use spandrel_lab::workload::{CallKind, DataType, PingCase};
 
 use crate::common::{self, PlacementArg, Sizes};
 use crate::peer::launch;
@@ -31,6 +32,9 @@ Between two machines:
 ///
 /// Mechanisms are interleaved and compared round by round, so that a noisy machine affects them alike. The
 /// same figures are written as JSON, CSV and SVG.
+///
+/// With `--quick`, single calls are measured as well, and the report is short: a bar for each mechanism, and
+/// one sentence. The tables are in the file report.txt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -40,11 +44,11 @@ pub(crate) struct Args {
     /// Only transmit: run the series against the receiver at this control address
     #[arg(long, value_name = "HOST:PORT")]
     transmit: Option<String>,
-    /// Data types [default: all; with --quick: octet, double, struct]
+    /// Data types [default: all; with --quick: octet, struct]
     #[arg(long, value_name = "TYPE,..", value_delimiter = ',')]
     types: Vec<DataType>,
     /// Sizes of the sender's buffers: sizes, or ranges by powers of two [default: 1K..128K; with --quick:
-    /// 1K,8K,64K]
+    /// 64K]
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',')]
     sizes: Vec<Sizes>,
     /// User data per run [default: 64M; with --quick: 32M]
@@ -53,11 +57,12 @@ pub(crate) struct Args {
     /// Size of the socket queues: `system`, or octets such as 64K
     #[arg(long, value_name = "SIZE", default_value = "system", value_parser = queue_size)]
     queue_size: QueueSize,
-    /// Number of repetitions of each run [default: 10; with --quick: up to 5, as time allows]
+    /// Number of repetitions of each run [default: 10; with --quick: up to 9, as time allows]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
     /// Mechanisms: plain calls over TCP (c) and in the UNIX domain (c-unix), typed endpoints over TCP (ipc)
-    /// and of the other families (unix, spipe, shm), the ORB (orb) [default: all available ones]
+    /// and of the other families (unix, spipe, shm), the ORB (orb) [default: all available ones;
+    /// with --quick: without those in shared memory]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<MechanismName>,
     /// Whether each buffer is answered
@@ -70,7 +75,7 @@ pub(crate) struct Args {
     /// spandrel-ttcp]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Finish within 20 seconds: fewer types, sizes, rounds and octets
+    /// Finish within 20 seconds, with a short report: fewer types, sizes, mechanisms and octets; and calls
     #[arg(long)]
     quick: bool,
     /// The time limit of a single run, in seconds
@@ -102,9 +107,13 @@ fn queue_size(text: &str) -> Result<QueueSize, String> {
     }
 }
 
-/// Seconds after which a quick series begins no further round; the last one, and drawing, fit into the rest
-/// of 20.
-const QUICK_BUDGET_SECONDS: u64 = 12;
+/// Seconds after which a quick series begins no further round of throughput.
+const QUICK_BUDGET_SECONDS: u64 = 9;
+/// Seconds after which it begins no further round of calls. The last round, and drawing, fit into the rest of
+/// 20.
+const QUICK_CALLS_BUDGET_SECONDS: u64 = 7;
+/// Timed calls of a mechanism in a round of a quick series.
+const QUICK_CALLS: u32 = 5_000;
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -115,13 +124,43 @@ impl Args {
         settings.check()?;
         let mut directory = common::results_directory(self.out.as_deref(), "ttcp")?;
         let results = ttcp::run(&settings, &launch)?;
-        common::print(&ttcp::report::text(&results))?;
+        let calls = if self.quick { Some(latency::run(&self.calls(&settings), &launch)?) } else { None };
+        if !self.quick {
+            common::print(&ttcp::report::text(&results))?;
+        }
         ttcp::report::write(&results, &mut directory)?;
         ttcp::plot::write(&results, &mut directory)?;
+        if let Some(calls) = &calls {
+            latency::report::write_beside(calls, &mut directory)?;
+        }
+        let folder = directory.path();
+        if self.quick {
+            let files = format!(
+                "Full report: {} (tables), calls.txt, and JSON, CSV and SVG beside them. All types, sizes and \
+                mechanisms of the papers: `spandrel ttcp`.",
+                folder.join("report.txt").display()
+            );
+            return common::print(&ttcp::overview::text(&results, calls.as_ref(), &files));
+        }
         common::print(&format!(
             "\nWritten to {}: ttcp.json, runs.csv, summary.csv, report.txt and a plot (SVG) per data type\n",
-            directory.path().display()
+            folder.display()
         ))
+    }
+
+    /// The calls of a quick series: by the same mechanisms, at the same placement.
+    fn calls(&self, settings: &Settings) -> latency::Settings {
+        latency::Settings {
+            placements: vec![settings.placement],
+            cases: vec![PingCase::Void],
+            contenders: settings.mechanisms.iter().copied().map(Contender::Mechanism).collect(),
+            calls: QUICK_CALLS,
+            rounds: settings.repetitions,
+            remote: settings.remote.clone(),
+            omniorb: None,
+            limit_seconds: settings.limit_seconds,
+            budget_seconds: Some(QUICK_CALLS_BUDGET_SECONDS),
+        }
     }
 
     fn serve(&self, addr: &str) -> anyhow::Result<()> {
@@ -136,8 +175,8 @@ impl Args {
 
     fn settings(&self) -> Settings {
         let quick = |quick: &[DataType], all: &[DataType]| if self.quick { quick.to_vec() } else { all.to_vec() };
-        let types = quick(&[DataType::Octet, DataType::Double, DataType::Struct], &DataType::ALL);
-        let sizes = if self.quick { "1K 8K 64K" } else { "1K..128K" };
+        let types = quick(&[DataType::Octet, DataType::Struct], &DataType::ALL);
+        let sizes = if self.quick { "64K" } else { "1K..128K" };
         let sizes = || sizes.split(' ').map(|item| item.parse::<Sizes>().expect("a constant"));
         let sizes = if self.sizes.is_empty() { sizes().collect() } else { self.sizes.clone() };
         let placement = match (self.placement, &self.transmit) {
@@ -153,13 +192,13 @@ impl Args {
                 CallArg::Twoway => vec![CallKind::TwoWay],
                 CallArg::Both => vec![CallKind::OneWay, CallKind::TwoWay],
             },
-            mechanisms: if self.mechanisms.is_empty() {
-                MechanismName::available(self.transmit.is_some())
-            } else {
-                self.mechanisms.clone()
+            mechanisms: match (self.mechanisms.is_empty(), self.quick) {
+                (true, true) => MechanismName::quick(self.transmit.is_some()),
+                (true, false) => MechanismName::available(self.transmit.is_some()),
+                (false, _) => self.mechanisms.clone(),
             },
             bytes: self.bytes.unwrap_or(Octets(if self.quick { 32 << 20 } else { 64 << 20 })),
-            repetitions: self.repetitions.unwrap_or(if self.quick { 5 } else { 10 }),
+            repetitions: self.repetitions.unwrap_or(if self.quick { 9 } else { 10 }),
             sockets: SocketOptions { queue_octets: self.queue_size.0 },
             placement,
             remote: self.transmit.clone(),

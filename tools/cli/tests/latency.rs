@@ -4,7 +4,7 @@ use crate::support;
 
 use std::fs;
 
-use support::{check_code, spandrel, stdout};
+use support::{check_code, check_width, spandrel, stdout};
 
 #[test]
 fn every_mechanism_has_its_row_and_absent_ones_their_reason() {
@@ -122,4 +122,25 @@ fn each_round_calls_different_servants_of_too_many_and_reports_the_number() {
     begins.dedup();
     assert_eq!(begins.len(), 2, "each round begins elsewhere");
     assert!(text.contains("A round calls a part of 5,000 servants") && text.contains("orb: servants called"), "{text}");
+}
+
+#[test]
+fn a_quick_series_fits_a_terminal_and_says_what_it_means() {
+    let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (out, nowhere) = (folder.path().to_str().unwrap(), nowhere.path().to_str().unwrap());
+    let sizes = ["--calls", "40", "--rounds", "1", "--placement", "free"];
+    let output = spandrel(&[&["latency", "--quick", "--omniorb", nowhere, "--out", out][..], &sizes].concat());
+    check_code(&output, 0);
+    let text = stdout(&output);
+    check_width(&text);
+    for mechanism in ["c", "ipc", "c-unix", "orb", "orb-padded", "orb-reactor", "orb-uds"] {
+        let own: Vec<&str> = text.lines().filter(|line| line.split_whitespace().next() == Some(mechanism)).collect();
+        assert_eq!(own.len(), 3, "two kinds of call, and the legend: {mechanism} in:\n{text}");
+        assert_eq!(own.iter().filter(|line| line.ends_with(['█', '▌'])).count(), 2, "{mechanism} in:\n{text}");
+    }
+    assert!(!text.contains("omniorb"), "an absent contender is in the full report only:\n{text}");
+    let sentence = "The time of a call through the ORB, as a multiple of that of raw sockets: without parameters ";
+    assert!(text.replace('\n', " ").contains(sentence), "{text}");
+    let report = fs::read_to_string(folder.path().join("report.txt")).unwrap();
+    assert!(report.contains("omniorb is absent: ") && report.contains("| p99.9 ratio |"), "{report}");
 }

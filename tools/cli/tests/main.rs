@@ -3,6 +3,7 @@
 mod bench;
 mod call;
 mod dump;
+mod external;
 mod help;
 mod idl;
 mod latency;

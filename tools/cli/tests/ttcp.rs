@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use support::{Running, check_code, spandrel, stderr, stdout};
+use support::{Running, check_code, check_width, spandrel, stderr, stdout};
 
 /// A series small enough for a test, with all parts.
 const TINY: [&str; 13] = [
@@ -97,14 +97,41 @@ fn every_data_type_passes_through_every_mechanism() {
 }
 
 #[test]
-fn a_quick_series_covers_what_the_papers_compare() {
+fn a_quick_series_fits_a_terminal_and_says_what_it_means() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let output = spandrel(&["ttcp", "--quick", "--bytes", "256K", "--repetitions", "1", "--out", out]);
     check_code(&output, 0);
-    for words in ["octet sequences", "double sequences", "BinStruct sequences", "| c ", "| ipc ", "| unix ", "| orb "] {
-        assert!(stdout(&output).contains(words), "`{words}` is missing in:\n{}", stdout(&output));
+    let text = stdout(&output);
+    check_width(&text);
+    assert!(!text.contains('\u{1b}'), "no escape sequences:\n{text}");
+
+    // A bar for each mechanism in each of the three sections, and its line of the legend.
+    for mechanism in ["c", "ipc", "c-unix", "orb", "orb-padded", "orb-reactor", "orb-uds"] {
+        let own: Vec<&str> = text.lines().filter(|line| line.split_whitespace().next() == Some(mechanism)).collect();
+        assert_eq!(own.len(), 4, "{mechanism} in:\n{text}");
+        assert_eq!(own.iter().filter(|line| line.ends_with(['█', '▌'])).count(), 3, "{mechanism} in:\n{text}");
     }
+    for words in ["one-way octets in buffers of 64K", "one-way structs", "a call without parameters", "Mechanisms"] {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+
+    // The last sentence has the figures of the ORB's rows.
+    let sentence = text.lines().last().unwrap();
+    assert!(sentence.starts_with("The ORB moves octets at ") && sentence.ends_with(" of a raw ping."), "{text}");
+    let ratios = |line: &str| {
+        let numbers = line.split([' ', ',', ';']).filter_map(|word| word.parse::<f64>().ok());
+        numbers.collect::<Vec<_>>()
+    };
+    let rows = text.lines().filter(|line| line.trim_start().starts_with("orb ") && line.contains('('));
+    let rows: Vec<f64> = rows.map(|row| ratios(row.split('%').nth(1).unwrap())[0]).collect();
+    assert_eq!(ratios(sentence), rows, "{text}");
+
+    for name in ["report.txt", "ttcp.json", "runs.csv", "summary.csv", "calls.txt", "calls.json", "oneway-octet.svg"] {
+        assert!(folder.path().join(name).is_file(), "{name}");
+    }
+    let report = fs::read_to_string(folder.path().join("report.txt")).unwrap();
+    assert!(report.contains("| buffer |") && report.contains("orb/c"), "{report}");
 }
 
 #[test]

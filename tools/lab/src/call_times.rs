@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Histogram;
 use crate::workload::PingPong;
 
 /// The distribution of the times of many calls, in microseconds.
@@ -104,20 +104,19 @@ impl CallTimes {
     }
 
     fn from_nanos(nanos: &[u64], seconds: f64) -> Self {
-        let mut histogram =
-            Histogram::<u64>::new_with_bounds(1, SLOWEST, 3).expect("the bounds and digits are constants in range");
+        let mut histogram = Histogram::new(SLOWEST);
         for nanos in nanos {
-            histogram.saturating_record(*nanos);
+            histogram.record(*nanos);
         }
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         Self {
-            calls: histogram.len(),
+            calls: histogram.count(),
             seconds,
             min: micros(histogram.min()),
-            median: micros(histogram.value_at_quantile(0.5)),
-            p90: micros(histogram.value_at_quantile(0.9)),
-            p99: micros(histogram.value_at_quantile(0.99)),
-            p999: micros(histogram.value_at_quantile(0.999)),
+            median: micros(histogram.value_at(0.5)),
+            p90: micros(histogram.value_at(0.9)),
+            p99: micros(histogram.value_at(0.99)),
+            p999: micros(histogram.value_at(0.999)),
             max: micros(histogram.max()),
             mean: histogram.mean() / 1000.0,
         }

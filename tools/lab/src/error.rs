@@ -79,14 +79,6 @@ pub enum LabError {
     /// The settings contradict themselves.
     #[error("{0}")]
     Settings(String),
-    /// A plot could not be drawn.
-    #[error("cannot draw {}: {detail}", path.display())]
-    Plot {
-        /// The file to be written.
-        path: PathBuf,
-        /// The plotter's error.
-        detail: String,
-    },
 }
 
 impl LabError {

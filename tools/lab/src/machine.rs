@@ -52,7 +52,7 @@ impl Machine {
     pub fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > self.cores as f64 / 2.0)?;
         Some(format!(
-            "The machine was busy before this began (load {load:.1}): trust ratios more than rates and times, and neither much.\n"
+            "The machine was busy before this began (load {load:.1}): trust ratios more than times and rates.\n"
         ))
     }
 

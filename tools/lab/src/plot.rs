@@ -1,11 +1,6 @@
-//! Line charts as SVG, through `plotters`, which is used here only.
-//!
-//! Without a font engine the plotter estimates the widths of texts, so labels are placed where a wrong
-//! estimate does not show: the names of the lines stand in a separate column, right of the chart.
+//! Line charts as SVG.
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::fmt::Write as _;
 
 use crate::stats::Summary;
 use crate::units::grouped;
@@ -29,107 +24,102 @@ pub(crate) struct Picture {
 }
 
 /// Colours that remain distinct for readers with red-green colour blindness, and in grey (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(40, 40, 40),
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(150, 140, 0),
-];
-const SIZE: (u32, u32) = (860, 500);
+const COLOURS: [&str; 8] = ["#282828", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#968c00"];
+const GREY: &str = "#5a5a5a";
+const LIGHT_GREY: &str = "#e1e1e1";
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 500.0;
+/// The borders of the chart inside the picture.
+const LEFT: f64 = 92.0;
+const TOP: f64 = 74.0;
+const BOTTOM: f64 = HEIGHT - 56.0;
 /// The minimum width of the column of names, and the width of each character of a longer one.
-const LEGEND_WIDTH: u32 = 110;
-const CHARACTER_WIDTH: u32 = 8;
-const HEADER_HEIGHT: u32 = 66;
-const GREY: RGBColor = RGBColor(90, 90, 90);
-const FONT: &str = "sans-serif";
+const LEGEND_WIDTH: f64 = 110.0;
+const CHARACTER_WIDTH: f64 = 8.0;
+/// The greatest number of steps on the vertical axis.
+const MOST_STEPS: f64 = 10.0;
 
 impl Picture {
     /// Draws it.
-    ///
-    /// # Errors
-    /// The plotter's error, as text.
-    pub(crate) fn svg(&self) -> Result<String, String> {
-        let mut svg = String::new();
-        {
-            let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-            self.draw(&root).map_err(|error| error.to_string())?;
-            root.present().map_err(|error| error.to_string())?;
-        }
-        Ok(svg)
-    }
-
-    fn draw<'a>(&self, root: &DrawingArea<SVGBackend<'a>, Shift>) -> Result<(), Box<dyn std::error::Error + 'a>> {
-        root.fill(&WHITE)?;
-        let (header, below) = root.split_vertically(HEADER_HEIGHT);
-        header.draw_text(&self.title, &text(20, &BLACK, HPos::Left), (24, 12))?;
-        header.draw_text(&self.subtitle, &text(13, &GREY, HPos::Left), (24, 40))?;
-        let (area, legend) = below.split_horizontally(SIZE.0 - self.legend_width());
-        self.draw_chart(&area)?;
-        self.draw_legend(&legend)
-    }
-
-    fn draw_chart<'a>(&self, area: &DrawingArea<SVGBackend<'a>, Shift>) -> Result<(), Box<dyn std::error::Error + 'a>> {
-        let last = self.x_labels.len().saturating_sub(1) as f64;
-        let top = self.top();
-        let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .margin_right(16)
-            .x_label_area_size(48)
-            .y_label_area_size(84)
-            .build_cartesian_2d(-0.3..last + 0.3, 0.0..top)?;
-        let label = |x: &f64| {
-            let index = x.round();
-            let shown = (x - index).abs() < 1e-6 && index >= 0.0;
-            shown.then(|| self.x_labels.get(index as usize).cloned()).flatten().unwrap_or_default()
-        };
-        let marks: Vec<f64> = (0..self.x_labels.len()).map(|index| index as f64).collect();
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(RGBColor(225, 225, 225))
-            .axis_style(GREY)
-            .x_labels(marks.len().max(2))
-            .x_label_formatter(&label)
-            .y_label_formatter(&|y| grouped(*y))
-            .x_desc(&self.x_title)
-            .y_desc(&self.y_title)
-            .label_style((FONT, 13))
-            .axis_desc_style((FONT, 14))
-            .draw()?;
+    #[must_use]
+    pub(crate) fn svg(&self) -> String {
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\">\n"
+        );
+        _ = writeln!(svg, "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>");
+        text(&mut svg, (24.0, 30.0), 20, "black", "start", &self.title);
+        text(&mut svg, (24.0, 53.0), 13, GREY, "start", &self.subtitle);
+        self.draw_axes(&mut svg);
         for (line, colour) in self.lines.iter().zip(COLOURS.iter().cycle()) {
-            let points = || line.points.iter().map(|(x, summary)| (*x, summary.median));
-            let ranges = line.points.iter().map(|(x, summary)| {
-                PathElement::new([(*x, summary.low), (*x, summary.high)], colour.mix(0.45).stroke_width(2))
-            });
-            chart.draw_series(ranges)?;
-            chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
-            chart.draw_series(points().map(|point| Circle::new(point, 4, colour.filled())))?;
+            self.draw_line(&mut svg, line, colour);
         }
-        Ok(())
+        self.draw_legend(&mut svg);
+        svg + "</svg>\n"
     }
 
-    fn draw_legend<'a>(
-        &self,
-        area: &DrawingArea<SVGBackend<'a>, Shift>,
-    ) -> Result<(), Box<dyn std::error::Error + 'a>> {
+    fn draw_axes(&self, svg: &mut String) {
+        let (right, middle) = (self.right(), (TOP + BOTTOM) / 2.0);
+        let step = step(self.top());
+        for number in 0..=(self.top() / step) as u32 {
+            let value = f64::from(number) * step;
+            let y = self.y(value);
+            segment(svg, (LEFT, y), (right, y), LIGHT_GREY, 1);
+            text(svg, (LEFT - 8.0, y + 4.0), 13, GREY, "end", &label(value, step));
+        }
+        segment(svg, (LEFT, TOP), (LEFT, BOTTOM), GREY, 1);
+        segment(svg, (LEFT, BOTTOM), (right, BOTTOM), GREY, 1);
+        for (index, name) in self.x_labels.iter().enumerate() {
+            let x = self.x(index as f64);
+            segment(svg, (x, BOTTOM), (x, BOTTOM + 5.0), GREY, 1);
+            text(svg, (x, BOTTOM + 20.0), 13, GREY, "middle", name);
+        }
+        text(svg, ((LEFT + right) / 2.0, BOTTOM + 44.0), 14, "black", "middle", &self.x_title);
+        _ = write!(svg, "<g transform=\"rotate(-90 20 {middle})\">");
+        text(svg, (20.0, middle), 14, "black", "middle", &self.y_title);
+        svg.push_str("</g>\n");
+    }
+
+    /// The ranges, the line through the medians, and a circle for each.
+    fn draw_line(&self, svg: &mut String, line: &Line, colour: &str) {
+        let mut path = String::new();
+        for (x, summary) in &line.points {
+            let x = self.x(*x);
+            let y = self.y(summary.median);
+            _ = write!(path, "{x:.1},{y:.1} ");
+            segment(svg, (x, self.y(summary.low)), (x, self.y(summary.high)), colour, 1);
+            circle(svg, (x, y), colour);
+        }
+        let path = path.trim_end();
+        _ = writeln!(svg, "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>");
+    }
+
+    fn draw_legend(&self, svg: &mut String) {
+        let left = self.right() + 16.0;
         for (index, (line, colour)) in self.lines.iter().zip(COLOURS.iter().cycle()).enumerate() {
-            let y = 24 + 24 * index as i32;
-            area.draw(&PathElement::new([(0, y), (22, y)], colour.stroke_width(2)))?;
-            area.draw(&Circle::new((11, y), 4, colour.filled()))?;
-            let style = text(14, &BLACK, HPos::Left).pos(Pos::new(HPos::Left, VPos::Center));
-            area.draw_text(&line.label, &style, (30, y))?;
+            let y = TOP + 16.0 + 24.0 * index as f64;
+            segment(svg, (left, y), (left + 22.0, y), colour, 2);
+            circle(svg, (left + 11.0, y), colour);
+            text(svg, (left + 30.0, y + 5.0), 14, "black", "start", &line.label);
         }
-        Ok(())
     }
 
-    fn legend_width(&self) -> u32 {
+    /// The right end of the chart. The widths of texts are estimates, so the names of the lines have a column
+    /// of their own beside it.
+    fn right(&self) -> f64 {
         let longest = self.lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
-        LEGEND_WIDTH.max(36 + CHARACTER_WIDTH * longest as u32).min(SIZE.0 / 2)
+        WIDTH - LEGEND_WIDTH.max(54.0 + CHARACTER_WIDTH * longest as f64).min(WIDTH / 2.0)
+    }
+
+    /// The horizontal place of a position.
+    fn x(&self, position: f64) -> f64 {
+        const MARGIN: f64 = 0.3;
+        let last = self.x_labels.len().saturating_sub(1) as f64;
+        LEFT + (self.right() - LEFT) * (position + MARGIN) / (last + 2.0 * MARGIN)
+    }
+
+    /// The vertical place of a value.
+    fn y(&self, value: f64) -> f64 {
+        BOTTOM - (BOTTOM - TOP) * value / self.top()
     }
 
     /// The top of the vertical axis: a little above the highest value.
@@ -140,8 +130,31 @@ impl Picture {
     }
 }
 
-fn text<'a>(size: u32, colour: &'a RGBColor, side: HPos) -> TextStyle<'a> {
-    (FONT, size).into_font().color(colour).pos(Pos::new(side, VPos::Top))
+/// The distance of the marks on an axis from 0 to `top`: 1, 2 or 5 times a power of ten.
+fn step(top: f64) -> f64 {
+    let power = 10f64.powf((top / MOST_STEPS).log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| top / step <= MOST_STEPS).unwrap_or(top)
+}
+
+/// A value on the axis, with as many decimals as its step needs.
+fn label(value: f64, step: f64) -> String {
+    if step >= 1.0 { grouped(value) } else { format!("{value:.0$}", (-step.log10()).ceil() as usize) }
+}
+
+fn segment(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: u32) {
+    _ = write!(svg, "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" ", from.0, from.1, to.0, to.1);
+    _ = writeln!(svg, "stroke=\"{colour}\" stroke-width=\"{width}\"/>");
+}
+
+fn circle(svg: &mut String, at: (f64, f64), colour: &str) {
+    _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{colour}\"/>", at.0, at.1);
+}
+
+/// A text whose `anchor` (`start`, `middle` or `end`) is at this place on its base line.
+fn text(svg: &mut String, at: (f64, f64), size: u32, colour: &str, anchor: &str, text: &str) {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    _ = write!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\" ", at.0, at.1);
+    _ = writeln!(svg, "fill=\"{colour}\" text-anchor=\"{anchor}\">{text}</text>");
 }
 
 #[cfg(test)]
@@ -169,21 +182,31 @@ mod tests {
             label: label.to_owned(),
             points: (0..3).map(|x| (f64::from(x), summary(scale))).collect(),
         };
-        let svg = picture(vec![line("c", 100.0), line("orb", 90.0)]).svg().unwrap();
+        let svg = picture(vec![line("c", 100.0), line("orb", 90.0)]).svg();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 2 * 3 + 2, "three points and one mark in the legend each");
-        for name in [">\nc\n<", ">\norb\n<", "1K", "4K", "octet sequences &lt;&amp;&gt;"] {
+        for name in [">c<", ">orb<", "1K", "4K", "octet sequences &lt;&amp;&gt;"] {
             assert!(svg.contains(name), "{name} is missing in {svg}");
         }
     }
 
     #[test]
     fn a_picture_without_points_is_drawn() {
-        assert!(picture(Vec::new()).svg().unwrap().contains("</svg>"));
+        assert!(picture(Vec::new()).svg().contains("</svg>"));
         let one = Picture {
             x_labels: vec!["1K".to_owned()],
             ..picture(vec![Line { label: "c".to_owned(), points: vec![(0.0, summary(0.0))] }])
         };
-        assert!(one.svg().unwrap().contains("</svg>"));
+        assert!(one.svg().contains("</svg>"));
+    }
+
+    #[test]
+    fn an_axis_has_at_most_ten_steps_of_round_size() {
+        for (top, distance, shown) in
+            [(1.0, 0.1, "0.1"), (0.049, 0.005, "0.005"), (54_000.0, 10_000.0, "10,000"), (9.0, 1.0, "1")]
+        {
+            assert!((step(top) / distance - 1.0).abs() < 1e-9, "{top}: {}", step(top));
+            assert_eq!(label(step(top), step(top)), shown);
+        }
     }
 }

@@ -55,6 +55,19 @@ impl DataType {
         self != Self::Struct
     }
 
+    /// Several elements in words.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Short => "shorts",
+            Self::Char => "chars",
+            Self::Long => "longs",
+            Self::Octet => "octets",
+            Self::Double => "doubles",
+            Self::Struct => "structs",
+        }
+    }
+
     /// The name that options and tables use.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -9,6 +9,7 @@
 //!   `use`, `pub use` and `extern crate`.
 //! - **Spread**: the number of files that hold `impl` blocks of one type ([`spread`]).
 //! - **Test programs**: their number, and that each file of a folder `tests` belongs to one ([`programs`]).
+//! - **First command**: the number of packages that it builds ([`first_command`]).
 //! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
 //!
 //! Cycles of both kinds, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml`
@@ -16,6 +17,7 @@
 
 mod allowed;
 mod conditions;
+mod first_command;
 mod graph;
 mod layers;
 mod measures;
@@ -174,9 +176,12 @@ fn check(measurements: &Measurements, packages: &[Package], record: bool) -> Res
     let mut complaints = layers::complaints(packages);
     complaints.extend(allowed.complaints(&figures));
     complaints.extend(programs::complaints(packages)?);
+    let built_first = first_command::packages()?;
+    complaints.extend(first_command::complaints(&built_first)?);
     if complaints.is_empty() {
         println!("\nAs {} allows: {} gates in orb/ and spandrel/.", allowed::PATH, figures.gates);
         println!("{} test programs, of {} at most.", programs::count(packages), programs::MAX);
+        println!("{} packages below the command line, of {} at most.", built_first.len(), first_command::MAX);
         return Ok(());
     }
     bail!("the structure differs from {}:\n  {}", allowed::PATH, complaints.join("\n  "))

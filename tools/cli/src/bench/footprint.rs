@@ -18,8 +18,8 @@ Examples:
 /// Measure the size of stubs and skeletons, by marshaling engine, and of a client in a program.
 ///
 /// Builds small crates with the interface of the paper's appendix C and with services, for speed and for
-/// size, and reads object files. Needs Cargo and the source tree, and some minutes. The same figures are
-/// written as JSON and CSV.
+/// size, and reads object files (the part `sizes`, with the feature `object-files`). Needs Cargo and the source
+/// tree, and some minutes. The same figures are written as JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -1,21 +1,15 @@
 //! Captured packets: pcap and pcapng, from a file or a pipe, read as they are written.
 
-use std::{
-    io::{self, Cursor, Read},
-    thread,
-    time::Duration,
-};
+use std::io::{self, BufReader, Read};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use pcap_parser::{
-    Block, LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader,
-    traits::{PcapNGPacketBlock, PcapReaderIterator},
-};
 
 use super::packet::Link;
 
-/// More than any packet has (tcpdump's longest is 256 KiB), and so the largest block that is read.
-const CAPACITY: usize = 1 << 20;
+/// The longest packet or block: tcpdump's longest packet has 256 KiB.
+const MAX_OCTETS: usize = 1 << 20;
 /// The pause before checking whether a file has grown.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The maximum number of interfaces of one section.
@@ -37,122 +31,246 @@ pub(super) type Each<'e> = &'e mut dyn FnMut(&Packet<'_>) -> anyhow::Result<()>;
 ///
 /// # Errors
 /// If it is not a capture, or is corrupt; earlier packets have been passed on. Those of `each`.
-pub(super) fn read(mut input: impl Read + Send, each: Each<'_>) -> anyhow::Result<()> {
-    let head = head(&mut input)?;
-    let is_new = head.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]);
-    let whole = Cursor::new(head).chain(input);
-    let unreadable = "the file is neither pcap nor pcapng";
-    let mut reader: Box<dyn PcapReaderIterator + Send> = match is_new {
-        true => Box::new(PcapNGReader::new(CAPACITY, whole).map_err(|error| describe(&error)).context(unreadable)?),
-        false => {
-            Box::new(LegacyPcapReader::new(CAPACITY, whole).map_err(|error| describe(&error)).context(unreadable)?)
+pub(super) fn read(input: impl Read, each: Each<'_>) -> anyhow::Result<()> {
+    let mut input = BufReader::new(input);
+    let mut magic = [0; 4];
+    input.read_exact(&mut magic).context("the capture is too short for a header")?;
+    match magic {
+        SECTION_HEADER_MAGIC => read_new(&mut input, each),
+        [0xd4, 0xc3, 0xb2, 0xa1] => read_old(&mut input, Order::Little, Precision::Micros, each),
+        [0xa1, 0xb2, 0xc3, 0xd4] => read_old(&mut input, Order::Big, Precision::Micros, each),
+        [0x4d, 0x3c, 0xb2, 0xa1] => read_old(&mut input, Order::Little, Precision::Nanos, each),
+        [0xa1, 0xb2, 0x3c, 0x4d] => read_old(&mut input, Order::Big, Precision::Nanos, each),
+        _ => bail!("the file is neither pcap nor pcapng"),
+    }
+}
+
+/// The byte order of a capture's numbers.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    fn u16(self, octets: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(octets),
+            Self::Big => u16::from_be_bytes(octets),
         }
-    };
-    let mut clocks = Clocks::default();
-    loop {
-        match reader.next() {
-            Ok((len, block)) => {
-                if let Some(packet) = clocks.packet(&block) {
-                    each(&packet)?;
-                }
-                drop(block);
-                reader.consume(len);
+    }
+
+    fn u32(self, octets: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(octets),
+            Self::Big => u32::from_be_bytes(octets),
+        }
+    }
+
+    /// A number in the middle of some octets; none if they are too short.
+    fn u16_at(self, octets: &[u8], at: usize) -> Option<u16> {
+        Some(self.u16(octets.get(at..at + 2)?.try_into().ok()?))
+    }
+
+    fn u32_at(self, octets: &[u8], at: usize) -> Option<u32> {
+        Some(self.u32(octets.get(at..at + 4)?.try_into().ok()?))
+    }
+}
+
+/// The unit of the fractions of seconds in pcap.
+#[derive(Clone, Copy, Debug)]
+enum Precision {
+    Micros,
+    Nanos,
+}
+
+/// Reads pcap, behind its magic number (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap>).
+fn read_old(input: &mut impl Read, order: Order, precision: Precision, each: Each<'_>) -> anyhow::Result<()> {
+    let mut header = [0; 20];
+    input.read_exact(&mut header).context("the capture is too short for a header")?;
+    let [.., a, b, c, d] = header;
+    let link = Link::from(order.u32([a, b, c, d]));
+    let mut octets = Vec::new();
+    while let Some(seconds) = number(input, order)? {
+        let mut rest = [0; 12];
+        input.read_exact(&mut rest).map_err(truncated)?;
+        let [fraction, len, _] = [0, 4, 8].map(|at| order.u32_at(&rest, at).unwrap_or(0));
+        read_octets(input, len, &mut octets)?;
+        let fraction = match precision {
+            Precision::Micros => Duration::from_micros(fraction.into()),
+            Precision::Nanos => Duration::from_nanos(fraction.into()),
+        };
+        each(&Packet { time: Duration::from_secs(seconds.into()).saturating_add(fraction), link, octets: &octets })?;
+    }
+    Ok(())
+}
+
+const SECTION_HEADER_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// Types of blocks in pcapng.
+const SECTION_HEADER: u32 = u32::from_be_bytes(SECTION_HEADER_MAGIC); // the same in both orders
+const INTERFACE_DESCRIPTION: u32 = 1;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+/// Reads pcapng, behind the type of its first block (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng>).
+fn read_new(input: &mut impl Read, each: Each<'_>) -> anyhow::Result<()> {
+    /// The octets of a block besides its body: its type, and its length twice.
+    const FRAME: u32 = 12;
+    let mut section = Section { order: Order::Little, interfaces: Vec::new() };
+    let mut next = Some(SECTION_HEADER);
+    let mut body = Vec::new();
+    while let Some(kind) = next {
+        let mut len = [0; 4];
+        input.read_exact(&mut len).map_err(truncated)?;
+        body.clear();
+        if kind == SECTION_HEADER {
+            // The length is in the order that the following magic number shows.
+            let mut magic = [0; 4];
+            input.read_exact(&mut magic).map_err(truncated)?;
+            let order = match magic {
+                [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
+                [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
+                _ => bail!("the capture is corrupt: a section has the byte-order magic {magic:02x?}"),
+            };
+            section = Section { order, interfaces: Vec::new() };
+            let len =
+                order.u32(len).checked_sub(FRAME + 4).context("the capture is corrupt: a section is too short")?;
+            read_octets(input, len, &mut body)?;
+        } else {
+            let len = section.order.u32(len);
+            let len =
+                len.checked_sub(FRAME).with_context(|| format!("the capture is corrupt: a block of {len} octets"))?;
+            read_octets(input, len, &mut body)?;
+            if let Some(packet) = section.packet(kind, &body)? {
+                each(&packet)?;
             }
-            Err(PcapError::Eof) => return Ok(()),
-            Err(PcapError::Incomplete(_)) => reader.refill().map_err(|error| describe(&error))?,
-            Err(PcapError::UnexpectedEof) => bail!("the capture ends inside a packet"),
-            Err(error) => return Err(describe(&error).context("the capture is corrupt")),
         }
+        input.read_exact(&mut [0; 4]).map_err(truncated)?; // the length again
+        next = number(input, section.order)?;
     }
+    Ok(())
 }
 
-/// The beginning of the capture, up to the end of its first block.
-fn head(input: &mut impl Read) -> anyhow::Result<Vec<u8>> {
-    const LONGEST: usize = 1 << 16;
-    let mut head = vec![0; 12];
-    input.read_exact(&mut head).context("the capture is too short for a header")?;
-    let field = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
-    let len = if head[..4] != [0x0a, 0x0d, 0x0d, 0x0a] {
-        24
-    } else if field(8) == [0x1a, 0x2b, 0x3c, 0x4d] {
-        u32::from_be_bytes(field(4)) as usize
-    } else {
-        u32::from_le_bytes(field(4)) as usize
-    };
-    if !(24..=LONGEST).contains(&len) {
-        bail!("the capture's first block has {len} octets: expected 24 to {LONGEST}");
-    }
-    head.resize(len, 0);
-    input.read_exact(&mut head[12..]).context("the capture ends inside its first block")?;
-    Ok(head)
-}
-
-fn describe<I: std::fmt::Debug>(error: &PcapError<I>) -> anyhow::Error {
-    match error {
-        PcapError::BufferTooSmall => anyhow::anyhow!("a block of more than {CAPACITY} octets"),
-        PcapError::NomError(_, kind) | PcapError::OwnedNomError(_, kind) => anyhow::anyhow!("malformed ({kind:?})"),
-        other => anyhow::anyhow!("{other:?}"),
-    }
-}
-
-/// The time formats and link types of the packets.
-#[derive(Default)]
-struct Clocks {
-    legacy: Option<(Link, bool)>,
+/// The byte order and the interfaces of a section of pcapng.
+struct Section {
+    order: Order,
     interfaces: Vec<Interface>,
 }
 
 struct Interface {
     link: Link,
+    /// The maximum number of captured octets of a packet; 0 for no limit.
+    snap_len: u32,
     /// Units in a second.
     resolution: u64,
     /// Seconds to be added.
     offset: u64,
 }
 
-impl Clocks {
-    fn packet<'p>(&mut self, block: &'p PcapBlockOwned<'_>) -> Option<Packet<'p>> {
-        match block {
-            PcapBlockOwned::LegacyHeader(header) => {
-                self.legacy = Some((Link::from(header.network.0), header.is_nanosecond_precision()));
-                None
+impl Section {
+    /// The packet in a block. A description of an interface is remembered; blocks of other types are ignored.
+    fn packet<'p>(&mut self, kind: u32, body: &'p [u8]) -> anyhow::Result<Option<Packet<'p>>> {
+        let short = || format!("the capture is corrupt: a block of type {kind} with {} octets", body.len());
+        match kind {
+            INTERFACE_DESCRIPTION => {
+                if self.interfaces.len() < MAX_INTERFACES {
+                    let interface = self.interface(body).with_context(short)?;
+                    self.interfaces.push(interface);
+                }
+                Ok(None)
             }
-            PcapBlockOwned::Legacy(block) => {
-                let (link, is_nano) = self.legacy?;
-                let unit = if is_nano { 1 } else { 1000 };
-                let fraction = Duration::from_nanos(u64::from(block.ts_usec).saturating_mul(unit));
-                let time = Duration::from_secs(block.ts_sec.into()).saturating_add(fraction);
-                Some(Packet { time, link, octets: block.data })
-            }
-            PcapBlockOwned::NG(block) => self.new_packet(block),
+            ENHANCED_PACKET => self.enhanced_packet(body).with_context(short),
+            SIMPLE_PACKET => self.simple_packet(body).with_context(short),
+            _ => Ok(None),
         }
     }
 
-    fn new_packet<'p>(&mut self, block: &'p Block<'_>) -> Option<Packet<'p>> {
-        match block {
-            Block::SectionHeader(_) => self.interfaces.clear(),
-            Block::InterfaceDescription(interface) if self.interfaces.len() < MAX_INTERFACES => {
-                self.interfaces.push(Interface {
-                    link: Link::from(interface.linktype.0),
-                    resolution: interface.ts_resolution().unwrap_or(1_000_000).max(1),
-                    offset: u64::try_from(interface.ts_offset()).unwrap_or(0),
-                });
+    fn interface(&self, body: &[u8]) -> Option<Interface> {
+        const RESOLUTION: u16 = 9;
+        const OFFSET: u16 = 14;
+        let link = Link::from(u32::from(self.order.u16_at(body, 0)?));
+        let snap_len = self.order.u32_at(body, 4)?;
+        let mut interface = Interface { link, snap_len, resolution: 1_000_000, offset: 0 };
+        let mut options = body.get(8..)?;
+        while let (Some(code @ 1..), Some(len)) = (self.order.u16_at(options, 0), self.order.u16_at(options, 2)) {
+            let len = usize::from(len);
+            let Some(value) = options.get(4..4 + len) else { break };
+            match (code, value) {
+                (RESOLUTION, [exponent]) => interface.resolution = resolution(*exponent),
+                (OFFSET, [_, _, _, _, _, _, _, _]) => {
+                    let [one, two] = [0, 4].map(|at| u64::from(self.order.u32_at(value, at).unwrap_or(0)));
+                    let seconds = match self.order {
+                        Order::Little => two << 32 | one,
+                        Order::Big => one << 32 | two,
+                    };
+                    // The offset is signed.
+                    interface.offset = if seconds >> 63 == 0 { seconds } else { 0 };
+                }
+                _ => {}
             }
-            Block::EnhancedPacket(block) => {
-                let interface = self.interfaces.get(block.if_id as usize)?;
-                let units = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
-                let seconds = Duration::from_secs((units / interface.resolution).saturating_add(interface.offset));
-                let rest = u128::from(units % interface.resolution) * 1_000_000_000 / u128::from(interface.resolution);
-                let time = seconds.saturating_add(Duration::from_nanos(u64::try_from(rest).unwrap_or(0)));
-                return Some(Packet { time, link: interface.link, octets: block.packet_data() });
-            }
-            Block::SimplePacket(block) => {
-                let link = self.interfaces.first()?.link;
-                return Some(Packet { time: Duration::ZERO, link, octets: block.packet_data() });
-            }
-            _ => {}
+            options = options.get(4 + len.next_multiple_of(4)..).unwrap_or(&[]);
         }
-        None
+        Some(interface)
+    }
+
+    /// `None` for a malformed block, `Some(None)` for a packet of an unknown interface.
+    fn enhanced_packet<'p>(&self, body: &'p [u8]) -> Option<Option<Packet<'p>>> {
+        let number = |at: usize| self.order.u32_at(body, at);
+        let units = u64::from(number(4)?) << 32 | u64::from(number(8)?);
+        let octets = body.get(20..)?.get(..number(12)? as usize)?;
+        Some(self.interfaces.get(number(0)? as usize).map(|interface| {
+            let seconds = Duration::from_secs((units / interface.resolution).saturating_add(interface.offset));
+            let rest = u128::from(units % interface.resolution) * 1_000_000_000 / u128::from(interface.resolution);
+            let time = seconds.saturating_add(Duration::from_nanos(u64::try_from(rest).unwrap_or(0)));
+            Packet { time, link: interface.link, octets }
+        }))
+    }
+
+    fn simple_packet<'p>(&self, body: &'p [u8]) -> Option<Option<Packet<'p>>> {
+        let (len, octets) = (self.order.u32_at(body, 0)?, body.get(4..)?);
+        Some(self.interfaces.first().map(|interface| {
+            let captured = if interface.snap_len == 0 { len } else { len.min(interface.snap_len) };
+            let octets = octets.get(..captured as usize).unwrap_or(octets);
+            Packet { time: Duration::ZERO, link: interface.link, octets }
+        }))
+    }
+}
+
+/// The units in a second that an option describes: a negative power of ten, or of two with the highest bit.
+fn resolution(exponent: u8) -> u64 {
+    let (base, power) = if exponent & 0x80 == 0 { (10_u64, exponent) } else { (2, exponent & 0x7f) };
+    base.checked_pow(power.into()).unwrap_or(u64::MAX)
+}
+
+/// Reads a number; none at the end of the capture.
+fn number(input: &mut impl Read, order: Order) -> anyhow::Result<Option<u32>> {
+    let mut octets = [0; 4];
+    loop {
+        match input.read(&mut octets[..1]) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(truncated(error)),
+        }
+    }
+    input.read_exact(&mut octets[1..]).map_err(truncated)?;
+    Ok(Some(order.u32(octets)))
+}
+
+/// Reads octets in place of earlier ones.
+fn read_octets(input: &mut impl Read, len: u32, octets: &mut Vec<u8>) -> anyhow::Result<()> {
+    if len as usize > MAX_OCTETS {
+        bail!("the capture is corrupt: a packet or block of {len} octets, where {MAX_OCTETS} are the most");
+    }
+    octets.resize(len as usize, 0);
+    input.read_exact(octets).map_err(truncated)
+}
+
+fn truncated(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => anyhow::anyhow!("the capture ends inside a packet"),
+        _ => anyhow::Error::new(error).context("cannot read the capture"),
     }
 }
 

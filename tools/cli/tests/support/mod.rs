@@ -37,6 +37,13 @@ pub(crate) fn check_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
 }
 
+/// Checks that no line of an output has more than 100 columns.
+#[track_caller]
+pub(crate) fn check_width(text: &str) {
+    let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap_or_default();
+    assert!(widest.chars().count() <= 100, "{} columns: {widest}", widest.chars().count());
+}
+
 /// A running command; killed when this is dropped.
 pub(crate) struct Running {
     child: Child,

@@ -39,6 +39,22 @@ impl Contender {
         MechanismName::ALL.into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
     }
 
+    /// The contenders of a quick run, the base first.
+    #[must_use]
+    pub fn quick(between_machines: bool) -> Vec<Self> {
+        let mechanisms = MechanismName::quick(between_machines).into_iter().map(Self::Mechanism);
+        mechanisms.chain((!between_machines).then_some(Self::OmniOrb)).collect()
+    }
+
+    /// The meaning for a legend, in less than 80 columns.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Mechanism(mechanism) => mechanism.description(),
+            Self::OmniOrb => "omniORB's client and server",
+        }
+    }
+
     /// The name that options and tables use.
     #[must_use]
     pub fn name(self) -> &'static str {

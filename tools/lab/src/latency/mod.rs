@@ -7,6 +7,7 @@
 
 mod contender;
 pub mod omniorb;
+pub mod overview;
 pub mod report;
 mod results;
 mod series;

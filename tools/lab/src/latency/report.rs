@@ -42,7 +42,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table(rows: &[&Row]) -> comfy_table::Table {
+fn table(rows: &[&Row]) -> table::Table {
     let header = ["", "p50 µs", "p99 µs", "p99.9 µs", "calls/s", "p50 ratio", "p99 ratio", "p99.9 ratio"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
@@ -74,6 +74,15 @@ pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabErro
     directory.write("rounds.csv", &rounds_csv(results))?;
     directory.write("summary.csv", &summary_csv(results))?;
     directory.write("report.txt", &text(results))
+}
+
+/// Writes the series as JSON and as text beside the files of another experiment.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_beside(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
+    directory.write_json("calls.json", results)?;
+    directory.write("calls.txt", &text(results))
 }
 
 fn rounds_csv(results: &Results) -> String {
@@ -117,7 +126,7 @@ fn summary_csv(results: &Results) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::call_times::CallTimes;
     use crate::latency::{Contender, Measurement, Settings};
@@ -140,7 +149,7 @@ mod tests {
         }
     }
 
-    fn results() -> Results {
+    pub(crate) fn results() -> Results {
         let orb = Contender::Mechanism(MechanismName::Orb);
         let settings = Settings {
             placements: vec![Placement::One],

@@ -91,6 +91,30 @@ impl MechanismName {
         }
     }
 
+    /// The meaning for a legend, in less than 80 columns.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::C => "plain socket calls over TCP, without a library: the base of the ratios",
+            Self::Ipc => "typed endpoints of spandrel-ipc over TCP",
+            Self::CUnix => "plain socket calls in the UNIX domain",
+            Self::Unix => "typed endpoints in the UNIX domain",
+            Self::Spipe => "typed endpoints over STREAM pipes",
+            Self::Shm => "typed endpoints in shared memory: two copies, mostly without a system call",
+            Self::Orb => "the ORB over TCP: generated stubs and skeletons, messages of GIOP 1.2",
+            Self::OrbBatched => "orb, with several one-ways in one write",
+            Self::OrbReactor => "orb, with a server that serves all connections from a reactor's threads",
+            Self::OrbInterpretive => "orb, with marshaling by tables and an interpreter: less code",
+            Self::OrbPadded => "orb, with structs whose padding is explicit: sent without a copy by member",
+            Self::Tls => "plain socket calls with rustls on top",
+            Self::OrbTls => "the ORB over TLS",
+            Self::OrbReactive => "orb, with a server of one thread",
+            Self::OrbQueue => "orb, with a server of one reading thread, a request queue and two workers",
+            Self::OrbUds => "the ORB in the UNIX domain",
+            Self::OrbShm => "the ORB in shared memory",
+        }
+    }
+
     /// The base of the ratios of a series: plain calls over TCP, or else the first one named.
     #[must_use]
     pub fn base(named: &[Self]) -> Self {

@@ -10,8 +10,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, Stream};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
-use super::SocketOptions;
 use super::octet_stream::OctetStream;
+use super::{SocketOptions, certificate};
 
 /// The cryptography provider, the same for all.
 pub(super) fn provider() -> Arc<CryptoProvider> {
@@ -26,9 +26,8 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn of(host: IpAddr) -> io::Result<Self> {
-        let made = rcgen::generate_simple_self_signed([host.to_string()]).map_err(io::Error::other)?;
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(io::Error::other)?;
-        Ok(Self { certificate: made.cert.der().clone(), key })
+        let (certificate, key) = certificate::self_signed(host)?;
+        Ok(Self { certificate, key })
     }
 
     /// The receiver's address and certificate as one text.

@@ -9,7 +9,7 @@ use crate::units::grouped;
 /// Draws all plots of a series into a folder.
 ///
 /// # Errors
-/// If one cannot be drawn or written.
+/// If one cannot be written.
 pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
     for placement in &results.settings.placements {
         for job in results.settings.jobs() {
@@ -33,9 +33,7 @@ pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), 
                 y_title: "µs".to_owned(),
                 lines: lines(results, &rows),
             };
-            let drawn =
-                picture.svg().map_err(|detail| LabError::Plot { path: directory.path().join(&name), detail })?;
-            directory.write(&name, &drawn)?;
+            directory.write(&name, &picture.svg())?;
         }
     }
     Ok(())

@@ -54,7 +54,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {
+fn times(results: &Results, rows: &[&Row]) -> table::Table {
     let servants = &results.settings.servants;
     let header = [String::new()].into_iter().chain(servants.iter().map(|n| grouped(f64::from(*n))));
     let mut table = table::with_header(header.chain(["to static".to_owned()]).collect());

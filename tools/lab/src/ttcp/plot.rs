@@ -11,15 +11,12 @@ use crate::workload::{CallKind, DataType};
 /// Draws all plots of a series into a folder.
 ///
 /// # Errors
-/// If one cannot be drawn or written.
+/// If one cannot be written.
 pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
     for call in &results.settings.calls {
         for data in &results.settings.types {
             let name = format!("{call}-{data}.svg");
-            let svg = picture(results, *call, *data)
-                .svg()
-                .map_err(|detail| LabError::Plot { path: directory.path().join(&name), detail })?;
-            directory.write(&name, &svg)?;
+            directory.write(&name, &picture(results, *call, *data).svg())?;
         }
     }
     Ok(())

@@ -3,14 +3,12 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::Table;
-
 use super::results::{Cell, Results};
 use crate::LabError;
 use crate::mechanism::MechanismName;
 use crate::output::Directory;
 use crate::stats::Summary;
-use crate::table;
+use crate::table::{self, Table};
 use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType};
 
@@ -177,7 +175,7 @@ fn summary_csv(results: &Results) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::machine::Machine;
     use crate::mechanism::SocketOptions;
@@ -187,7 +185,7 @@ mod tests {
     use crate::workload::Flood;
 
     /// Three rounds in which `orb` reaches 80, 50 and 60 percent of `c`, whatever the speed of the machine.
-    fn results() -> Results {
+    pub(crate) fn results() -> Results {
         let settings = Settings {
             types: vec![DataType::Octet, DataType::Struct],
             sizes: vec![Octets(1024), Octets(65536)],

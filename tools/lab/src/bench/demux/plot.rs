@@ -13,15 +13,12 @@ use crate::units::grouped;
 /// next to which the others cannot be distinguished.
 ///
 /// # Errors
-/// If one cannot be drawn or written.
+/// If one cannot be written.
 pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
     for algorithm in &results.settings.algorithms {
         for with_linear in [true, false] {
             let name = format!("{algorithm}{}.svg", if with_linear { "" } else { "-without-linear" });
-            let svg = picture(results, *algorithm, with_linear)
-                .svg()
-                .map_err(|detail| LabError::Plot { path: directory.path().join(&name), detail })?;
-            directory.write(&name, &svg)?;
+            directory.write(&name, &picture(results, *algorithm, with_linear).svg())?;
         }
     }
     Ok(())

@@ -60,7 +60,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn by_objects(results: &Results, algorithm: Algorithm, operations: u32) -> comfy_table::Table {
+fn by_objects(results: &Results, algorithm: Algorithm, operations: u32) -> table::Table {
     let counts = results.settings.objects.iter().map(|count| grouped(f64::from(*count)));
     let mut table = table::with_header(["strategy".to_owned()].into_iter().chain(counts).collect());
     for strategy in &results.settings.strategies {
@@ -73,7 +73,7 @@ fn by_objects(results: &Results, algorithm: Algorithm, operations: u32) -> comfy
     table
 }
 
-fn by_operations(results: &Results, objects: u32) -> comfy_table::Table {
+fn by_operations(results: &Results, objects: u32) -> table::Table {
     let counts = results.settings.operations.iter().map(|count| grouped(f64::from(*count)));
     let mut table = table::with_header(["strategy".to_owned()].into_iter().chain(counts).collect());
     let algorithm = chosen(&results.settings.algorithms, Algorithm::Random);

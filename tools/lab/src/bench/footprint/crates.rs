@@ -9,9 +9,11 @@ use spandrel_idl::rust::{Options, Sides, generate};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
 
 use super::fixtures::{self, Fixture};
-use super::object::{self, Sizes};
+#[cfg(feature = "object-files")]
+use super::object::sizes as object_sizes;
 use super::results::{Footprint, Service};
 use super::settings::{Engine, Optimisation, Settings, Side};
+use super::sizes::Sizes;
 use crate::LabError;
 use crate::progress::Progress;
 
@@ -92,7 +94,7 @@ impl<'t> Workspace<'t> {
 
     fn sizes(&self, fixture: &Fixture, engine: Engine, side: Side) -> Result<Sizes, LabError> {
         let archive = format!("lib{}.rlib", crate_name(fixture, engine, side));
-        object::sizes(&self.folder.join("target/release").join(archive), side)
+        object_sizes(&self.folder.join("target/release").join(archive), side)
     }
 }
 
@@ -165,4 +167,10 @@ pub(super) fn cargo(folder: &Path, arguments: &[&str], flags: &[String]) -> Resu
     let from = words.find("error").unwrap_or(0);
     let detail: String = words[from..].lines().take(8).collect::<Vec<&str>>().join("\n");
     Err(LabError::Peer { role: format!("build in {}", folder.display()), detail })
+}
+
+/// Fails: the settings have been checked, so this is not called.
+#[cfg(not(feature = "object-files"))]
+fn object_sizes(_: &Path, _: Side) -> Result<Sizes, LabError> {
+    Err(super::settings::without_object_files())
 }

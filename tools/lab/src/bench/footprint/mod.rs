@@ -4,24 +4,27 @@
 //! `crates` writes small crates, each with the stubs or the skeletons of one interface, and builds them for
 //! speed and for size; `object` reads the sizes from their object files. `calls` measures latencies: two-way
 //! calls between two ORBs of this process over the loopback interface. `minimum` compares the smallest client
-//! with a plain socket. The experiment needs Cargo and the source tree, and takes some minutes.
+//! with a plain socket. The experiment needs Cargo and the source tree, and takes some minutes. Only the sizes
+//! need a library for object files, and with it the feature `object-files`.
 
 mod calls;
 mod crates;
 mod fixtures;
 mod minimum;
+#[cfg(feature = "object-files")]
 mod object;
 pub mod report;
 mod results;
 mod settings;
+mod sizes;
 
 use std::path::Path;
 
 pub use calls::{Operation, Step};
 pub use minimum::{MAX_GROWTH, RECORDED};
-pub use object::Sizes;
 pub use results::{Call, Footprint, Latency, Minimum, Results, Service};
 pub use settings::{Engine, Optimisation, Part, Settings, Side};
+pub use sizes::Sizes;
 
 use crate::LabError;
 use crate::machine::Machine;

@@ -105,7 +105,7 @@ fn latencies(text: &mut String, results: &Results) {
 }
 
 /// Table 7.4.
-fn steps(results: &Results) -> comfy_table::Table {
+fn steps(results: &Results) -> table::Table {
     let header = ["operation", "role", "step", "values"].into_iter().chain(Engine::ALL.iter().map(|it| it.name()));
     let mut table = table::with_header(header.map(str::to_owned).collect());
     for operation in Operation::ALL {
@@ -126,7 +126,7 @@ fn ranged(summary: &Summary) -> String {
     format!("{} ±{:.0}%", grouped(summary.median.round()), summary.spread_percent())
 }
 
-fn operations(results: &Results, side: Side, optimisation: Optimisation) -> comfy_table::Table {
+fn operations(results: &Results, side: Side, optimisation: Optimisation) -> table::Table {
     let mut table = table::with_header(
         ["operation"].into_iter().chain(Engine::ALL.iter().map(|engine| engine.name())).map(str::to_owned).collect(),
     );
@@ -142,7 +142,7 @@ fn operations(results: &Results, side: Side, optimisation: Optimisation) -> comf
     table
 }
 
-fn services(results: &Results, optimisation: Optimisation) -> comfy_table::Table {
+fn services(results: &Results, optimisation: Optimisation) -> table::Table {
     let header =
         ["service", "stubs: compiled", "interpretive", "ratio", "skeletons: compiled", "interpretive", "ratio"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
@@ -170,7 +170,7 @@ fn services(results: &Results, optimisation: Optimisation) -> comfy_table::Table
 }
 
 /// Table 7.8: performance, stub and skeleton in percent, and their means.
-fn comparison(results: &Results) -> comfy_table::Table {
+fn comparison(results: &Results) -> table::Table {
     let header = ["operation", "speed of calls", "speed of marshaling", "stub size", "skeleton size"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     let mut columns: [Vec<f64>; 4] = Default::default();
@@ -197,7 +197,7 @@ fn comparison(results: &Results) -> comfy_table::Table {
 }
 
 /// A type with the adaptive engine pays the memory of both engines; each use saves some time, or none.
-fn adaptive(results: &Results) -> comfy_table::Table {
+fn adaptive(results: &Results) -> table::Table {
     let header = ["operation", "octets more", "ns saved per call", "pays"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for operation in Operation::ALL {
@@ -265,9 +265,9 @@ fn calls_csv(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::Sizes;
     use super::super::results::{Call, Footprint, Minimum, Service};
     use super::super::settings::Settings;
+    use super::super::sizes::Sizes;
     use super::*;
     use crate::machine::Machine;
 

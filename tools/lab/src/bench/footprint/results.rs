@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::object::Sizes;
 use super::settings::{Engine, Optimisation, Settings, Side};
+use super::sizes::Sizes;
 use crate::machine::Machine;
 use crate::stats::Summary;
 

@@ -139,6 +139,18 @@ impl Settings {
                 "nothing to do: the settings need at least one part, round and call".to_owned(),
             ));
         }
+        if cfg!(not(feature = "object-files")) && self.parts.contains(&Part::Sizes) {
+            return Err(without_object_files());
+        }
         Ok(())
     }
+}
+
+/// The error of the part `sizes` in a program that cannot read object files.
+pub(super) fn without_object_files() -> LabError {
+    LabError::Settings(
+        "this executable reads no object files, from which the part `sizes` is measured: use \
+         `cargo run --release --features object-files -- bench footprint`, or --parts latency,minimum"
+            .to_owned(),
+    )
 }

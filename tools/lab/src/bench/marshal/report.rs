@@ -43,7 +43,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn rates(results: &Results, octets: usize, direction: Direction) -> comfy_table::Table {
+fn rates(results: &Results, octets: usize, direction: Direction) -> table::Table {
     let types = &results.settings.types;
     let mut table = table::with_header(
         ["engine".to_owned()].into_iter().chain(types.iter().map(|data_type| data_type.to_string())).collect(),
@@ -72,7 +72,7 @@ fn counts(results: &Results, data_type: DataType) -> impl Iterator<Item = &Count
     results.counted.iter().filter(move |counted| counted.data_type == data_type)
 }
 
-fn calls(results: &Results, data_type: DataType) -> comfy_table::Table {
+fn calls(results: &Results, data_type: DataType) -> table::Table {
     let here: Vec<&Counted> = counts(results, data_type).collect();
     let mut methods: Vec<&str> = Vec::new();
     for (method, _) in here.iter().flat_map(|counted| &counted.calls) {

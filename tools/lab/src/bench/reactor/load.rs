@@ -6,11 +6,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
 use super::calls::Exchange;
 use super::results::Echoed;
 use super::settings::Load;
+use crate::histogram::Histogram;
 use crate::raw::{self, Epoll, Socket};
 
 /// The upper limit of recorded times in nanoseconds.
@@ -66,8 +65,7 @@ impl Connections {
     /// # Errors
     /// If a connection fails, or no answer arrives within the limit.
     pub(super) fn run(&mut self, time: Duration) -> io::Result<Echoed> {
-        let mut histogram =
-            Histogram::<u64>::new_with_bounds(1, SLOWEST, 3).expect("the bounds and digits are constants in range");
+        let mut histogram = Histogram::new(SLOWEST);
         let start = Instant::now();
         let end = start + time;
         let mut last = start;
@@ -90,7 +88,7 @@ impl Connections {
                     due -= 1;
                     continue;
                 }
-                histogram.saturating_record((now - active.sent_at).as_nanos() as u64);
+                histogram.record((now - active.sent_at).as_nanos() as u64);
                 last = now;
                 active.sent_at = now;
                 send_all(&active.socket, &self.exchange.message)?;

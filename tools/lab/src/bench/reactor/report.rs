@@ -44,7 +44,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table(rows: &[&Row]) -> comfy_table::Table {
+fn table(rows: &[&Row]) -> table::Table {
     let header =
         ["server", "events/s", "ratio to c", "p50 µs", "p99 µs", "CPU µs", "CPU ratio", "to first", "KiB each"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());

@@ -1,10 +1,10 @@
 //! Results of the reactor experiment: the runs, and their summaries.
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::contender::Contender;
 use super::settings::{Load, Settings};
+use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::placement::Placement;
 use crate::stats::Summary;
@@ -26,13 +26,13 @@ pub struct Echoed {
 
 impl Echoed {
     /// Summarises times in nanoseconds.
-    pub(super) fn of(nanos: &Histogram<u64>, seconds: f64) -> Self {
+    pub(super) fn of(nanos: &Histogram, seconds: f64) -> Self {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         Self {
-            events: nanos.len(),
+            events: nanos.count(),
             seconds,
-            p50_us: micros(nanos.value_at_quantile(0.5)),
-            p99_us: micros(nanos.value_at_quantile(0.99)),
+            p50_us: micros(nanos.value_at(0.5)),
+            p99_us: micros(nanos.value_at(0.99)),
             max_us: micros(nanos.max()),
         }
     }

@@ -37,7 +37,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table(rows: &[&Row]) -> comfy_table::Table {
+fn table(rows: &[&Row]) -> table::Table {
     let operations = OPERATIONS.map(|operation| operation.name().to_owned());
     let header: Vec<String> = ["strategy".to_owned()].into_iter().chain(operations).collect();
     let columns = header.len();
