@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use spandrel_lab::output::{Directory, default_directory};
@@ -35,6 +36,43 @@ pub(crate) fn print_error(error: &anyhow::Error) {
         }
     }
     _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The error of a file that cannot be read, in one line.
+pub(crate) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot read {}: {}", file.display(), reason(error))
+}
+
+/// The reason of a system's error, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
+/// Parses a number of seconds, such as 0.5.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// As [`seconds`], above zero.
+pub(crate) fn positive_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| if time.is_zero() { Err("must be above zero".to_owned()) } else { Ok(time) })
+}
+
+/// The least similarity of a name that is suggested for another one.
+const SIMILAR: f64 = 0.55;
+
+/// `: did you mean …?`, if one of the names is similar.
+pub(crate) fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let (name, mut best) = (name.to_lowercase(), (SIMILAR, None));
+    for candidate in known {
+        let similarity = strsim::normalized_damerau_levenshtein(&name, &candidate.to_lowercase());
+        if similarity > best.0 {
+            best = (similarity, Some(candidate));
+        }
+    }
+    best.1.map_or_else(String::new, |best| format!(": did you mean `{best}`?"))
 }
 
 /// Buffer sizes in one item of an option: a size or a range.
