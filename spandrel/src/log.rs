@@ -63,7 +63,7 @@ pub fn init_or(default: &str) -> Result<(), LogError> {
     let text = nonempty(VARIABLE).unwrap_or_else(|| default.to_owned());
     let filter = EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(text, error))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    let is_coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
+    let is_coloured = io::stderr().is_terminal() && nonempty("NO_COLOR").is_none();
     match nonempty(FORMAT_VARIABLE).as_deref() {
         None | Some("human") => log.with_ansi(is_coloured).try_init(),
         Some("json") => log.json().try_init(),

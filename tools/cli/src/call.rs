@@ -48,8 +48,8 @@ pub(crate) struct Args {
     reference: String,
     /// The operation, or an attribute
     operation: Option<String>,
-    /// The values of its parameters
-    #[arg(allow_hyphen_values = true)]
+    /// The values of its parameters; those that begin with a hyphen and are no numbers after --
+    #[arg(allow_negative_numbers = true)]
     arguments: Vec<String>,
     /// The file that declares the interface
     #[arg(long, value_name = "FILE")]

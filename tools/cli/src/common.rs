@@ -1,6 +1,7 @@
 //! Common parts of several commands: printing of output and errors, and shared options.
 
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,6 +20,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether text on standard error may have colours: on a terminal, unless the environment has `NO_COLOR`
+/// (<https://no-color.org>).
+pub(crate) fn is_coloured() -> bool {
+    permits_colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
+fn permits_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// Prints a remark to standard error.
@@ -130,4 +141,30 @@ pub(crate) fn pinned_placements() -> Vec<Placement> {
 pub(crate) fn results_directory(given: Option<&Path>, experiment: &str) -> anyhow::Result<Directory> {
     let path = given.map_or_else(|| default_directory(experiment), PathBuf::from);
     Ok(Directory::create(&path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_color_forbids_colours() {
+        assert!(permits_colours(true, None) && permits_colours(true, Some(OsStr::new(""))));
+        assert!(!permits_colours(true, Some(OsStr::new("1"))) && !permits_colours(false, None));
+    }
+
+    #[test]
+    fn a_similar_name_is_suggested() {
+        let known = ["deposit", "withdraw", "owner"];
+        let suggested = |name: &str| did_you_mean(name, known.into_iter());
+        assert_eq!(suggested("desposit"), ": did you mean `deposit`?");
+        assert_eq!(suggested("Owner"), ": did you mean `owner`?");
+        assert_eq!(suggested("balance"), "");
+    }
+
+    #[test]
+    fn a_reason_has_no_number() {
+        assert_eq!(reason(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(reason(&io::Error::other("why")), "why");
+    }
 }

@@ -8,11 +8,15 @@
 mod bench;
 mod call;
 mod common;
+#[cfg(feature = "completions")]
+mod completions;
 mod dump;
 mod idl;
 mod ior;
 mod json;
 mod latency;
+#[cfg(feature = "man")]
+mod man;
 mod orb_args;
 mod peer;
 mod ping;
@@ -44,6 +48,10 @@ enum Command {
     Call(call::Args),
     Dump(dump::Args),
     Idl(idl::Args),
+    #[cfg(feature = "completions")]
+    Completions(completions::Args),
+    #[cfg(feature = "man")]
+    Man(man::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -64,6 +72,10 @@ fn main() -> ExitCode {
         Command::Call(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
+        #[cfg(feature = "completions")]
+        Command::Completions(args) => args.run(),
+        #[cfg(feature = "man")]
+        Command::Man(args) => args.run(),
         Command::Peer(args) => args.run(),
     };
     match outcome {

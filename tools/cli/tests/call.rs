@@ -36,6 +36,8 @@ fn operations_are_called_with_values_as_text() {
     bank.says(&["nothing"], "");
     bank.says(&["hint", "saving"], "");
     bank.says(&["echo", "-2.5"], "-2.5\n");
+    bank.says(&["echo", "--", "-Infinity"], "-Infinity\n");
+    bank.says(&["echo", "7", "--json"], "{\"result\":{\"_type\":\"long\",\"_value\":7},\"out\":{}}\n");
 }
 
 /// A derived value where its base is declared, cyclic values, and abstract interfaces.
