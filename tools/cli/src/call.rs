@@ -3,20 +3,22 @@
 mod interface;
 mod listing;
 mod load;
+mod raised;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use spandrel::dynamic::{
-    Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, RequestError,
-    TextContext, describe_file,
+    Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, TextContext,
+    describe_file,
 };
 use spandrel::{Any, ObjectRef, Orb, TcKind};
 
 use crate::common;
 use crate::json::{self, JsonObject};
 use crate::orb_args::{OrbArgs, reference_text};
+use raised::{Raised, explain};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -186,27 +188,4 @@ fn show_json(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Res
         }
     }
     Ok(format!("{}\n", object.json("out", &outs.finish()).finish()))
-}
-
-/// An exception of the operation, with its members.
-#[derive(Debug, thiserror::Error)]
-#[error("{text}")]
-struct Raised {
-    text: String,
-    json: String,
-}
-
-fn explain(error: RequestError) -> anyhow::Error {
-    let raised = match error {
-        RequestError::Raised(raised) => raised,
-        RequestError::System(exception) => return anyhow!(exception),
-        other => return anyhow!(other),
-    };
-    let Ok(members) = DynAny::new(&raised.exception) else { return anyhow!(raised) };
-    let text = format!("{raised} {members}");
-    let exception = JsonObject::new()
-        .value("id", raised.exception.type_code().id().unwrap_or_default())
-        .json("members", &members.to_json().unwrap_or_else(|_| "null".to_owned()));
-    let json = JsonObject::new().value("error", text.clone()).json("exception", &exception.finish()).finish();
-    anyhow!(Raised { text, json })
 }

@@ -1,9 +1,8 @@
 //! `spandrel completions`: completion of commands and options in a shell.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::{Cli, common};
+use crate::common;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,9 +19,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// `command`: the whole command line.
+    pub(crate) fn run(self, mut command: clap::Command) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "spandrel", &mut script);
+        clap_complete::generate(self.shell, &mut command, "spandrel", &mut script);
         common::print(&String::from_utf8(script)?)
     }
 }

@@ -73,9 +73,9 @@ fn main() -> ExitCode {
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         #[cfg(feature = "completions")]
-        Command::Completions(args) => args.run(),
+        Command::Completions(args) => args.run(<Cli as clap::CommandFactory>::command()),
         #[cfg(feature = "man")]
-        Command::Man(args) => args.run(),
+        Command::Man(args) => args.run(<Cli as clap::CommandFactory>::command()),
         Command::Peer(args) => args.run(),
     };
     match outcome {

@@ -4,9 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::CommandFactory as _;
-
-use crate::Cli;
 
 /// Write the man pages, for a package: spandrel.1 and one for each command.
 #[derive(Debug, clap::Args)]
@@ -17,9 +14,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// `command`: the whole command line.
+    pub(crate) fn run(self, command: clap::Command) -> anyhow::Result<()> {
         fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {}", self.folder.display()))?;
-        let pages = clap_mangen::generate_to(Cli::command(), &self.folder);
+        let pages = clap_mangen::generate_to(command, &self.folder);
         pages.with_context(|| format!("cannot write to {}", self.folder.display()))
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use spandrel::dynamic::{DynamicObject, RequestError};
 use spandrel_lab::load::{self, LoadReport, LoadSettings};
 
+use super::raised::explain;
 use crate::common;
 
 /// The time for the rest of the requests, after the time of the load.
@@ -55,7 +56,7 @@ impl LoadArgs {
     ) -> anyhow::Result<()> {
         // Connected before the load, so that it begins in time; the first call shows whether there is an answer.
         for object in objects {
-            call(object).map_err(super::explain).context("cannot begin the load: the first call failed")?;
+            call(object).map_err(explain).context("cannot begin the load: the first call failed")?;
         }
         let settings = LoadSettings { rate, duration: self.duration, drain: DRAIN };
         let workers = objects.iter().flat_map(|object| (0..self.in_flight).map(move |_| object));

@@ -10,36 +10,17 @@
 //!
 //! This module does not know what a request is.
 
+mod record;
 mod report;
 mod schedule;
 
-use std::collections::BTreeMap;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
-
+use record::Record;
 pub use report::{LoadReport, Times};
+pub use schedule::LoadSettings;
 use schedule::Schedule;
-
-/// The upper limit of recorded times in nanoseconds.
-const SLOWEST: u64 = 3_600_000_000_000;
-
-/// The maximum number of distinct kinds of errors; others count as [`OTHER`].
-const MAX_KINDS: usize = 64;
-/// The kind of errors beyond [`MAX_KINDS`].
-const OTHER: &str = "other errors";
-
-/// The settings of a load.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LoadSettings {
-    /// Requests per second.
-    pub rate: f64,
-    /// The time during which requests are due.
-    pub duration: Duration,
-    /// The time after that in which late requests are still sent; the rest is given up.
-    pub drain: Duration,
-}
 
 /// Applies the load with one thread for each worker, and reports.
 ///
@@ -82,59 +63,12 @@ fn work(schedule: &Schedule, mut request: impl FnMut() -> Result<(), String>) ->
     record
 }
 
-/// The record of a worker, or of all.
-struct Record {
-    /// From the scheduled time to the answer.
-    times: Histogram<u64>,
-    /// From the scheduled time to the sending.
-    delays: Histogram<u64>,
-    failures: BTreeMap<String, u64>,
-    given_up: u64,
-}
-
-impl Record {
-    fn new() -> Self {
-        let histogram = || Histogram::new_with_bounds(1, SLOWEST, 3).expect("the bounds are valid");
-        Self { times: histogram(), delays: histogram(), failures: BTreeMap::new(), given_up: 0 }
-    }
-
-    fn of_panic() -> Self {
-        let mut record = Self::new();
-        record.failed("a worker panicked".to_owned(), 1);
-        record
-    }
-
-    fn sent_late(&mut self, delay: Duration) {
-        self.delays.saturating_record(nanos(delay));
-    }
-
-    fn answered(&mut self, time: Duration) {
-        self.times.saturating_record(nanos(time));
-    }
-
-    fn failed(&mut self, kind: String, count: u64) {
-        let is_new = !self.failures.contains_key(&kind);
-        let kind = if is_new && self.failures.len() >= MAX_KINDS { OTHER.to_owned() } else { kind };
-        *self.failures.entry(kind).or_default() += count;
-    }
-
-    fn add(&mut self, other: &Self) {
-        // Both have the same bounds.
-        _ = self.times.add(&other.times);
-        _ = self.delays.add(&other.delays);
-        other.failures.iter().for_each(|(kind, count)| self.failed(kind.clone(), *count));
-        self.given_up += other.given_up;
-    }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
+    use super::record::{MAX_KINDS, OTHER};
     use super::*;
 
     fn settings(rate: f64, millis: u64) -> LoadSettings {

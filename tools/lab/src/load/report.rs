@@ -7,7 +7,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::{LoadSettings, Record, schedule::Schedule};
+use super::record::Record;
+use super::schedule::{LoadSettings, Schedule};
 
 /// The results of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,13 +4,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::LoadSettings;
-
 /// The part of a wait that is not slept, because the system may wake a thread that much too late.
 const NOT_SLEPT: Duration = Duration::from_micros(100);
 
 /// The maximum number of requests.
 const MAX_REQUESTS: f64 = 1e15;
+
+/// The settings of a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadSettings {
+    /// Requests per second.
+    pub rate: f64,
+    /// The time during which requests are due.
+    pub duration: Duration,
+    /// The time after that in which late requests are still sent; the rest is given up.
+    pub drain: Duration,
+}
 
 /// The scheduled requests, of which workers take one after the other.
 #[derive(Debug)]

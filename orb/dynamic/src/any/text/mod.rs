@@ -33,6 +33,7 @@ mod base64;
 mod context;
 mod number;
 mod print;
+mod quote;
 mod read;
 mod scan;
 mod tree;

@@ -13,19 +13,16 @@ use super::{
         discriminator::label_of,
         dyn_any::{State, Value, ValueId},
         leaf::Leaf,
-        members::members_of,
+        members::{has_names, members_of},
     },
     base64,
     number::{FloatText, float_text, long_double_text},
-    read::has_names,
+    quote::{json_integer, quoted},
     type_form,
 };
 
 /// The maximum length of a JSON form in octets: a type code of a few octets may describe a type of any size.
 const MAX_JSON: usize = 128 << 20;
-
-/// The largest integer that every reader of JSON represents exactly (RFC 8259, clause 6).
-const MAX_EXACT: u128 = (1 << 53) - 1;
 
 /// The text that [`DynAny::from_text`] parses.
 impl fmt::Display for DynAny {
@@ -335,28 +332,4 @@ fn is_implied(value: &DynAny) -> bool {
         (Value::Leaf(Leaf::String(_)), _) => value.type_code().equal(&TypeCode::STRING),
         _ => false,
     }
-}
-
-/// An integer: in quotes beyond those that a double represents exactly.
-pub(super) fn json_integer(value: i128, out: &mut dyn fmt::Write) -> fmt::Result {
-    if value.unsigned_abs() <= MAX_EXACT { write!(out, "{value}") } else { write!(out, "\"{value}\"") }
-}
-
-/// Text in quotes, as in JSON.
-pub(super) fn quoted(text: &str, out: &mut dyn fmt::Write) -> fmt::Result {
-    out.write_str("\"")?;
-    let mut rest = text;
-    while let Some(place) = rest.find(|c: char| matches!(c, '"' | '\\') || c.is_control()) {
-        out.write_str(&rest[..place])?;
-        let character = rest[place..].chars().next().unwrap_or_default();
-        match character {
-            '"' => out.write_str("\\\"")?,
-            '\\' => out.write_str("\\\\")?,
-            '\n' => out.write_str("\\n")?,
-            other => write!(out, "\\u{:04x}", u32::from(other))?,
-        }
-        rest = &rest[place + character.len_utf8()..];
-    }
-    out.write_str(rest)?;
-    out.write_str("\"")
 }

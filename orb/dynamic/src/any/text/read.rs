@@ -1,9 +1,6 @@
 //! Parsing of values: the tree of the text, interpreted by the type.
 
-use std::{
-    collections::{HashMap, HashSet},
-    mem,
-};
+use std::{collections::HashMap, mem};
 
 use spandrel_cdr::{Any, Char, Ior, Label, TcKind, TypeCode, ValueModifier};
 
@@ -14,7 +11,7 @@ use super::{
         dyn_any::{Link, State, Value, ValueId},
         leaf::Leaf,
         limits::Meter,
-        members::members_of,
+        members::{has_names, members_of},
     },
     base64,
     context::TextContext,
@@ -628,12 +625,6 @@ fn character(node: &Node<'_>) -> Result<char, TextError> {
         (Some(character), None) => Ok(character),
         _ => failed(node.at, "expected one character"),
     }
-}
-
-/// Whether members can be told by their names: a type code may omit these.
-pub(super) fn has_names(members: &[(String, TypeCode)]) -> bool {
-    let mut names = HashSet::new();
-    members.iter().all(|(name, _)| !name.is_empty() && names.insert(name))
 }
 
 fn listed(names: &[&str]) -> String {

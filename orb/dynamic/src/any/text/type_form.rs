@@ -12,7 +12,7 @@ use std::fmt;
 use spandrel_cdr::{Label, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility};
 
 use super::{
-    print::quoted,
+    quote::{json_integer, quoted},
     scan::TextError,
     tree::{Form, Members, Node},
 };
@@ -180,7 +180,7 @@ impl Writer<'_> {
                 Label::Default => self.out.write_str("\"label\":null,")?,
                 Label::Value(value) => {
                     self.out.write_str("\"label\":")?;
-                    super::print::json_integer(value, self.out)?;
+                    json_integer(value, self.out)?;
                     self.out.write_str(",")?;
                 }
             }
