@@ -2,7 +2,9 @@
 
 use crate::support;
 
-use spandrel::{Orb, Poa, Replied, Servant, ServerCall, SystemException};
+use spandrel::dynamic::{DescribedCall, DescribedServant, DynAny, NvList, RequestError, describe, object_to_any};
+use spandrel::{Any, IiopProfile, Orb, Poa, Replied, Servant, ServerCall, SystemException, TypeCode};
+use support::bank::Bank;
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
 /// A servant with the implicit operations only.
@@ -160,4 +162,40 @@ fn wrong_usage_is_reported_before_any_connection() {
     ] {
         check_code(&spandrel(args), 2);
     }
+}
+
+/// A naming context with one name, as much of it as resolving needs.
+const NAMING: &str = "
+#pragma prefix \"omg.org\"
+module CosNaming {
+  struct NameComponent { string id; string kind; };
+  typedef sequence<NameComponent> Name;
+  interface NamingContext { Object resolve(in Name n); };
+};
+";
+
+#[test]
+fn names_are_resolved_by_every_command() {
+    let bank = Bank::open();
+    let orb = Orb::builder().build().unwrap();
+    let target = orb.string_to_object(&bank.reference).unwrap();
+    let serve = move |_: &DescribedCall<'_>, arguments: &mut NvList| -> Result<Any, RequestError> {
+        let name = DynAny::new(arguments.get(0).unwrap().value.as_ref().unwrap()).unwrap();
+        assert_eq!(name.to_string(), r#"[{id: "bank", kind: ""}, {id: "account", kind: ""}]"#);
+        Ok(object_to_any(Some(&target), &TypeCode::object()).unwrap())
+    };
+    let context = describe(NAMING).unwrap().interface("CosNaming::NamingContext").unwrap();
+    let poa = Poa::root(&orb).unwrap();
+    let context = poa.activate(DescribedServant::described(context, serve)).unwrap();
+    orb.set_object_key_alias("NameService", &context).unwrap();
+    let port = IiopProfile::decode(&context.ior().profiles[0]).unwrap().unwrap().port;
+    let url = format!("corbaname:iiop:1.2@127.0.0.1:{port}#bank/account");
+    let output = spandrel(&["ior", &url]);
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("IDL:Bank/Account:1.0"), "{}", stdout(&output));
+    check_code(&spandrel(&["ping", "--count", "1", &url]), 0);
+    let output = spandrel(&["call", "--idl", bank.file.to_str().unwrap(), &url, "sort"]);
+    check_code(&output, 0);
+    assert_eq!(stdout(&output), "saving\n");
+    orb.shutdown(true).unwrap();
 }
