@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use spandrel::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
 use spandrel::{Ior, ObjectRef, Orb, OrbBuilder};
 use spandrel_lab::reference::security::{Security, security};
@@ -79,7 +79,7 @@ impl OrbArgs {
                 let ssliop = ssliop();
                 for option in self.all_options()? {
                     let [option, value] = option;
-                    if !ssliop.option(&option, &value).map_err(|error| anyhow!("{option}: {error}"))? {
+                    if !ssliop.option(&option, &value).map_err(|error| anyhow::anyhow!("{option}: {error}"))? {
                         bail!("`{option}` is not an option of TLS");
                     }
                 }
