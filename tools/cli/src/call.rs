@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use spandrel::dynamic::{
     Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, TextContext,
-    describe_file,
 };
 use spandrel::{Any, ObjectRef, Orb, TcKind};
 
@@ -89,8 +88,7 @@ impl Args {
     }
 
     fn call(&self) -> anyhow::Result<()> {
-        let idl = describe_file(&self.idl, self.include.iter().cloned());
-        let idl = idl.with_context(|| format!("cannot use the IDL file {}", self.idl.display()))?;
+        let idl = common::read_idl(&self.idl, &self.include)?;
         let orb = self.new_orb()?;
         let object = self.orb.object(&orb, &reference_text(&self.reference)?)?;
         let ior = object.ior().clone();

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
+use spandrel::dynamic::{Descriptions, describe_file};
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_lab::units::{Octets, UnitError, parse_sizes};
@@ -40,24 +42,38 @@ pub(crate) fn note(text: &str) {
 /// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated,
 /// since some errors include the text of their source.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let mut text = format!("error: {error}\n");
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.trim_end().ends_with(cause.trim_end()) {
+    let mut text = format!("error: {}\n", without_numbers(&error.to_string()));
+    for cause in error.chain().skip(1).map(|cause| without_numbers(&cause.to_string())) {
+        let cause = cause.trim_end();
+        if !text.trim_end().ends_with(cause) {
             text.push_str(&format!("  cause: {cause}\n"));
         }
     }
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// The error of a file that cannot be read, in one line.
-pub(crate) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
-    anyhow::anyhow!("cannot read {}: {}", file.display(), reason(error))
+/// A text without the numbers of the system's errors, as in `(os error 2)`: the words before say the same.
+fn without_numbers(text: &str) -> String {
+    const BEFORE: &str = " (os error ";
+    let mut parts = text.split(BEFORE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(')') {
+        Some((number, rest)) if number.parse::<i32>().is_ok() => text + rest,
+        _ => text + BEFORE + part,
+    })
 }
 
-/// The reason of a system's error, without its number.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error ").next().unwrap_or_default().to_owned()
+/// The declarations of an IDL file.
+pub(crate) fn read_idl(file: &Path, include: &[PathBuf]) -> anyhow::Result<Descriptions> {
+    if let Err(error) = std::fs::File::open(file) {
+        return Err(unreadable(file, &error));
+    }
+    describe_file(file, include.iter().cloned()).with_context(|| format!("cannot use the IDL file {}", file.display()))
+}
+
+/// The error of a file that cannot be read, in one line.
+pub(crate) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot read {}: {}", file.display(), without_numbers(&error.to_string()))
 }
 
 /// Parses a number of seconds, such as 0.5.
@@ -163,8 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_has_no_number() {
-        assert_eq!(reason(&io::Error::from_raw_os_error(2)), "No such file or directory");
-        assert_eq!(reason(&io::Error::other("why")), "why");
+    fn errors_of_the_system_are_printed_without_numbers() {
+        let error = io::Error::from_raw_os_error(2).to_string();
+        assert_eq!(
+            without_numbers(&format!("a: {error}; b: {error}")),
+            format!("a: {0}; b: {0}", &error[..error.len() - 13])
+        );
+        for text in ["why", "why (os error x)", "why (os error 2", ""] {
+            assert_eq!(without_numbers(text), text);
+        }
     }
 }

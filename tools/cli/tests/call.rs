@@ -298,6 +298,9 @@ fn errors_in_idl_are_shown() {
     let output = spandrel(&["call", "--idl", file.to_str().unwrap(), "corbaloc::localhost:1/x", "y"]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("bad.idl"), "{}", stderr(&output));
+    let output = spandrel(&["call", "--idl", "nosuch.idl", "corbaloc::localhost:1/x", "y"]);
+    check_code(&output, 1);
+    assert_eq!(stderr(&output), "error: cannot read nosuch.idl: No such file or directory\n");
 }
 
 #[test]

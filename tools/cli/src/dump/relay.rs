@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use spandrel::net::ipc::inet::{Acceptor, Addr, Stream};
 use spandrel::transport::{Address, Transport};
 
@@ -76,12 +76,12 @@ enum EventKind {
 /// # Errors
 /// If it cannot listen; those of printing.
 pub(super) fn run(listen: &str, to: Server, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
-    let cannot_listen = || format!("cannot listen on {listen}");
-    let (host, port) = Address::new("iiop", listen)
-        .host_and_port()
-        .map(|(host, port)| (host.to_owned(), port))
-        .with_context(cannot_listen)?;
-    let listener = Acceptor::open(&Addr::new(&host, port).with_context(cannot_listen)?).with_context(cannot_listen)?;
+    let place = Address::new("iiop", listen);
+    let Some((host, port)) = place.host_and_port() else {
+        bail!("invalid value `{listen}` for --listen: expected host:port");
+    };
+    let opened = Addr::new(host, port).and_then(|address| Acceptor::open(&address));
+    let listener = opened.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     // Printed, so that a port chosen by the system is known.
     common::note(&format!("listening on {address}, passing on to {}\n", to.name()));

@@ -9,11 +9,12 @@ use std::{collections::HashMap, fmt, path::PathBuf};
 use anyhow::Context as _;
 use spandrel::{
     Any, Ior, TcKind, TypeCode,
-    dynamic::{ArgMode, DynAny, InterfaceDescription, OperationDescription, ParameterDescription, describe_file},
+    dynamic::{ArgMode, DynAny, InterfaceDescription, OperationDescription, ParameterDescription},
 };
 use spandrel_cdr::{CdrError, Decoder};
 
-use crate::{common::did_you_mean, json};
+use crate::common::{did_you_mean, read_idl};
+use crate::json;
 
 /// The maximum number of objects with remembered types.
 const MAX_KNOWN: usize = 16_384;
@@ -85,8 +86,7 @@ impl Types {
     ) -> anyhow::Result<Self> {
         let (mut interfaces, mut names) = (Vec::new(), Vec::new());
         for file in files {
-            let unusable = || format!("cannot use the IDL file {}", file.display());
-            let described = describe_file(file, include.iter().cloned()).with_context(unusable)?;
+            let described = read_idl(file, include)?;
             // Interfaces that no object can have, such as those only declared forward, are skipped.
             for name in described.interfaces() {
                 if let Ok(interface) = described.interface(name) {
