@@ -1,9 +1,9 @@
 //! `spandrel call`: calls of an object, with the interface from an IDL file.
 
+mod exception;
 mod interface;
 mod listing;
 mod load;
-mod raised;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use spandrel::{Any, ObjectRef, Orb, TcKind};
 use crate::common;
 use crate::json::{self, JsonObject};
 use crate::orb_args::{OrbArgs, reference_text};
-use raised::{Raised, explain};
+use exception::{OperationException, explain};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,7 +78,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let done = self.call();
         if let (true, Err(error)) = (self.json, &done) {
-            let failure = match error.downcast_ref::<Raised>() {
+            let failure = match error.downcast_ref::<OperationException>() {
                 Some(raised) => raised.json.clone(),
                 None => json::failure(error),
             };

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use spandrel::dynamic::{DynamicObject, RequestError};
 use spandrel_lab::load::{self, LoadReport, LoadSettings};
 
-use super::raised::explain;
+use super::exception::explain;
 use crate::common;
 
 /// The time for the rest of the requests, after the time of the load.

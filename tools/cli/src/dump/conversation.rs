@@ -14,7 +14,7 @@ use super::{
     framer::{Framed, Framer},
     summary::MessageSummary,
     text,
-    typed::{OperationIndex, Shown, Types, Values},
+    typed::{DisplayValue, OperationIndex, Types, Values},
 };
 use crate::json::JsonObject;
 
@@ -352,10 +352,12 @@ fn reply_values(
                 None => text::octets(body.rest()).into(),
             };
             let raised = match members {
-                Shown::Json(members) => {
-                    Shown::Json(JsonObject::new().value("id", id).json("members", &members).finish())
+                DisplayValue::Json(members) => {
+                    DisplayValue::Json(JsonObject::new().value("id", id).json("members", &members).finish())
                 }
-                Shown::Text(members) => Shown::Text(format!("{} {members}", id.escape_debug()).trim_end().to_owned()),
+                DisplayValue::Text(members) => {
+                    DisplayValue::Text(format!("{} {members}", id.escape_debug()).trim_end().to_owned())
+                }
             };
             summary.values.push(("raised".to_owned(), raised));
         }
@@ -382,7 +384,7 @@ fn learn_type(target: &Target<'_>, types: &mut Types) {
     }
 }
 
-fn exception_name(exception: spandrel::SystemException) -> (String, Shown) {
+fn exception_name(exception: spandrel::SystemException) -> (String, DisplayValue) {
     ("raised".to_owned(), exception.to_string().into())
 }
 

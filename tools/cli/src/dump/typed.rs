@@ -22,18 +22,18 @@ const MAX_KNOWN: usize = 16_384;
 const MAX_KEY: usize = 1024;
 
 /// Values by their names.
-pub(super) type Values = Vec<(String, Shown)>;
+pub(super) type Values = Vec<(String, DisplayValue)>;
 
 /// A value to be shown.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shown {
+pub(super) enum DisplayValue {
     /// A description, or a value in the text form.
     Text(String),
     /// A value in the JSON form, or an object of such.
     Json(String),
 }
 
-impl Shown {
+impl DisplayValue {
     /// The value as JSON.
     pub(super) fn json(&self) -> String {
         match self {
@@ -43,13 +43,13 @@ impl Shown {
     }
 }
 
-impl From<String> for Shown {
+impl From<String> for DisplayValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for DisplayValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) | Self::Json(text) => f.write_str(text),
@@ -180,7 +180,7 @@ impl Types {
         operation_index: OperationIndex,
         id: &str,
         body: &Decoder<'_>,
-    ) -> Option<Result<Shown, CdrError>> {
+    ) -> Option<Result<DisplayValue, CdrError>> {
         let exceptions = &self.operation(operation_index).exceptions;
         let of = exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id))?;
         Some(self.value(of, &mut body.clone().with_binder(self.interfaces[operation_index.0].value_types())))
@@ -194,13 +194,17 @@ impl Types {
         parameters.map(|parameter| Ok((parameter.name.clone(), self.value(&parameter.type_code, body)?))).collect()
     }
 
-    fn value(&self, of: &TypeCode, body: &mut Decoder<'_>) -> Result<Shown, CdrError> {
+    fn value(&self, of: &TypeCode, body: &mut Decoder<'_>) -> Result<DisplayValue, CdrError> {
         let any = Any::read(of.clone(), body)?;
         let value = DynAny::new(&any).and_then(|value| {
-            if self.is_json { value.to_json().map(Shown::Json) } else { Ok(Shown::Text(value.to_string())) }
+            if self.is_json {
+                value.to_json().map(DisplayValue::Json)
+            } else {
+                Ok(DisplayValue::Text(value.to_string()))
+            }
         });
         // A value too large to be decoded is shown by its type.
-        Ok(value.unwrap_or_else(|error| Shown::Text(format!("a value of {} ({error})", of.type_spec()))))
+        Ok(value.unwrap_or_else(|error| DisplayValue::Text(format!("a value of {} ({error})", of.type_spec()))))
     }
 }
 

@@ -37,7 +37,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TooLarge`] for a form of more than 128 MiB.
     pub fn to_json(&self) -> Result<String, DynAnyError> {
-        let mut json = Limited(String::new());
+        let mut json = LimitedText(String::new());
         match print(self, Form::Json, false, &mut json) {
             Ok(()) => Ok(json.0),
             Err(fmt::Error) => Err(DynAnyError::TooLarge { limit: MAX_JSON }),
@@ -49,7 +49,7 @@ impl DynAny {
     /// # Errors
     /// As [`DynAny::to_json`].
     pub fn type_to_json(of: &TypeCode) -> Result<String, DynAnyError> {
-        let mut json = Limited(String::new());
+        let mut json = LimitedText(String::new());
         match type_form::write(of, &mut json) {
             Ok(()) => Ok(json.0),
             Err(fmt::Error) => Err(DynAnyError::TooLarge { limit: MAX_JSON }),
@@ -58,9 +58,9 @@ impl DynAny {
 }
 
 /// A text of limited length.
-struct Limited(String);
+struct LimitedText(String);
 
-impl fmt::Write for Limited {
+impl fmt::Write for LimitedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if text.len() > MAX_JSON - self.0.len() {
             return Err(fmt::Error);

@@ -121,13 +121,13 @@ enum Content<'t> {
     Box(Node<'t>),
     Members(Members<'t>),
     /// Members without names.
-    Ordered(Node<'t>),
+    Positional(Node<'t>),
 }
 
 /// The beginning of an `any`.
 enum ParsedAny<'t> {
     Complete(Any),
-    Typed(TypeCode, Node<'t>),
+    WithType(TypeCode, Node<'t>),
 }
 
 fn failed<T>(at: usize, message: impl Into<String>) -> Result<T, TextError> {
@@ -164,7 +164,7 @@ impl Reader<'_> {
     /// A value without components.
     fn simple(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         match (of.kind(), node.form) {
-            (TcKind::String | TcKind::WString, Form::Quoted(text)) => self.texts(of, &text, node.at),
+            (TcKind::String | TcKind::WString, Form::Text(text)) => self.texts(of, &text, node.at),
             (TcKind::String | TcKind::WString, _) => failed(node.at, "expected text in quotes"),
             (TcKind::TypeCode, form) => type_form::read(Node { at: node.at, form }, self.context.types)
                 .map(|of| Value::Leaf(Leaf::TypeCode(of))),
@@ -194,7 +194,7 @@ impl Reader<'_> {
         located(at, self.meter.enter_value())?;
         let parts = match content {
             Content::Box(node) => self.boxed(&of, node),
-            Content::Ordered(node) => self.structure(&of, node),
+            Content::Positional(node) => self.structure(&of, node),
             Content::Members(members) => self.members(&of, members),
         };
         self.meter.leave_value();
@@ -213,7 +213,7 @@ impl Reader<'_> {
                 let content = Content::Box(node);
                 return Ok(ParsedStart::State { of: declared.clone(), id: ValueId::new(), content });
             }
-            Form::Word(_) | Form::Quoted(_) if declared.kind() == TcKind::AbstractInterface => {
+            Form::Word(_) | Form::Text(_) if declared.kind() == TcKind::AbstractInterface => {
                 return self.reference(&node).map(|object| ParsedStart::Complete(Value::Leaf(Leaf::Reference(object))));
             }
             _ => return failed(at, "expected `{`"),
@@ -241,7 +241,7 @@ impl Reader<'_> {
             (None, _) => Content::Members(members),
             (Some(node), kind) => {
                 members.end()?;
-                if kind == TcKind::ValueBox { Content::Box(node) } else { Content::Ordered(node) }
+                if kind == TcKind::ValueBox { Content::Box(node) } else { Content::Positional(node) }
             }
         };
         Ok(ParsedStart::State { of, id, content })
@@ -290,12 +290,12 @@ impl Reader<'_> {
     fn structure(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
         match node.form {
             Form::Members(members) => self.members(of, members),
-            Form::List(nodes) => self.ordered(of, nodes, node.at),
+            Form::List(nodes) => self.positional(of, nodes, node.at),
             _ => failed(node.at, "expected `{`"),
         }
     }
 
-    fn ordered(&mut self, of: &TypeCode, nodes: Vec<Node<'_>>, at: usize) -> Result<Vec<DynAny>, TextError> {
+    fn positional(&mut self, of: &TypeCode, nodes: Vec<Node<'_>>, at: usize) -> Result<Vec<DynAny>, TextError> {
         let members = located(at, members_of(of))?;
         if has_names(&members) {
             return failed(at, "expected `{`");
@@ -341,7 +341,7 @@ impl Reader<'_> {
             Form::List(nodes) => {
                 nodes.into_iter().map(|node| self.value(&element, node)).collect::<Result<Vec<_>, _>>()?
             }
-            Form::Quoted(text) if is_octets => {
+            Form::Text(text) if is_octets => {
                 let Some(octets) = base64::decode(&text) else { return failed(at, "the text is not Base64") };
                 let octets = octets.into_iter().map(|octet| {
                     located(at, self.meter.enter())?;
@@ -521,7 +521,7 @@ impl Reader<'_> {
     fn any(&mut self, node: Node<'_>) -> Result<Value, TextError> {
         match self.begin_any(node)? {
             ParsedAny::Complete(any) => Ok(Value::Leaf(Leaf::Any(any))),
-            ParsedAny::Typed(of, node) => self.any_of(&of, node),
+            ParsedAny::WithType(of, node) => self.any_of(&of, node),
         }
     }
 
@@ -529,18 +529,18 @@ impl Reader<'_> {
         let at = node.at;
         match node.form {
             Form::Word("null") => Ok(ParsedAny::Complete(Any::default())),
-            Form::Quoted(text) => located(at, Any::new(&text)).map(ParsedAny::Complete),
+            Form::Text(text) => located(at, Any::new(&text)).map(ParsedAny::Complete),
             Form::Word(word) => implied(word, at).map(ParsedAny::Complete),
             // An `any` in an `any`, with its own type.
-            Form::Typed(of, value)
+            Form::TypedValue(of, value)
                 if of.strip_prefix("any").is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
             {
-                let form = Form::Typed(of["any".len()..].trim_start(), value);
-                Ok(ParsedAny::Typed(TypeCode::ANY, Node { at, form }))
+                let form = Form::TypedValue(of["any".len()..].trim_start(), value);
+                Ok(ParsedAny::WithType(TypeCode::ANY, Node { at, form }))
             }
-            Form::Typed(of, value) => {
+            Form::TypedValue(of, value) => {
                 let of = located(at, type_form::read_spec(of, self.context.types, 0))?;
-                Ok(ParsedAny::Typed(of, *value))
+                Ok(ParsedAny::WithType(of, *value))
             }
             Form::Members(mut parts) if parts.has(TYPE) => {
                 let of = parts.take(TYPE)?.map(|node| type_form::read(node, self.context.types)).transpose()?;
@@ -549,7 +549,7 @@ impl Reader<'_> {
                 let (Some(of), Some(value)) = (of, value) else {
                     return failed(at, "expected `_value` beside `_type`");
                 };
-                Ok(ParsedAny::Typed(of, value))
+                Ok(ParsedAny::WithType(of, value))
             }
             _ => failed(at, TYPE_NEEDED),
         }
@@ -569,7 +569,7 @@ impl Reader<'_> {
 /// Checks that only an `any` has a type before its value.
 fn check_untyped(of: &TypeCode, node: &Node<'_>) -> Result<(), TextError> {
     match &node.form {
-        Form::Typed(before, value) if !matches!(of.kind(), TcKind::Any | TcKind::TypeCode) => {
+        Form::TypedValue(before, value) if !matches!(of.kind(), TcKind::Any | TcKind::TypeCode) => {
             failed(value.at, format!("unexpected text after the value `{before}`"))
         }
         _ => Ok(()),
@@ -614,7 +614,7 @@ fn implied(word: &str, at: usize) -> Result<Any, TextError> {
 fn word_of<'n>(node: &'n Node<'_>) -> Result<&'n str, TextError> {
     match &node.form {
         Form::Word(word) => Ok(word),
-        Form::Quoted(text) => Ok(text),
+        Form::Text(text) => Ok(text),
         _ => failed(node.at, "expected a value without components"),
     }
 }

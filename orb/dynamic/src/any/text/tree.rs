@@ -16,11 +16,11 @@ pub(super) enum Form<'t> {
     /// A number, a name, a URL.
     Word(&'t str),
     /// Text in quotes.
-    Quoted(String),
+    Text(String),
     List(Vec<Node<'t>>),
     Members(Members<'t>),
     /// A type, and a value after it.
-    Typed(&'t str, Box<Node<'t>>),
+    TypedValue(&'t str, Box<Node<'t>>),
 }
 
 /// The content of braces.
@@ -89,7 +89,7 @@ impl<'t> Parser<'t> {
         let form = match next {
             Some('{') => self.members().map(Form::Members),
             Some('[') => self.list().map(Form::List),
-            Some('"') => self.scanner.string().map(Form::Quoted),
+            Some('"') => self.scanner.string().map(Form::Text),
             _ => self.words(),
         };
         self.nesting.leave();
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
                 None | Some(',' | '}' | ']' | ':') => return Ok(Form::Word(word)),
                 Some('{' | '[' | '"') => {
                     let of = self.scanner.between(start, end);
-                    return Ok(Form::Typed(of, Box::new(self.node()?)));
+                    return Ok(Form::TypedValue(of, Box::new(self.node()?)));
                 }
                 Some(_) => {}
             }
@@ -155,7 +155,7 @@ impl<'t> Parser<'t> {
             word = self.scanner.word()?;
             if matches!(self.scanner.peek(), None | Some(',' | '}' | ']' | ':')) {
                 let value = Node { at, form: Form::Word(word) };
-                return Ok(Form::Typed(self.scanner.between(start, end), Box::new(value)));
+                return Ok(Form::TypedValue(self.scanner.between(start, end), Box::new(value)));
             }
         }
     }

@@ -229,9 +229,9 @@ pub(super) fn read(node: Node<'_>, known: Lookup<'_>) -> Result<TypeCode, TextEr
     let failed = |message: String| TextError { message, at };
     match node.form {
         Form::Word(text) => read_spec(text, known, 0).map_err(failed),
-        Form::Quoted(text) => read_spec(&text, known, 0).map_err(failed),
+        Form::Text(text) => read_spec(&text, known, 0).map_err(failed),
         // Several words, such as `unsigned long`.
-        Form::Typed(text, last) => match last.form {
+        Form::TypedValue(text, last) => match last.form {
             Form::Word(word) => read_spec(&format!("{text} {word}"), known, 0).map_err(failed),
             _ => Err(failed(format!("`{text}` is not a type"))),
         },
@@ -391,7 +391,7 @@ impl TypeMember {
 /// The text of a word or a quoted text.
 pub(super) fn text_of(node: Node<'_>) -> Result<String, TextError> {
     match node.form {
-        Form::Quoted(text) => Ok(text),
+        Form::Text(text) => Ok(text),
         Form::Word(text) => Ok(text.to_owned()),
         _ => Err(TextError { message: "expected a text".to_owned(), at: node.at }),
     }
@@ -402,7 +402,7 @@ pub(super) fn integer_of<T: TryFrom<i128>>(node: &Node<'_>) -> Result<T, TextErr
     let failed = |message: String| TextError { message, at: node.at };
     let word = match &node.form {
         Form::Word(word) => word,
-        Form::Quoted(text) => text.as_str(),
+        Form::Text(text) => text.as_str(),
         _ => return Err(failed("expected an integer".to_owned())),
     };
     let (sign, digits) = word.strip_prefix('-').map_or((1, word), |digits| (-1, digits));

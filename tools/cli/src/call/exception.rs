@@ -8,7 +8,7 @@ use crate::json::JsonObject;
 /// An exception of the operation, with its members.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
-pub(super) struct Raised {
+pub(super) struct OperationException {
     text: String,
     /// The outcome of the call as one JSON object.
     pub(super) json: String,
@@ -27,5 +27,5 @@ pub(super) fn explain(error: RequestError) -> anyhow::Error {
         .value("id", raised.exception.type_code().id().unwrap_or_default())
         .json("members", &members.to_json().unwrap_or_else(|_| "null".to_owned()));
     let json = JsonObject::new().value("error", text.clone()).json("exception", &exception.finish()).finish();
-    anyhow!(Raised { text, json })
+    anyhow!(OperationException { text, json })
 }
