@@ -64,7 +64,7 @@ pub fn init_or(default: &str) -> Result<(), LogError> {
     let text = nonempty(VARIABLE).unwrap_or_else(|| default.to_owned());
     let filter: Targets = text.parse().map_err(|error| LogError::Filter(text, error))?;
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    let is_coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
+    let is_coloured = io::stderr().is_terminal() && nonempty("NO_COLOR").is_none();
     let log = tracing_subscriber::registry().with(filter);
     match nonempty(FORMAT_VARIABLE).as_deref() {
         None | Some("human") => log.with(lines.with_ansi(is_coloured)).try_init(),

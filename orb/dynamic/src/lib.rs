@@ -26,7 +26,7 @@ mod value_types;
 
 pub use any::{
     DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
-    DynValueBox, NameValuePair, TextError,
+    DynValueBox, NameValuePair, TextContext, TextError,
 };
 pub use description::{
     AttributeDescription, DescriptionError, DynamicObject, InterfaceDescription, OperationDescription, Outcome,

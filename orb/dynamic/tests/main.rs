@@ -2,6 +2,7 @@
 
 mod common;
 mod constructed;
+mod json;
 mod received;
 mod shared;
 mod support;

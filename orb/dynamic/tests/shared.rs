@@ -3,7 +3,7 @@
 use crate::support;
 
 use spandrel_cdr::{Any, ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, TypeCode, Wire};
-use spandrel_dynamic::{DynAny, DynAnyError, ValueTypes};
+use spandrel_dynamic::{DynAny, DynAnyError, TextContext, ValueTypes};
 use support::{base, boxed, derived, either, leaf, many, node};
 
 fn wires() -> [Wire; 2] {
@@ -16,7 +16,8 @@ fn known() -> ValueTypes {
 
 #[track_caller]
 fn read_text(of: &TypeCode, text: &str) -> DynAny {
-    let value = DynAny::from_text_with(of, text, &known(), &|url| Ok(Ior { type_id: url.into(), ..Ior::default() }));
+    let (known, resolve) = (known(), |url: &str| Ok(Ior { type_id: url.into(), ..Ior::default() }));
+    let value = DynAny::from_text_with(of, text, &TextContext::new().value_types(&known).references(&resolve));
     value.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -40,6 +41,8 @@ fn received(of: &TypeCode, octets: &[u8], wire: Wire, types: &ValueTypes) -> Res
 fn there_and_back(of: &TypeCode, text: &str) -> DynAny {
     let value = read_text(of, text);
     assert_eq!(value.to_string(), text);
+    let json = value.to_json().unwrap();
+    assert_eq!(read_text(of, &json), value, "{json}");
     let mut any = value.to_any().unwrap();
     for wire in wires().into_iter().chain(wires()) {
         // A received value can be forwarded.
@@ -80,8 +83,8 @@ fn a_value_of_an_unrelated_type_is_rejected() {
     let octets = sent(&read_text(&node(), r#"{name: "n", next: null, others: []}"#).to_any().unwrap(), wires()[0]);
     assert!(received(&base(), &octets, wires()[0], &known()).is_err());
     let refused = |of: &TypeCode, text: &str, why: &str| {
-        let resolve = |_: &str| Err(String::new());
-        let error = DynAny::from_text_with(of, text, &known(), &resolve).unwrap_err().to_string();
+        let known = known();
+        let error = DynAny::from_text_with(of, text, &TextContext::new().value_types(&known)).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
     };
     refused(&base(), r#"{_type: "IDL:Node:1.0", name: "n", next: null, others: []}"#, "does not derive from");
@@ -189,8 +192,8 @@ fn boxes_are_values_too() {
 fn a_list_of_values_is_as_long_as_the_wire_allows() {
     let list = |len: usize| format!("{}null{}", r#"{name: "n", next: "#.repeat(len), ", others: []}".repeat(len));
     there_and_back(&node(), &list(256));
-    let resolve = |_: &str| Err(String::new());
-    let longer = DynAny::from_text_with(&node(), &list(257), &known(), &resolve).unwrap_err();
+    let known = known();
+    let longer = DynAny::from_text_with(&node(), &list(257), &TextContext::new().value_types(&known)).unwrap_err();
     assert!(longer.to_string().contains("nests too deep"), "{longer}");
     // By way of sequences, to which the wire sets another limit.
     let tree = format!("{}{}", r#"{name: "n", next: null, others: ["#.repeat(60), "]}".repeat(60));
@@ -206,7 +209,7 @@ fn a_value_inside_a_truncated_part_is_decoded() {
     let pair = TypeCode::structure("IDL:Pair:1.0", "Pair", &[("first", base()), ("second", node())]).unwrap();
     let text = r#"{first: {_type: "IDL:Longer:1.0", id: 1, more: {_id: 1, name: "kept", next: {_ref: 1}, others: []}}, second: {_ref: 1}}"#;
     let all = ValueTypes::from_iter([&longer]);
-    let value = DynAny::from_text_with(&pair, text, &all, &|_| Err(String::new())).unwrap();
+    let value = DynAny::from_text_with(&pair, text, &TextContext::new().value_types(&all)).unwrap();
     let octets = sent(&value.to_any().unwrap(), wires()[1]);
     let cut = received(&pair, &octets, wires()[1], &ValueTypes::new()).unwrap();
     let expected = r#"{first: {id: 1}, second: {_id: 1, name: "kept", next: {_ref: 1}, others: []}}"#;

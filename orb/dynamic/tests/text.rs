@@ -3,7 +3,7 @@
 use crate::support;
 
 use spandrel_cdr::{Ior, TypeCode};
-use spandrel_dynamic::{DynAny, ValueTypes};
+use spandrel_dynamic::{DynAny, TextContext};
 use support::{boxed, choice, colour, derived, empty, full, many, point};
 
 /// Parses a text, and prints it again.
@@ -28,15 +28,17 @@ fn numbers_are_within_their_types() {
     again(&TypeCode::OCTET, "0xff", "255");
     again(&TypeCode::ULONGLONG, "18446744073709551615", "18446744073709551615");
     again(&TypeCode::DOUBLE, "1e3", "1000.0");
-    again(&TypeCode::FLOAT, "inf", "inf");
+    again(&TypeCode::FLOAT, "inf", "Infinity");
     again(&TypeCode::LONGDOUBLE, "0.5", "0.5");
     again(&TypeCode::BOOLEAN, "true", "true");
     again(&TypeCode::fixed(5, 2).unwrap(), "1.50", "1.5");
-    refused(&TypeCode::OCTET, "256", "`256` is not an integer");
-    refused(&TypeCode::ULONG, "-1", "`-1` is not an integer");
+    refused(&TypeCode::OCTET, "256", "`256` is not an integer of this type");
+    refused(&TypeCode::ULONG, "-1", "`-1` is not an integer of this type");
     refused(&TypeCode::LONG, "1 2", "unexpected text after the value");
     refused(&TypeCode::LONG, "", "expected a value");
     refused(&TypeCode::BOOLEAN, "yes", "expected `true` or `false`, not `yes`");
+    refused(&TypeCode::LONG, "five", "`five` is not an integer of this type");
+    refused(&TypeCode::LONG, "[5]", "expected an integer");
     refused(&TypeCode::fixed(3, 1).unwrap(), "1.25", "cannot hold");
     refused(&TypeCode::fixed(3, 1).unwrap(), "text", "is not a");
     refused(&TypeCode::FLOAT, "3.4e39", "`3.4e39` is out of range for `float`");
@@ -44,7 +46,7 @@ fn numbers_are_within_their_types() {
     refused(&TypeCode::DOUBLE, "1e309", "`1e309` is out of range for `double`");
     refused(&TypeCode::LONGDOUBLE, "1e309", "`1e309` is out of range for `double`");
     refused(&TypeCode::ANY, "1e309", "`1e309` is out of range for `double`");
-    again(&TypeCode::DOUBLE, "-infinity", "-inf");
+    again(&TypeCode::DOUBLE, "-infinity", "-Infinity");
     again(&TypeCode::DOUBLE, "3.4e39", "3.4e39");
 }
 
@@ -75,7 +77,11 @@ fn members_have_their_names() {
     refused(&point(), "{x: 3}", "the member `name` is missing");
     refused(&point(), "{y: 3}", "unknown member `y`");
     refused(&point(), "{x: 3, x: 4}", "twice");
-    refused(&point(), "{x: 3 name: 4}", "expected `,` or `}`");
+    refused(&point(), "{x: 3 name: 4}", "unexpected text after the value `3 name:`");
+    again(&point(), "{..}", r#"{x: 0, name: ""}"#);
+    again(&point(), r#"{name: "b", ..}"#, r#"{x: 0, name: "b"}"#);
+    refused(&point(), "{.., x: 3}", "expected `}` after `..`");
+    refused(&point(), "{y: 3, ..}", "unknown member `y`: there are `x`, `name`");
     refused(&point(), "3", "expected `{`");
     again(&colour(), "green", "green");
     again(&colour(), "\"blue\"", "blue");
@@ -120,6 +126,80 @@ fn anys_have_the_type_implied_by_their_form() {
         assert_eq!(DynAny::from_text(&TypeCode::ANY, text).unwrap().any().unwrap().type_code(), &of);
     }
     refused(&TypeCode::ANY, "what", "cannot be determined");
+    refused(&TypeCode::ANY, "[1, 2]", "write it before the value, as in `long 3`");
+    refused(&TypeCode::ANY, "Point {x: 1}", "unknown type `Point`");
+}
+
+#[test]
+fn anys_have_the_type_that_the_text_names() {
+    let types = |name: &str| {
+        let known = [point(), many(&TypeCode::LONG, 0), colour(), derived()];
+        known.into_iter().find(|of| of.name() == Ok(name) || of.id() == Ok(name))
+    };
+    let context = TextContext::new().types(&types);
+    for (text, of, printed) in [
+        ("short -3", TypeCode::SHORT, "short -3"),
+        ("long -3", TypeCode::LONG, "-3"),
+        ("unsigned  long long 7", TypeCode::ULONGLONG, "unsigned long long 7"),
+        ("long long 7", TypeCode::LONGLONG, "long long 7"),
+        ("string<4> \"abc\"", TypeCode::string(4), "string<4> \"abc\""),
+        ("fixed<5, 2> 1.5", TypeCode::fixed(5, 2).unwrap(), "fixed<5, 2> 1.5"),
+        ("Many [1, 2]", many(&TypeCode::LONG, 0), "Many [1, 2]"),
+        ("IDL:Many:1.0 [1, 2]", many(&TypeCode::LONG, 0), "Many [1, 2]"),
+        ("::Many[1, 2]", many(&TypeCode::LONG, 0), "Many [1, 2]"),
+        ("Point {x: 1, ..}", point(), "Point {x: 1, name: \"\"}"),
+        ("Colour green", colour(), "Colour green"),
+        ("any short 3", TypeCode::ANY, "any short 3"),
+        ("Derived null", derived(), "Derived null"),
+        ("sequence<Point> []", TypeCode::sequence(&point(), 0).unwrap(), "sequence<Point> []"),
+        ("sequence<octet, 3> [1]", TypeCode::sequence(&TypeCode::OCTET, 3).unwrap(), "sequence<octet, 3> [1]"),
+        (
+            "long[2][1] [[1], [2]]",
+            TypeCode::array(&TypeCode::array(&TypeCode::LONG, 1).unwrap(), 2).unwrap(),
+            "long[2][1] [[1], [2]]",
+        ),
+    ] {
+        let read = |text: &str| {
+            DynAny::from_text_with(&TypeCode::ANY, text, &context).unwrap_or_else(|error| panic!("{text}: {error}"))
+        };
+        let value = read(text);
+        assert!(value.any().unwrap().type_code().equal(&of), "{text}: {:?}", value.any().unwrap().type_code());
+        assert_eq!(value.to_string(), printed);
+        assert_eq!(read(printed), value);
+    }
+    let list = many(&TypeCode::ANY, 0);
+    let value = DynAny::from_text_with(&list, "[Many [3], 4, null, Point {x: 1, ..}]", &context).unwrap();
+    assert_eq!(value.to_string(), "[Many [3], 4, null, Point {x: 1, name: \"\"}]");
+    let refused = |text: &str, why: &str| {
+        let error = DynAny::from_text_with(&TypeCode::ANY, text, &context).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    };
+    refused("Nothing 3", "unknown type `Nothing`");
+    refused("short 40000", "out of range");
+    refused("sequence<long [1]", "cannot be determined");
+    refused("string<x> \"a\"", "unknown type `string<x>`");
+    refused("Many", "the type of `Many` cannot be determined");
+    refused(&format!("{}long{} []", "sequence<".repeat(100), ">".repeat(100)), "nests too deep");
+}
+
+#[test]
+fn numbers_that_are_no_numbers_keep_their_bits() {
+    for text in ["NaN", "NaN:0x7fc00001", "Infinity", "-Infinity", "-0.0", "1e-45", "3.4028235e38", "0.1"] {
+        again(&TypeCode::FLOAT, text, text);
+    }
+    again(&TypeCode::DOUBLE, "NaN:0xfff8000000000000", "NaN:0xfff8000000000000");
+    again(&TypeCode::LONGDOUBLE, "NaN", "NaN");
+    again(&TypeCode::LONGDOUBLE, "0x3fff0000000000000000000000000001", "0x3fff0000000000000000000000000001");
+    refused(&TypeCode::FLOAT, "NaN:0x1", "is not a NaN");
+    refused(&TypeCode::FLOAT, "NaN:0x1ffffffff", "is not a NaN");
+}
+
+#[test]
+fn types_are_values() {
+    again(&TypeCode::TYPE_CODE, "\"sequence<long, 3>\"", "\"sequence<long, 3>\"");
+    let value = DynAny::from_text(&TypeCode::TYPE_CODE, "unsigned long").unwrap();
+    assert_eq!(value.to_string(), "\"unsigned long\"");
+    refused(&TypeCode::TYPE_CODE, "Nothing", "unknown type `Nothing`");
 }
 
 #[test]
@@ -130,7 +210,8 @@ fn references_are_resolved_by_the_callback() {
         assert_eq!(url, "corbaloc:rir:/Name");
         Ok(Ior { type_id: "IDL:X:1.0".into(), ..Ior::default() })
     };
-    let value = DynAny::from_text_with(&TypeCode::object(), "corbaloc:rir:/Name", &ValueTypes::new(), &known).unwrap();
+    let context = TextContext::new().references(&known);
+    let value = DynAny::from_text_with(&TypeCode::object(), "corbaloc:rir:/Name", &context).unwrap();
     assert_eq!(value.reference().unwrap().type_id, "IDL:X:1.0");
 }
 

@@ -11,7 +11,7 @@ use spandrel_tls::pem;
 
 /// The error of a file that cannot be read, or has unexpected content.
 #[derive(thiserror::Error)]
-#[error("{}", .path.display())]
+#[error("cannot read {}", .path.display())]
 pub struct FileError {
     path: PathBuf,
     #[source]

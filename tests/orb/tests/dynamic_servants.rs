@@ -7,7 +7,7 @@ use spandrel::{
     dynamic::{
         ArgMode, CreateRequest, DeferredRequest, DescribedCall, DescribedServant, DynAny, DynamicImplementation,
         DynamicObject, DynamicServant, InterfaceDescription, NamedValue, NvList, RequestError, ServerRequest,
-        UnknownUserException, ValueTypes, describe,
+        TextContext, UnknownUserException, ValueTypes, describe,
     },
     minor,
     types::{Any, Context, TypeCode, Typed},
@@ -489,7 +489,8 @@ fn value_of(of: &TypeCode, types: &ValueTypes, text: &str) -> Any {
     let resolve = |url: &str| {
         Orb::builder().build().unwrap().string_to_object(url).map(|it| it.ior().clone()).map_err(|_| String::new())
     };
-    DynAny::from_text_with(of, text, types, &resolve).unwrap().to_any().unwrap()
+    let context = TextContext::new().value_types(types).references(&resolve);
+    DynAny::from_text_with(of, text, &context).unwrap().to_any().unwrap()
 }
 
 fn text_of(value: &Any) -> String {

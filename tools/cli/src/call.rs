@@ -1,31 +1,42 @@
-//! `spandrel call`: one call of an object, with the interface from an IDL file.
+//! `spandrel call`: calls of an object, with the interface from an IDL file.
+
+mod exception;
+mod interface;
+mod listing;
+mod load;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use spandrel::dynamic::{
-    Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, RequestError,
-    Undescribed, ValueTypes, describe_file,
+    Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, TextContext,
 };
-use spandrel::{ObjectRef, Orb, types::Any};
+use spandrel::types::{Any, TcKind};
+use spandrel::{ObjectRef, Orb};
 
-use crate::{common, ior};
+use crate::common;
+use crate::json::{self, JsonObject};
+use crate::orb_args::{OrbArgs, reference_text};
+use exception::{OperationException, explain};
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel call --idl bank.idl corbaloc::localhost:2809/Account deposit 100
   spandrel call --idl bank.idl - transfer '{number: 7, owner: \"Ada\"}' '[1.5, 2]' < account.ior
-  spandrel call --idl bank.idl IOR:0100... balance
+  spandrel call --idl tango.idl corbaname::db:10000#sys/tg_test/1 command_inout DevLong 'Tango::DevVarLongArray [1, 2]'
+  spandrel call --idl bank.idl --ca authority.pem --json IOR:0100... balance
+  spandrel call --idl bank.idl --rate 5000 --duration 30s --connections 4 IOR:0100... balance
   spandrel call --idl bank.idl IOR:0100...
 
 Arguments are those of `in` and `inout` parameters, much as in JSON: true, 0xff, 1.5e3, \"text\" (without quotes if nothing else is
-in the argument), ENUMERATOR, {member: value, ...}, [value, ...], for unions {member: value}, for references a URL or null.
-Values of value types are {member: value, ...} or null. {_type: \"IDL:Derived:1.0\", ...} is one of a derived type, and says of which type the
-value in an abstract interface is; {_id: 1, ...} numbers a value, and {_ref: 1} is the same value once more.
+in the argument), ENUMERATOR, {member: value, ...}, [value, ...], for unions {member: value}, for references a URL or null; an any has
+its type before its value: short 3, sequence<long> [1, 2], Bank::Entry {what: \"x\", ..}. In a struct, .. gives all other members their
+defaults. Values of value types are {member: value, ...} or null. {_type: \"IDL:Derived:1.0\", ...} is one of a derived type, and says of
+which type the value in an abstract interface is; {_id: 1, ...} numbers a value, and {_ref: 1} is the same value once more.
 An attribute is got by its name, and set by its name and a value. Without an operation, those that there are are listed.
 
-Prints the result, then a line for each `inout` and `out` parameter with its name.
+Prints the result, then a line for each `inout` and `out` parameter with its name; with --json one JSON object.
 
 Exit codes: 0 done, 1 failed, or the operation raised an exception, 2 wrong usage.";
 
@@ -35,12 +46,12 @@ Exit codes: 0 done, 1 failed, or the operation raised an exception, 2 wrong usag
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The reference, as IOR: or corbaloc:, or - to read it from standard input
+    /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
     reference: String,
     /// The operation, or an attribute
     operation: Option<String>,
-    /// The values of its parameters
-    #[arg(allow_hyphen_values = true)]
+    /// The values of its parameters; those that begin with a hyphen and are no numbers after --
+    #[arg(allow_negative_numbers = true)]
     arguments: Vec<String>,
     /// The file that declares the interface
     #[arg(long, value_name = "FILE")]
@@ -48,71 +59,86 @@ pub(crate) struct Args {
     /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// The interface, as Bank::Account or by its repository id; by default that of the reference
+    /// The interface, as Bank::Account or by its repository id; by default that of the reference, or the one
+    /// that the object supports
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// The time limit of the call in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 30.0)]
-    timeout: f64,
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
+    timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    load: load::LoadArgs,
+    #[command(flatten)]
+    orb: OrbArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let idl = describe_file(&self.idl, self.include.iter().cloned());
-        let idl = idl.with_context(|| format!("cannot use the IDL file {}", self.idl.display()))?;
-        let timeout = Duration::try_from_secs_f64(self.timeout).context("invalid value of --timeout")?;
-        let orb = Orb::builder().request_timeout(Some(timeout)).build()?;
-        let reference = ior::reference_text(self.reference.clone())?;
-        let object = orb.string_to_object(&reference).context("cannot read the reference")?;
-        let interface = self.interface(&idl, &object)?;
-        let Some(name) = &self.operation else { return list(&interface) };
-        let operation = find(&interface, name, self.arguments.len())?;
-        let arguments = read(&orb, operation, interface.value_types(), &self.arguments)?;
+        let done = self.call();
+        if let (true, Err(error)) = (self.json, &done) {
+            let failure = match error.downcast_ref::<OperationException>() {
+                Some(raised) => raised.json.clone(),
+                None => json::failure(error),
+            };
+            common::print(&format!("{failure}\n"))?;
+        }
+        done
+    }
+
+    fn call(&self) -> anyhow::Result<()> {
+        let idl = common::read_idl(&self.idl, &self.include)?;
+        let orb = self.new_orb()?;
+        let object = self.orb.object(&orb, &reference_text(&self.reference)?)?;
+        let ior = object.ior().clone();
+        let interface = interface::find(&idl, &self.idl, self.interface.as_deref(), &object);
+        let interface = interface.map_err(|error| self.orb.explained(error, &ior))?;
+        let Some(name) = &self.operation else {
+            return common::print(&if self.json { listing::json(&interface) } else { listing::text(&interface) });
+        };
+        let operation = interface::operation(&interface, name, self.arguments.len())?;
+        let arguments = read(&orb, &idl, &interface, operation, &self.arguments)?;
+        if let Some(rate) = self.load.rate() {
+            let objects = self.objects(object, &interface)?;
+            let call = |object: &DynamicObject| object.call(&operation.name, &arguments).map(drop);
+            let done = self.load.run(rate, &objects, call, self.json);
+            return done.map_err(|error| self.orb.explained(error, &ior));
+        }
         let outcome = DynamicObject::new(object, interface.clone()).call(&operation.name, &arguments);
-        common::print(&show(operation, &outcome.map_err(explain)?)?)
+        let outcome = outcome.map_err(|error| self.orb.explained(explain(error), &ior))?;
+        common::print(&if self.json { show_json(operation, &outcome)? } else { show(operation, &outcome)? })
     }
+}
 
-    fn interface(&self, idl: &Descriptions, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
-        let named = self.interface.as_deref().or(Some(object.type_id()).filter(|id| !id.is_empty()));
-        if let Some(name) = named {
-            return idl.interface(name).with_context(|| format!("{} does not declare `{name}`", self.idl.display()));
+impl Args {
+    /// The object once for each connection of a load. Each ORB has one connection, over which calls wait for
+    /// their answers together.
+    fn objects(&self, object: ObjectRef, interface: &InterfaceDescription) -> anyhow::Result<Vec<DynamicObject>> {
+        let ior = object.ior().clone();
+        let mut objects = vec![DynamicObject::new(object, interface.clone())];
+        for _ in 1..self.load.connections() {
+            let orb = self.new_orb()?;
+            objects.push(DynamicObject::new(orb.reference(ior.clone()), interface.clone()));
         }
-        let all: Vec<&str> = idl.interfaces().collect();
-        match all[..] {
-            [only] => Ok(idl.interface(only)?),
-            [] => bail!("{} declares no interface", self.idl.display()),
-            _ => bail!("the reference has no type: give --interface, one of {}", all.join(", ")),
-        }
+        Ok(objects)
+    }
+
+    fn new_orb(&self) -> anyhow::Result<Orb> {
+        self.orb.orb_with(self.timeout, |builder| match self.load.rate() {
+            Some(_) => builder.connections_per_peer(1),
+            None => builder,
+        })
     }
 }
 
-/// The operation, or the accessor of an attribute.
-fn find<'i>(
-    interface: &'i InterfaceDescription,
-    name: &str,
-    arguments: usize,
-) -> anyhow::Result<&'i OperationDescription> {
-    let accessor = if arguments == 0 { "_get_" } else { "_set_" };
-    let found = interface.find(name).or_else(|| interface.find(&format!("{accessor}{name}")));
-    if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
-        bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
-    }
-    found.ok_or_else(|| {
-        anyhow!("`{}` has no operation or attribute `{name}` with this number of arguments", interface.id())
-    })
-}
-
-fn list(interface: &InterfaceDescription) -> anyhow::Result<()> {
-    let lines = interface.operations().iter().map(|operation| format!("{operation}\n"));
-    let left_out = interface.undescribed().iter();
-    let left_out = left_out.map(|Undescribed { name, reason }| format!("// {name} cannot be called: {reason}\n"));
-    common::print(&lines.chain(left_out).collect::<String>())
-}
-
+/// The arguments as values of the parameters' types.
 fn read(
     orb: &Orb,
+    idl: &Descriptions,
+    interface: &InterfaceDescription,
     operation: &OperationDescription,
-    value_types: &ValueTypes,
     texts: &[String],
 ) -> anyhow::Result<Vec<Any>> {
     let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
@@ -123,11 +149,13 @@ fn read(
         let object = orb.string_to_object(url);
         object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
     };
+    let types = |name: &str| idl.type_code(name).ok();
+    let context = TextContext::new().value_types(interface.value_types()).types(&types).references(&resolve);
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
-        let value = DynAny::from_text_with(&parameter.type_code, text, value_types, &resolve);
+        let value = DynAny::from_text_with(&parameter.type_code, text, &context);
         let type_spec = parameter.type_code.type_spec();
         let value =
-            value.with_context(|| format!("invalid value `{text}` for `{}`: expected `{type_spec}`", parameter.name));
+            value.with_context(|| format!("invalid value `{text}` for `{}`: expected {type_spec}", parameter.name));
         Ok(value?.to_any()?)
     });
     read.collect()
@@ -135,7 +163,7 @@ fn read(
 
 fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<String> {
     let mut text = String::new();
-    if operation.result.kind() != spandrel::types::TcKind::Void {
+    if operation.result.kind() != TcKind::Void {
         text = format!("{}\n", DynAny::new(&outcome.result)?);
     }
     for out in &outcome.outs {
@@ -146,13 +174,17 @@ fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<S
     Ok(text)
 }
 
-/// An exception of the operation is shown with its members.
-fn explain(error: RequestError) -> anyhow::Error {
-    match &error {
-        RequestError::Raised(raised) => match DynAny::new(&raised.exception) {
-            Ok(members) => anyhow!("{raised} {members}"),
-            Err(_) => anyhow!(error),
-        },
-        _ => anyhow!(error),
+/// `{"result": …, "out": {"name": …}}`.
+fn show_json(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<String> {
+    let mut object = JsonObject::new();
+    if operation.result.kind() != TcKind::Void {
+        object = object.json("result", &DynAny::new(&outcome.result)?.to_json()?);
     }
+    let mut outs = JsonObject::new();
+    for out in &outcome.outs {
+        if let Some(value) = &out.value {
+            outs = outs.json(&out.name, &DynAny::new(value)?.to_json()?);
+        }
+    }
+    Ok(format!("{}\n", object.json("out", &outs.finish()).finish()))
 }

@@ -1,10 +1,14 @@
 //! Common parts of several commands: printing of output and errors, and shared options.
 
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
+use spandrel::dynamic::{Descriptions, describe_file};
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_lab::units::{Octets, UnitError, parse_sizes};
@@ -20,6 +24,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Whether text on standard error may have colours: on a terminal, unless the environment has `NO_COLOR`
+/// (<https://no-color.org>).
+pub(crate) fn is_coloured() -> bool {
+    permits_colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
+fn permits_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
 /// Prints a remark to standard error.
 pub(crate) fn note(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
@@ -28,13 +42,64 @@ pub(crate) fn note(text: &str) {
 /// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated,
 /// since some errors include the text of their source.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let mut text = format!("error: {error}\n");
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.trim_end().ends_with(cause.trim_end()) {
+    let mut text = format!("error: {}\n", without_numbers(&error.to_string()));
+    for cause in error.chain().skip(1).map(|cause| without_numbers(&cause.to_string())) {
+        let cause = cause.trim_end();
+        if !text.trim_end().ends_with(cause) {
             text.push_str(&format!("  cause: {cause}\n"));
         }
     }
     _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// A text without the numbers of the system's errors, as in `(os error 2)`: the words before say the same.
+fn without_numbers(text: &str) -> String {
+    const BEFORE: &str = " (os error ";
+    let mut parts = text.split(BEFORE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(')') {
+        Some((number, rest)) if number.parse::<i32>().is_ok() => text + rest,
+        _ => text + BEFORE + part,
+    })
+}
+
+/// The declarations of an IDL file.
+pub(crate) fn read_idl(file: &Path, include: &[PathBuf]) -> anyhow::Result<Descriptions> {
+    if let Err(error) = std::fs::File::open(file) {
+        return Err(unreadable(file, &error));
+    }
+    describe_file(file, include.iter().cloned()).with_context(|| format!("cannot use the IDL file {}", file.display()))
+}
+
+/// The error of a file that cannot be read, in one line.
+pub(crate) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot read {}: {}", file.display(), without_numbers(&error.to_string()))
+}
+
+/// Parses a number of seconds, such as 0.5.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// As [`seconds`], above zero.
+pub(crate) fn positive_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| if time.is_zero() { Err("must be above zero".to_owned()) } else { Ok(time) })
+}
+
+/// The least similarity of a name that is suggested for another one.
+const SIMILAR: f64 = 0.55;
+
+/// `: did you mean …?`, if one of the names is similar.
+pub(crate) fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let (name, mut best) = (name.to_lowercase(), (SIMILAR, None));
+    for candidate in known {
+        let similarity = strsim::normalized_damerau_levenshtein(&name, &candidate.to_lowercase());
+        if similarity > best.0 {
+            best = (similarity, Some(candidate));
+        }
+    }
+    best.1.map_or_else(String::new, |best| format!(": did you mean `{best}`?"))
 }
 
 /// Buffer sizes in one item of an option: a size or a range.
@@ -92,4 +157,36 @@ pub(crate) fn pinned_placements() -> Vec<Placement> {
 pub(crate) fn results_directory(given: Option<&Path>, experiment: &str) -> anyhow::Result<Directory> {
     let path = given.map_or_else(|| default_directory(experiment), PathBuf::from);
     Ok(Directory::create(&path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_color_forbids_colours() {
+        assert!(permits_colours(true, None) && permits_colours(true, Some(OsStr::new(""))));
+        assert!(!permits_colours(true, Some(OsStr::new("1"))) && !permits_colours(false, None));
+    }
+
+    #[test]
+    fn a_similar_name_is_suggested() {
+        let known = ["deposit", "withdraw", "owner"];
+        let suggested = |name: &str| did_you_mean(name, known.into_iter());
+        assert_eq!(suggested("desposit"), ": did you mean `deposit`?");
+        assert_eq!(suggested("Owner"), ": did you mean `owner`?");
+        assert_eq!(suggested("balance"), "");
+    }
+
+    #[test]
+    fn errors_of_the_system_are_printed_without_numbers() {
+        let error = io::Error::from_raw_os_error(2).to_string();
+        assert_eq!(
+            without_numbers(&format!("a: {error}; b: {error}")),
+            format!("a: {0}; b: {0}", &error[..error.len() - 13])
+        );
+        for text in ["why", "why (os error x)", "why (os error 2", ""] {
+            assert_eq!(without_numbers(text), text);
+        }
+    }
 }

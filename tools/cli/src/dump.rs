@@ -22,6 +22,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
+use crate::orb_args::OrbArgs;
 use connections::Connections;
 use conversation::Style;
 use output::{LimitReached, Output};
@@ -34,6 +35,7 @@ Examples:
   spandrel dump --idl bank.idl --hex calls.pcapng
   tcpdump -i any -U -w - tcp port 2809 | spandrel dump -
   spandrel dump --listen 127.0.0.1:2810 --to server.example:2809 --idl bank.idl
+  spandrel dump --listen 127.0.0.1:2810 --to ssliop://server.example:2810 --ca authority.pem --json
   spandrel dump --interface lo --port 2809
 
 With --listen it stands between clients and a server, and needs no privileges: give clients a corbaloc: with its own address. With
@@ -56,7 +58,8 @@ pub(crate) struct Args {
     /// Accept connections here, forward them to --to, and show their messages
     #[arg(long, value_name = "ADDR", requires = "to", conflicts_with_all = ["capture", "interface"])]
     listen: Option<String>,
-    /// Address to which accepted connections are forwarded
+    /// The server to which accepted connections are forwarded: host:port, ssliop://host:port, uds://path or
+    /// shm://path
     #[arg(long, value_name = "ADDR", requires = "listen")]
     to: Option<String>,
     /// Show the traffic of the addresses of this network interface, or of all (any)
@@ -78,20 +81,22 @@ pub(crate) struct Args {
     /// Show bodies as octets, too
     #[arg(long)]
     hex: bool,
-    /// Print one JSON object for each message
+    /// Print one JSON object for each message, with arguments and results in the JSON form of their types
     #[arg(long)]
     json: bool,
     /// End after this number of messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    #[command(flatten)]
+    orb: OrbArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut types = Types::read(&self.idl, &self.include, self.interface_of_objects.as_deref())?;
+        let mut types = Types::read(&self.idl, &self.include, self.interface_of_objects.as_deref(), self.json)?;
         let mut out = Output { is_json: self.json, left: self.count.unwrap_or(u64::MAX).max(1) };
         let shown = match (&self.listen, &self.to) {
-            (Some(listen), Some(to)) => relay::run(listen, to, &mut types, self.style(), &mut out),
+            (Some(listen), Some(to)) => relay::run(listen, self.orb.server(to)?, &mut types, self.style(), &mut out),
             _ => self.packets(&mut types, &mut out),
         };
         match shown {
@@ -135,7 +140,7 @@ impl Args {
             }
             Box::new(io::stdin())
         } else {
-            Box::new(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+            Box::new(File::open(path).map_err(|error| crate::common::unreadable(path, &error))?)
         };
         Ok(if self.follow { Box::new(capture::Growing(input)) } else { input })
     }

@@ -1,7 +1,7 @@
 //! `spandrel idl`: the IDL compiler.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -232,6 +232,6 @@ impl Args {
 
 /// Shows diagnostics, in colour on a terminal.
 fn show(diagnostics: &Diagnostics) {
-    let text = diagnostics.render(io::stderr().is_terminal());
+    let text = diagnostics.render(common::is_coloured());
     _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,18 +1,25 @@
 //! `spandrel ior`: the contents of a reference.
 
-use std::io::Read;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::Context as _;
 use spandrel_giop::ObjectUrl;
-use spandrel_lab::reference::dump;
+use spandrel_lab::reference::{dump, json};
 
 use crate::common;
+use crate::json::failure;
+use crate::orb_args::{OrbArgs, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel ior IOR:010000000f00000049444c3a...
   spandrel ior corbaloc:iiop:1.2@server.example:2809/NameService
-  some-server | head -1 | spandrel ior -";
+  spandrel ior --json corbaname::server.example#bank/account
+  some-server | head -1 | spandrel ior -
+
+A corbaname: and an initial reference (corbaloc:rir:) are resolved first; the options of the ORB are for that.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 /// Show the contents of an object reference.
 ///
@@ -21,27 +28,36 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The reference, as IOR: or corbaloc:, or - to read it from standard input
+    /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
     reference: String,
+    /// The time limit for resolving a name, in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
+    timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    orb: OrbArgs,
 }
-
-/// The longest text that is read as a reference.
-const MAX_TEXT_OCTETS: u64 = 16 << 20;
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let text = reference_text(self.reference)?;
-        let url: ObjectUrl = text.parse().context("cannot read the reference")?;
-        common::print(&dump::describe(&url))
+        let url = self.url();
+        if let (true, Err(error)) = (self.json, &url) {
+            common::print(&format!("{}\n", failure(error)))?;
+        }
+        let url = url?;
+        common::print(&if self.json { format!("{}\n", json::describe(&url)) } else { dump::describe(&url) })
     }
-}
 
-/// The reference itself, or the text of standard input.
-pub(crate) fn reference_text(given: String) -> anyhow::Result<String> {
-    if given != "-" {
-        return Ok(given);
+    fn url(&self) -> anyhow::Result<ObjectUrl> {
+        let text = reference_text(&self.reference)?;
+        let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        let is_initial = text.get(..13).is_some_and(|start| start.eq_ignore_ascii_case("corbaloc:rir:"));
+        if scheme == "corbaname" || (is_initial && self.orb.has_options()) {
+            let orb = self.orb.orb(self.timeout)?;
+            return Ok(ObjectUrl::Ior(self.orb.object(&orb, &text)?.ior().clone()));
+        }
+        text.parse().context("cannot read the reference")
     }
-    let mut text = String::new();
-    std::io::stdin().lock().take(MAX_TEXT_OCTETS).read_to_string(&mut text).context("cannot read standard input")?;
-    Ok(text.trim().to_owned())
 }

@@ -8,11 +8,17 @@
 mod bench;
 mod call;
 mod common;
+#[cfg(feature = "completions")]
+mod completions;
 mod dump;
 mod external;
 mod idl;
 mod ior;
+mod json;
 mod latency;
+#[cfg(feature = "man")]
+mod man;
+mod orb_args;
 mod peer;
 mod ping;
 mod soak;
@@ -44,6 +50,10 @@ enum Command {
     Call(call::Args),
     Dump(dump::Args),
     Idl(idl::Args),
+    #[cfg(feature = "completions")]
+    Completions(completions::Args),
+    #[cfg(feature = "man")]
+    Man(man::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -92,6 +102,10 @@ fn main() -> ExitCode {
         Command::Call(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
+        #[cfg(feature = "completions")]
+        Command::Completions(args) => args.run(<Cli as clap::CommandFactory>::command()),
+        #[cfg(feature = "man")]
+        Command::Man(args) => args.run(<Cli as clap::CommandFactory>::command()),
         Command::Peer(args) => args.run(),
         Command::External(words) => {
             return external::run(&words, &Cli::commands()).unwrap_or_else(|error| {

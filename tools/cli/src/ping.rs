@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use spandrel_lab::reference::ping::{self, Settings};
 
-use crate::{common, ior};
+use crate::common::{self, positive_seconds, seconds};
+use crate::json::failure;
+use crate::orb_args::{OrbArgs, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel ping IOR:010000000f00000049444c3a...
   spandrel ping --count 1 --timeout 0.5 corbaloc:iiop:1.2@server.example:2809/NameService
+  spandrel ping --ca authority.pem --json corbaname::server.example#bank/account
 
 Exit codes: 0 the object exists, 1 it does not, or nothing was answered, 2 wrong usage.";
 
@@ -19,7 +22,7 @@ Exit codes: 0 the object exists, 1 it does not, or nothing was answered, 2 wrong
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The reference, as IOR: or corbaloc:, or - to read it from standard input
+    /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
     reference: String,
     /// Number of rounds
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
@@ -30,27 +33,33 @@ pub(crate) struct Args {
     /// Time limit of connecting, and of each answer, in seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
     timeout: Duration,
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-fn positive_seconds(text: &str) -> Result<Duration, String> {
-    seconds(text).and_then(|time| if time.is_zero() { Err("must be above zero".to_owned()) } else { Ok(time) })
+    /// Print one JSON object for each round, and one at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    orb: OrbArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let reference = ior::reference_text(self.reference)?;
-        let settings = Settings { reference, count: self.count, interval: self.interval, timeout: self.timeout };
+        let done = self.ping();
+        if let (true, Err(error)) = (self.json, &done) {
+            common::print(&format!("{}\n", failure(error)))?;
+        }
+        done
+    }
+
+    fn ping(&self) -> anyhow::Result<()> {
+        let orb = self.orb.orb(self.timeout)?;
+        let object = self.orb.object(&orb, &reference_text(&self.reference)?)?;
+        let settings = Settings { count: self.count, interval: self.interval };
         let mut printed = Ok(());
-        ping::run(&settings, |line| {
+        let done = ping::run(&object, &settings, |event| {
             if printed.is_ok() {
-                printed = common::print(&format!("{line}\n"));
+                printed = common::print(&if self.json { format!("{}\n", event.json()) } else { event.to_string() });
             }
-        })?;
+        });
+        done.map_err(|error| self.orb.explained(error.into(), object.ior()))?;
         printed
     }
 }

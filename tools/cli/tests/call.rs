@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use support::bank::Bank;
+use support::bank::{Bank, Certificates};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
 impl Bank {
@@ -36,6 +36,8 @@ fn operations_are_called_with_values_as_text() {
     bank.says(&["nothing"], "");
     bank.says(&["hint", "saving"], "");
     bank.says(&["echo", "-2.5"], "-2.5\n");
+    bank.says(&["echo", "--", "-Infinity"], "-Infinity\n");
+    bank.says(&["echo", "7", "--json"], "{\"result\":{\"_type\":\"long\",\"_value\":7},\"out\":{}}\n");
 }
 
 /// A derived value where its base is declared, cyclic values, and abstract interfaces.
@@ -69,15 +71,25 @@ fn callable_operations_are_listed() {
     check_code(&output, 0);
     let text = stdout(&output);
     for line in [
-        "string _get_owner()",
-        "Kind _get_sort()",
-        "long long deposit(in long long amount, inout string note, out Entries all)",
+        "readonly attribute string owner",
+        "attribute Kind sort",
+        "long long deposit(in long long amount, inout string note, out Entries all) raises (Broke)",
         "void nothing()",
         "oneway void hint(in Kind how)",
         "any echo(in any what)",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
+    assert!(!text.contains("_get_"), "{text}");
+    let listing = json(&bank.call(&["--json"]));
+    assert_eq!(listing["interface"], "IDL:Bank/Account:1.0");
+    assert_eq!(listing["attributes"][0]["name"], "owner");
+    assert_eq!(listing["attributes"][0]["readonly"], true);
+    let operations = listing["operations"].as_array().unwrap();
+    let deposit = operations.iter().find(|operation| operation["name"] == "deposit").unwrap();
+    assert_eq!(deposit["raises"], serde_json::json!(["IDL:Bank/Broke:1.0"]));
+    assert_eq!(deposit["parameters"][1], serde_json::json!({"name": "note", "mode": "inout", "type": "string"}));
+    assert_eq!(listing["not_callable"][0]["name"], "open_with");
 }
 
 #[test]
@@ -85,11 +97,188 @@ fn call_errors_name_their_reason() {
     let bank = Bank::open();
     bank.fails(&["deposit", "-7", "x"], "the operation raised `IDL:Bank/Broke:1.0` {missing: -7}");
     bank.fails(&["deposit", "5"], "takes 2 arguments, not 1");
+    bank.fails(&["deposit", "five", "x"], "invalid value `five` for `amount`: expected long long");
     bank.fails(&["deposit", "five", "x"], "`five` is not an integer of this type");
     bank.fails(&["echo", "1e309"], "`1e309` is out of range for `double`");
     bank.fails(&["withdraw"], "no operation or attribute `withdraw`");
-    bank.fails(&["owner", "Bob"], "no operation or attribute `owner`");
+    bank.fails(&["desposit", "5"], "no operation or attribute `desposit`: did you mean `deposit`?");
+    bank.fails(&["Owner"], "did you mean `owner`?");
+    bank.fails(&["owner", "Bob"], "`owner` of `IDL:Bank/Account:1.0` is a readonly attribute");
     bank.fails(&["--interface", "Bank::Other", "nothing"], "no interface `Bank::Other`");
+    bank.fails(
+        &["--interface", "Bank::Acount", "nothing"],
+        "does not declare `Bank::Acount`: did you mean `Bank::Account`?",
+    );
+    bank.fails(&["--ca", "nosuch.pem", "nothing"], "error: cannot read nosuch.pem: No such file or directory\n");
+    bank.fails(&["--orb", "-ORBTransport uds", "nothing"], "`-ORBTransport` is not an ORB option");
+    bank.fails(&["--orb", "uds", "nothing"], "expected an option and its value");
+}
+
+/// The JSON that a command prints.
+#[track_caller]
+fn json(output: &std::process::Output) -> serde_json::Value {
+    serde_json::from_str(&stdout(output)).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
+}
+
+#[test]
+fn results_and_exceptions_are_printed_as_json() {
+    let bank = Bank::open();
+    let done = json(&bank.call(&["--json", "deposit", "5", "for rent"]));
+    let expected = serde_json::json!({
+        "result": 105,
+        "out": { "note": "FOR RENT", "all": [{ "what": "for rent", "amount": 5 }] },
+    });
+    assert_eq!(done, expected);
+    assert_eq!(json(&bank.call(&["--json", "nothing"])), serde_json::json!({ "out": {} }));
+    let output = bank.call(&["--json", "deposit", "-7", "x"]);
+    check_code(&output, 1);
+    let raised = json(&output);
+    assert_eq!(raised["exception"], serde_json::json!({ "id": "IDL:Bank/Broke:1.0", "members": { "missing": -7 } }));
+    assert!(raised["error"].as_str().unwrap().contains("the operation raised"), "{raised}");
+    let output = bank.call(&["--json", "deposit", "x", "x"]);
+    check_code(&output, 1);
+    assert_eq!(json(&output)["error"], "invalid value `x` for `amount`: expected long long");
+    let file = bank.file.to_str().unwrap();
+    let refused = ["call", "--idl", file, "--json", "--interface", "Bank::Account", "corbaloc::127.0.0.1:1/x", "sort"];
+    let output = spandrel(&refused);
+    check_code(&output, 1);
+    assert_eq!(json(&output)["system_exception"]["id"], "IDL:omg.org/CORBA/TRANSIENT:1.0");
+    // What is printed is accepted as an argument.
+    let value = serde_json::json!({ "_type": "Bank::Entry", "_value": { "what": "w", "amount": "9007199254740993" } });
+    let echoed = json(&bank.call(&["--json", "echo", &value.to_string()]))["result"].clone();
+    assert_eq!(echoed["_value"], value["_value"]);
+    assert_eq!(json(&bank.call(&["--json", "echo", &echoed.to_string()]))["result"], echoed);
+}
+
+#[test]
+fn anys_of_the_types_of_the_idl_are_arguments() {
+    let bank = Bank::open();
+    let echo = |text: &str, expected: &str| bank.says(&["echo", text], &format!("{expected}\n"));
+    echo("short 3", "short 3");
+    echo("sequence<long> [1, 2]", "sequence<long> [1, 2]");
+    echo("Bank::Entry {what: \"x\", ..}", "Bank::Entry {what: \"x\", amount: 0}");
+    echo("Bank::Entries [{..}]", "Bank::Entries [{what: \"\", amount: 0}]");
+    echo("Bank::Kind saving", "Bank::Kind saving");
+    bank.fails(&["echo", "Bank::Entri {}"], "unknown type `Bank::Entri`");
+    bank.fails(&["echo", "[1]"], "write it before the value");
+}
+
+/// A `corbaloc:` names no type.
+#[test]
+fn the_object_tells_which_interface_it_has() {
+    let bank = Bank::open();
+    let file = bank.file.to_str().unwrap();
+    let profile = bank.profile();
+    let key: String = profile.object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
+    let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{key}", profile.port);
+    let output = spandrel(&["call", "--idl", file, &url, "sort"]);
+    check_code(&output, 0);
+    assert_eq!(stdout(&output), "saving\n");
+    // Of two that it supports, the derived one.
+    let folder = tempfile::tempdir().unwrap();
+    let idl = |text: &str| {
+        let file = folder.path().join("other.idl");
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let two = idl("module Bank { interface Account { void nothing(); }; interface Other {}; local interface L {}; };");
+    let output = spandrel(&["call", "--idl", two.to_str().unwrap(), &url, "nothing"]);
+    check_code(&output, 0);
+    let none = idl("interface A {}; interface B {};");
+    let output = spandrel(&["call", "--idl", none.to_str().unwrap(), &url, "nothing"]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("the object supports no interface of"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_load_reports_times_and_failures() {
+    let bank = Bank::open();
+    let load = ["--rate", "200", "--duration", "500ms", "--connections", "2"];
+    let output = bank.call(&[&load[..], &["--json", "deposit", "5", "x"]].concat());
+    check_code(&output, 0);
+    let report = json(&output);
+    assert_eq!((&report["due"], &report["answered"], &report["failed"]), (&100.into(), &100.into(), &0.into()));
+    assert!(report["times"]["p99"].as_f64().unwrap() > 0.0, "{report}");
+    let output = bank.call(&[&load[..], &["sort"]].concat());
+    check_code(&output, 0);
+    assert!(stdout(&output).starts_with("100 of 100 requests answered in 0.5 s"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("scheduled to answered"), "{}", stdout(&output));
+    let output = bank.call(&[&load[..], &["deposit", "-5", "x"]].concat());
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("cannot begin the load"), "{}", stderr(&output));
+    check_code(&bank.call(&["--rate", "5"]), 2);
+    check_code(&bank.call(&["--duration", "5s", "sort"]), 2);
+}
+
+/// The server stalls once for 300 ms: a quarter of the calls of a second were due meanwhile.
+#[test]
+fn a_load_shows_a_stall_of_the_server() {
+    let bank = Bank::open();
+    let load = ["--rate", "200", "--duration", "1s", "--in-flight", "1", "--json"];
+    let output = bank.call(&[&load[..], &["stall"]].concat());
+    check_code(&output, 0);
+    let report = json(&output);
+    assert_eq!(report["answered"], 200);
+    assert!(report["times"]["p90"].as_f64().unwrap() > 100_000.0, "{report}");
+    assert!(report["times"]["max"].as_f64().unwrap() > 290_000.0, "{report}");
+}
+
+/// Over each transport, `call`, `ping` and `ior` reach an object that listens nowhere else.
+#[test]
+fn objects_are_reached_over_every_transport() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::new(folder.path());
+    let ca = certificates.authority.to_str().unwrap();
+    let mut endpoints = vec![("iiop://127.0.0.1:0", "iiop://", Vec::new())];
+    if cfg!(feature = "tls") {
+        endpoints.push(("ssliop://127.0.0.1:0", "ssliop://", vec!["--ca", ca]));
+    }
+    if cfg!(target_os = "linux") {
+        endpoints.push(("uds://", "uds://", vec!["--orb", "-ORBTransports uds"]));
+        endpoints.push(("shm://", "shm://", vec!["--orb", "-ORBTransports=shm"]));
+    }
+    for (endpoint, scheme, options) in endpoints {
+        let bank = Bank::listening(endpoint, &certificates);
+        bank.says(&[&options[..], &["sort"]].concat(), "saving\n");
+        let ping = [&["ping", "--count", "1", &bank.reference][..], &options].concat();
+        let output = spandrel(&ping);
+        check_code(&output, 0);
+        assert!(stdout(&output).contains(&format!(" at {scheme}")), "{endpoint}: {}", stdout(&output));
+        let output = spandrel(&[&ping[..], &["--json"]].concat());
+        let lines: Vec<serde_json::Value> =
+            stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines[0]["address"].as_str().unwrap().starts_with(scheme), "{lines:?}");
+        assert_eq!(lines[1]["locate_request"]["answer"], "OBJECT_HERE");
+        assert_eq!(lines[2]["non_existent_calls"]["answered"], 1);
+        let output = spandrel(&["ior", &bank.reference]);
+        check_code(&output, 0);
+        let words = match scheme {
+            "iiop://" => "IIOP 1.2",
+            "ssliop://" => "offers TLS only",
+            other => other,
+        };
+        assert!(stdout(&output).contains(words), "{endpoint}: {}", stdout(&output));
+    }
+}
+
+#[test]
+#[cfg(feature = "tls")]
+fn a_reference_with_tls_only_names_the_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::new(folder.path());
+    let bank = Bank::listening("ssliop://127.0.0.1:0", &certificates);
+    bank.fails(&["sort"], "the reference offers TLS only: --ca FILE names the authorities");
+    let output = spandrel(&["ping", "--count", "1", &bank.reference]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("--ca FILE"), "{}", stderr(&output));
+    // A client's own certificate is sent where the server requires it.
+    let strict = Bank::listening_with(&["-ORBSSLVerify", "require"], "ssliop://127.0.0.1:0", &certificates);
+    let [ca, cert, key] =
+        [&certificates.authority, &certificates.chain, &certificates.key].map(|it| it.to_str().unwrap());
+    strict.says(&["--ca", ca, "--cert", cert, "--key", key, "sort"], "saving\n");
+    let output = strict.call(&["--ca", ca, "sort"]);
+    check_code(&output, 1);
+    check_code(&strict.call(&["--cert", cert, "sort"]), 2);
 }
 
 #[test]
@@ -109,6 +298,9 @@ fn errors_in_idl_are_shown() {
     let output = spandrel(&["call", "--idl", file.to_str().unwrap(), "corbaloc::localhost:1/x", "y"]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("bad.idl"), "{}", stderr(&output));
+    let output = spandrel(&["call", "--idl", "nosuch.idl", "corbaloc::localhost:1/x", "y"]);
+    check_code(&output, 1);
+    assert_eq!(stderr(&output), "error: cannot read nosuch.idl: No such file or directory\n");
 }
 
 #[test]

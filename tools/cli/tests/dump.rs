@@ -12,7 +12,7 @@ use std::{
 use etherparse::PacketBuilder;
 use spandrel::{
     CompletionStatus,
-    dynamic::{DynAny, DynamicObject},
+    dynamic::{DynAny, DynamicObject, TextContext},
 };
 use spandrel::{
     Orb, SystemException,
@@ -21,11 +21,13 @@ use spandrel::{
     types::IiopProfile,
 };
 use spandrel_cdr::{Encode, Encoder, Wire};
+use spandrel_giop::component::Component;
+use spandrel_giop::local_address::LocalAddress;
 use spandrel_giop::{
     Body, Fragments, MessageType, ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, Target, bare_message,
     begin_reply,
 };
-use support::bank::{Bank, IDL};
+use support::bank::{Bank, Certificates, IDL};
 use support::{check_code, spandrel, stderr, stdout};
 
 /// The ports of the client and the server in a capture.
@@ -265,8 +267,8 @@ fn values_are_shown_with_their_types() {
     let idl = spandrel::dynamic::describe(IDL).unwrap();
     let octets = |of: &str, text: &str| {
         let of = idl.type_code(of).unwrap();
-        let none = |_: &str| Err(String::new());
-        DynAny::from_text_with(&of, text, &idl.value_types(), &none).unwrap().to_any().unwrap()
+        let types = idl.value_types();
+        DynAny::from_text_with(&of, text, &TextContext::new().value_types(&types)).unwrap().to_any().unwrap()
     };
     let circle = r#"{_id: 1, _type: "IDL:Bank/Urgent:1.0", text: "a", next: {text: "b", next: {_ref: 1}}, days: 3}"#;
     for by in [LITTLE, Writer(ByteOrder::Big, GiopVersion::V1_2)] {
@@ -406,7 +408,9 @@ fn json_says_the_same() {
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0]["client"], "127.0.0.1:40000");
-    assert_eq!((&lines[1]["operation"], &lines[1]["values"]["amount"]), (&"deposit".into(), &"100".into()));
+    assert_eq!((&lines[1]["operation"], &lines[1]["values"]["amount"]), (&"deposit".into(), &100.into()));
+    let results = serde_json::json!({ "return": 200, "note": "RENT", "all": [{ "what": "food", "amount": -3 }] });
+    assert_eq!(lines[2]["values"], results);
     assert_eq!((&lines[2]["status"], &lines[2]["from"]), (&"NO_EXCEPTION".into(), &"server".into()));
 }
 
@@ -486,7 +490,9 @@ fn by_way_of(bank: &Bank, port: u16) -> String {
     let orb = Orb::builder().build().unwrap();
     let mut ior = orb.string_to_object(&bank.reference).unwrap().ior().clone();
     let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
-    profile.port = port;
+    (profile.host, profile.port) = ("127.0.0.1".to_owned(), port);
+    // Other transports would bypass the relay.
+    profile.components.clear();
     ior.profiles = vec![profile.encode().unwrap()];
     spandrel::types::ior_to_string(&ior)
 }
@@ -501,24 +507,59 @@ fn call(reference: &str, idl: &Path) {
     assert_eq!(account.call("deposit", &arguments).unwrap().result::<i64>().unwrap(), 200);
 }
 
-#[test]
-fn dump_relays_between_a_client_and_a_server() {
-    let bank = Bank::open();
-    let to = format!("127.0.0.1:{}", bank.port());
+/// The output of a relay to a server, for one call.
+fn relayed(bank: &Bank, to: &str, options: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
-    command.args(["dump", "--listen", "127.0.0.1:0", "--to", &to, "--count", "2", "--idl"]).arg(&bank.file);
-    let mut relay = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command.args(["dump", "--listen", "127.0.0.1:0", "--to", to, "--count", "2", "--idl"]).arg(&bank.file);
+    let mut relay = command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut message = String::new();
     BufReader::new(relay.stderr.take().unwrap()).read_line(&mut message).unwrap();
     let port = message.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
-    call(&by_way_of(&bank, port.unwrap().parse().unwrap()), &bank.file);
+    call(&by_way_of(bank, port.expect(&message).parse().unwrap()), &bank.file);
     let mut text = String::new();
     relay.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(relay.wait().unwrap().success());
+    text
+}
+
+#[test]
+fn dump_relays_between_a_client_and_a_server() {
+    let bank = Bank::open();
+    let text = relayed(&bank, &format!("127.0.0.1:{}", bank.port()), &[]);
     for line in ["    interface IDL:Bank/Account:1.0", "    amount: 100", "    note: \"rent\"", "    return: 200"] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
     assert!(text.contains("    to adapter "), "{text}");
+}
+
+/// The client calls without TLS, so that the relay can read the messages.
+#[test]
+fn dump_relays_to_a_server_of_another_transport() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::new(folder.path());
+    if cfg!(feature = "tls") {
+        let bank = Bank::listening("ssliop://127.0.0.1:0", &certificates);
+        let components = bank.profile().components;
+        let tls = components.iter().find_map(|component| match Component::decode(component) {
+            Ok(Some(Component::SslSecTrans(tls))) => Some(tls.port),
+            _ => None,
+        });
+        let to = format!("ssliop://127.0.0.1:{}", tls.unwrap());
+        let text = relayed(&bank, &to, &["--ca", certificates.authority.to_str().unwrap()]);
+        assert!(text.contains(&format!("-> {to}\n")) && text.contains("    return: 200\n"), "{text}");
+    }
+    if cfg!(target_os = "linux") {
+        for scheme in ["uds", "shm"] {
+            let bank = Bank::listening(&format!("{scheme}://"), &certificates);
+            let components = bank.profile().components;
+            let local = components.iter().find_map(|component| LocalAddress::decode(component).ok().flatten());
+            let text = relayed(&bank, &format!("{scheme}://{}", local.unwrap().address), &[]);
+            assert!(text.contains("    return: 200\n"), "{text}");
+        }
+    }
+    let output = spandrel(&["dump", "--listen", "127.0.0.1:0", "--to", "pipe://x"]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("unknown transport `pipe`"), "{}", stderr(&output));
 }
 
 #[test]

@@ -34,3 +34,28 @@ fn without_a_command_the_help_is_shown_as_wrong_usage() {
     check_code(&output, 2);
     assert!(stderr(&output).contains("Usage: spandrel"), "{}", stderr(&output));
 }
+
+#[test]
+#[cfg(feature = "completions")]
+fn completions_know_commands_and_options() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = spandrel(&["completions", shell]);
+        check_code(&output, 0);
+        for word in ["ping", "interval", "call", "idl"] {
+            assert!(stdout(&output).contains(word), "{word} is missing for {shell}");
+        }
+    }
+    check_code(&spandrel(&["completions", "cmd"]), 2);
+}
+
+/// The pages need a feature, so that the command itself does not contain their generator.
+#[test]
+#[cfg(feature = "man")]
+fn there_is_a_man_page_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    check_code(&spandrel(&["man", folder.path().to_str().unwrap()]), 0);
+    for (page, words) in [("spandrel.1", "spandrel"), ("spandrel-call.1", "in\\-flight"), ("spandrel-dump.1", "hex")] {
+        let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(text.contains(words), "{page}: {text}");
+    }
+}

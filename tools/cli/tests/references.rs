@@ -2,10 +2,11 @@
 
 use crate::support;
 
-use spandrel::{
-    Orb, Poa, SystemException,
-    server::{Replied, Servant, ServerCall},
-};
+use spandrel::dynamic::{DescribedCall, DescribedServant, DynAny, NvList, RequestError, describe, object_to_any};
+use spandrel::server::{Replied, Servant, ServerCall};
+use spandrel::types::{Any, IiopProfile, TypeCode};
+use spandrel::{Orb, Poa, SystemException};
+use support::bank::Bank;
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
 /// A servant with the implicit operations only.
@@ -44,6 +45,28 @@ fn a_reference_of_another_orb_is_shown() {
 }
 
 #[test]
+fn a_reference_is_shown_as_json() {
+    let shown = |args: &[&str]| -> serde_json::Value {
+        let output = spandrel(args);
+        serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stdout(&output)))
+    };
+    let reference = shown(&["ior", "--json", OMNIORB]);
+    assert_eq!(reference["type_id"], "IDL:Latency:1.0");
+    assert_eq!(reference["security"], "none");
+    let profile = &reference["profiles"][0];
+    assert_eq!((&profile["host"], &profile["port"]), (&"127.0.0.1".into(), &4711.into()));
+    assert_eq!(profile["components"][0]["content"]["name"], "omniORB");
+    assert_eq!(profile["components"][1]["content"]["char"]["native"]["name"], "ISO 8859-1");
+    let url = shown(&["ior", "--json", "corbaloc::[::1]:5000/Key"]);
+    assert_eq!((&url["addresses"][0]["host"], &url["object_key"]), (&"::1".into(), &"4b6579".into()));
+    assert!(shown(&["ior", "--json", "IOR:zz"])["error"].as_str().unwrap().contains("cannot read the reference"));
+    // Resolved, with the options of the ORB.
+    let initial = format!("-ORBInitRef Bank={OMNIORB}");
+    assert_eq!(shown(&["ior", "--json", "--orb", &initial, "corbaloc:rir:/Bank"]), reference);
+    assert_eq!(shown(&["ior", "--json", "--orb", &initial, "corbaname:rir:/Bank"]), reference);
+}
+
+#[test]
 fn a_reference_is_read_from_standard_input() {
     let output = spandrel_with_input(&["ior", "-"], &format!("{OMNIORB}\n"));
     check_code(&output, 0);
@@ -74,7 +97,7 @@ fn an_existing_object_replies_to_both_requests() {
     let output = spandrel(&["ping", "--count", "3", "--interval", "0", &reference]);
     check_code(&output, 0);
     let text = stdout(&output);
-    assert!(text.starts_with("pinging IDL:Anything:1.0 at 127.0.0.1:"), "{text}");
+    assert!(text.starts_with("pinging IDL:Anything:1.0 at iiop://127.0.0.1:"), "{text}");
     assert_eq!(text.matches("LocateRequest: OBJECT_HERE in ").count(), 3, "{text}");
     assert_eq!(text.matches("_non_existent: false in ").count(), 3, "{text}");
     assert!(text.contains("3 LocateRequests, 3 answered; min/median/max "), "{text}");
@@ -110,9 +133,10 @@ fn a_refused_connection_is_a_failure_with_its_cause() {
     let output = spandrel(&["ping", "--count", "1", &reference]);
     check_code(&output, 1);
     let text = stderr(&output);
-    assert!(text.starts_with("error: cannot connect to 127.0.0.1:") && text.contains("\n  cause: "), "{text}");
+    assert!(text.starts_with("error: cannot reach the object: nothing was answered"), "{text}");
+    assert!(text.contains("\n  cause: CORBA::TRANSIENT") && text.contains("refused"), "{text}");
 
-    let output = spandrel(&["ping", "corbaloc::no-such-host.invalid/key"]);
+    let output = spandrel(&["ping", "--count", "1", "corbaloc::no-such-host.invalid/key"]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("no-such-host.invalid"), "{}", stderr(&output));
 }
@@ -124,8 +148,8 @@ fn a_silent_server_is_a_failure_at_the_timeout() {
     let output = spandrel(&["ping", "--count", "1", "--timeout", "0.2", &reference]);
     check_code(&output, 1);
     let text = stdout(&output);
-    assert!(text.contains("LocateRequest: the server did not answer within 0.2 s"), "{text}");
-    assert!(text.contains("CORBA::TIMEOUT"), "{text}");
+    assert!(text.contains("LocateRequest: CORBA::TIMEOUT"), "{text}");
+    assert!(text.contains("_non_existent: CORBA::TIMEOUT"), "{text}");
     assert!(stderr(&output).contains("nothing was answered"), "{}", stderr(&output));
 }
 
@@ -140,4 +164,40 @@ fn wrong_usage_is_reported_before_any_connection() {
     ] {
         check_code(&spandrel(args), 2);
     }
+}
+
+/// A naming context with one name, as much of it as resolving needs.
+const NAMING: &str = "
+#pragma prefix \"omg.org\"
+module CosNaming {
+  struct NameComponent { string id; string kind; };
+  typedef sequence<NameComponent> Name;
+  interface NamingContext { Object resolve(in Name n); };
+};
+";
+
+#[test]
+fn names_are_resolved_by_every_command() {
+    let bank = Bank::open();
+    let orb = Orb::builder().build().unwrap();
+    let target = orb.string_to_object(&bank.reference).unwrap();
+    let serve = move |_: &DescribedCall<'_>, arguments: &mut NvList| -> Result<Any, RequestError> {
+        let name = DynAny::new(arguments.get(0).unwrap().value.as_ref().unwrap()).unwrap();
+        assert_eq!(name.to_string(), r#"[{id: "bank", kind: ""}, {id: "account", kind: ""}]"#);
+        Ok(object_to_any(Some(&target), &TypeCode::object()).unwrap())
+    };
+    let context = describe(NAMING).unwrap().interface("CosNaming::NamingContext").unwrap();
+    let poa = Poa::root(&orb).unwrap();
+    let context = poa.activate(DescribedServant::described(context, serve)).unwrap();
+    orb.set_object_key_alias("NameService", &context).unwrap();
+    let port = IiopProfile::decode(&context.ior().profiles[0]).unwrap().unwrap().port;
+    let url = format!("corbaname:iiop:1.2@127.0.0.1:{port}#bank/account");
+    let output = spandrel(&["ior", &url]);
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("IDL:Bank/Account:1.0"), "{}", stdout(&output));
+    check_code(&spandrel(&["ping", "--count", "1", &url]), 0);
+    let output = spandrel(&["call", "--idl", bank.file.to_str().unwrap(), &url, "sort"]);
+    check_code(&output, 0);
+    assert_eq!(stdout(&output), "saving\n");
+    orb.shutdown(true).unwrap();
 }

@@ -3,8 +3,9 @@
 //! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] its growth with
 //! the servants of a server. Each measures interchangeable [`mechanism`]s between two processes of this
 //! program ([`peer`]), which are pinned to cores ([`placement`]). [`mod@bench`] measures single components,
-//! and [`soak`] checks a long run of mixed traffic for errors and growth. The meaning of an experiment
-//! (workloads, rounds, ratios) is decided here; `spandrel-cli` parses the command line and prints errors.
+//! [`soak`] checks a long run of mixed traffic for errors and growth, and [`load`] is an open loop of any
+//! requests. The meaning of an experiment (workloads, rounds, ratios) is decided here; `spandrel-cli` parses
+//! the command line and prints errors.
 //!
 //! The plain socket calls, the base of all comparisons, are in `raw`, the one module with `unsafe`.
 
@@ -16,6 +17,7 @@ pub mod error;
 mod future;
 pub mod histogram;
 pub mod latency;
+pub mod load;
 pub mod machine;
 pub mod mechanism;
 pub mod output;

@@ -102,7 +102,7 @@ impl Endpoint {
             }
         };
         let thread = thread::Builder::new().name("spandrel-metrics".into()).spawn(run)?;
-        tracing::info!(%addr, "serving metrics");
+        tracing::info!("serving metrics at http://{addr}/metrics");
         Ok(Self { reactor, thread: Mutex::new(Some(thread)), state, addr })
     }
 }

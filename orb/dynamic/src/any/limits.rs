@@ -69,3 +69,34 @@ impl Meter {
         self.values -= 1;
     }
 }
+
+/// The nesting of a text's brackets, types included: a list of values with an `any` in each stays below it.
+const TEXT_DEPTH: u16 = 640;
+
+/// The present nesting of a text.
+#[derive(Debug)]
+pub(crate) struct Nesting {
+    left: usize,
+    depth: u16,
+}
+
+impl Nesting {
+    pub(crate) fn of_text() -> Self {
+        Self { left: 4 * super::DynAny::COMPONENTS, depth: 0 }
+    }
+
+    /// Begins a part of the text.
+    pub(crate) fn enter(&mut self) -> Result<(), DynAnyError> {
+        let too_large = DynAnyError::TooLarge { limit: super::DynAny::COMPONENTS };
+        self.left = self.left.checked_sub(1).ok_or(too_large.clone())?;
+        if self.depth >= TEXT_DEPTH {
+            return Err(too_large);
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+}

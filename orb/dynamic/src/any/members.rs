@@ -1,5 +1,7 @@
 //! The members in a type code.
 
+use std::collections::HashSet;
+
 use spandrel_cdr::TypeCode;
 
 use super::DynAnyError;
@@ -26,6 +28,12 @@ pub(crate) fn bases_of(of: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
         line.push(base.without_aliases());
     }
     Ok(line)
+}
+
+/// Whether members can be told by their names: a type code may omit these.
+pub(crate) fn has_names(members: &[(String, TypeCode)]) -> bool {
+    let mut names = HashSet::new();
+    members.iter().all(|(name, _)| !name.is_empty() && names.insert(name))
 }
 
 /// Maximum number of bases of a value type whose members are listed.

@@ -38,6 +38,6 @@ pub use error::DynAnyError;
 pub use sequence::{DynArray, DynSequence};
 pub use simple::{DynEnum, DynFixed};
 pub use structure::{DynNamePair, DynStruct, NameValuePair};
-pub use text::TextError;
+pub use text::{TextContext, TextError};
 pub use union::DynUnion;
 pub use value::{DynValue, DynValueBox};

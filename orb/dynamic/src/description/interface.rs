@@ -213,8 +213,32 @@ impl std::fmt::Display for OperationDescription {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}{} {} {name}", mode.keyword(), type_code.type_spec())?;
         }
-        f.write_str(")")
+        f.write_str(")")?;
+        exceptions(" raises", &self.exceptions, f)?;
+        if !self.contexts.is_empty() {
+            let names: Vec<String> = self.contexts.iter().map(|name| format!("{name:?}")).collect();
+            write!(f, " context ({})", names.join(", "))?;
+        }
+        Ok(())
     }
+}
+
+/// Prints its IDL declaration.
+impl std::fmt::Display for AttributeDescription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let readonly = if self.is_readonly { "readonly " } else { "" };
+        write!(f, "{readonly}attribute {} {}", self.type_code.type_spec(), self.name)?;
+        exceptions(if self.is_readonly { " raises" } else { " getraises" }, &self.get_exceptions, f)?;
+        exceptions(" setraises", &self.set_exceptions, f)
+    }
+}
+
+fn exceptions(keyword: &str, exceptions: &[TypeCode], f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    if exceptions.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = exceptions.iter().map(|of| of.type_spec().to_string()).collect();
+    write!(f, "{keyword} ({})", names.join(", "))
 }
 
 impl AttributeDescription {

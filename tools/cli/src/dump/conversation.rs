@@ -14,8 +14,9 @@ use super::{
     framer::{Framed, Framer},
     summary::MessageSummary,
     text,
-    typed::{OperationIndex, Types},
+    typed::{DisplayValue, OperationIndex, Types, Values},
 };
+use crate::json::JsonObject;
 
 /// The maximum number of pending requests in each direction; replies to further ones are shown without them.
 const MAX_PENDING: usize = 4096;
@@ -302,7 +303,7 @@ impl Conversation {
         let mut body = input.clone();
         let read = match header.status {
             LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
-                text::reference(&mut body).map(|text| summary.values.push(("forward".to_owned(), text)))
+                text::reference(&mut body).map(|text| summary.values.push(("forward".to_owned(), text.into())))
             }
             LocateStatus::LocSystemException => {
                 text::system_exception(&mut body).map(|exception| summary.values.push(exception_name(exception)))
@@ -347,22 +348,28 @@ fn reply_values(
             let members = operation_index.and_then(|operation_index| types.exception(operation_index, &id, &start));
             let members = match members {
                 Some(members) => members?,
-                None if body.remaining() == 0 => String::new(),
-                None => text::octets(body.rest()),
+                None if body.remaining() == 0 => String::new().into(),
+                None => text::octets(body.rest()).into(),
             };
-            summary
-                .values
-                .push(("raised".to_owned(), format!("{} {members}", id.escape_debug()).trim_end().to_owned()));
+            let raised = match members {
+                DisplayValue::Json(members) => {
+                    DisplayValue::Json(JsonObject::new().value("id", id).json("members", &members).finish())
+                }
+                DisplayValue::Text(members) => {
+                    DisplayValue::Text(format!("{} {members}", id.escape_debug()).trim_end().to_owned())
+                }
+            };
+            summary.values.push(("raised".to_owned(), raised));
         }
         (ReplyStatus::SystemException, _) => summary.values.push(exception_name(text::system_exception(body)?)),
         (ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm, _) => {
             let ior = Ior::decode(&mut body.clone())?;
             learn_type(&Target::Reference { ior, selected: 0 }, types);
-            summary.values.push(("forward".to_owned(), text::reference(body)?));
+            summary.values.push(("forward".to_owned(), text::reference(body)?.into()));
         }
         (ReplyStatus::NeedsAddressingMode, _) => {
             let wanted = AddressingDisposition::decode(body)?;
-            summary.values.push(("wanted".to_owned(), wanted.to_string()));
+            summary.values.push(("wanted".to_owned(), wanted.to_string().into()));
         }
     }
     Ok(())
@@ -377,15 +384,15 @@ fn learn_type(target: &Target<'_>, types: &mut Types) {
     }
 }
 
-fn exception_name(exception: spandrel::SystemException) -> (String, String) {
-    ("raised".to_owned(), exception.to_string())
+fn exception_name(exception: spandrel::SystemException) -> (String, DisplayValue) {
+    ("raised".to_owned(), exception.to_string().into())
 }
 
 /// A body of unknown types.
-fn untyped(body: &Decoder<'_>) -> Vec<(String, String)> {
+fn untyped(body: &Decoder<'_>) -> Values {
     match body.rest() {
         [] => Vec::new(),
-        rest => vec![("body".to_owned(), text::octets(rest))],
+        rest => vec![("body".to_owned(), text::octets(rest).into())],
     }
 }
 

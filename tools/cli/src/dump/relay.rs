@@ -2,8 +2,7 @@
 
 use std::{
     collections::HashMap,
-    io::{self, Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    io,
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -13,7 +12,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use spandrel::net::ipc::inet::{Acceptor, Addr, Stream};
+use spandrel::transport::{Address, Transport};
 
 use super::{
     conversation::{Conversation, FlowDirection, Style},
@@ -21,6 +22,7 @@ use super::{
     typed::Types,
 };
 use crate::common;
+use crate::orb_args::Server;
 
 /// The maximum number of connections; further ones are closed.
 const MAX_CONNECTIONS: usize = 256;
@@ -73,13 +75,18 @@ enum EventKind {
 ///
 /// # Errors
 /// If it cannot listen; those of printing.
-pub(super) fn run(listen: &str, to: &str, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
+pub(super) fn run(listen: &str, to: Server, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
+    let place = Address::new("iiop", listen);
+    let Some((host, port)) = place.host_and_port() else {
+        bail!("invalid value `{listen}` for --listen: expected host:port");
+    };
+    let opened = Addr::new(host, port).and_then(|address| Acceptor::open(&address));
+    let listener = opened.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     // Printed, so that a port chosen by the system is known.
-    common::note(&format!("listening on {address}, passing on to {to}\n"));
+    common::note(&format!("listening on {address}, passing on to {}\n", to.name()));
     let (events, shown) = mpsc::sync_channel(MAX_WAITING);
-    let (to, unforwarded) = (to.to_owned(), Arc::default());
+    let unforwarded = Arc::default();
     let display = DisplayQueue { events, unforwarded: Arc::clone(&unforwarded) };
     thread::spawn(move || accept(&listener, &to, &display));
     let done = show(&shown, types, style, out);
@@ -125,20 +132,20 @@ fn show(shown: &Receiver<Event>, types: &mut Types, style: Style, out: &mut Outp
     Ok(())
 }
 
-fn accept(listener: &TcpListener, to: &str, display: &DisplayQueue) {
+fn accept(listener: &Acceptor, server: &Server, display: &DisplayQueue) {
     let open = Arc::new(AtomicUsize::new(0));
     let mut count = 0;
-    for client in listener.incoming() {
-        let Ok(client) = client else { continue };
+    loop {
+        let Ok((client, address)) = listener.accept() else { continue };
         if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
             common::note(&format!("a client was rejected: {MAX_CONNECTIONS} connections are open\n"));
             continue;
         }
         count += 1;
         open.fetch_add(1, Ordering::Relaxed);
-        let (to, display, open) = (to.to_owned(), display.clone(), Arc::clone(&open));
+        let (server, display, open) = (server.clone(), display.clone(), Arc::clone(&open));
         thread::spawn(move || {
-            if let Err(error) = pass_on(client, &to, count, &display) {
+            if let Err(error) = pass_on(client, &address, &server, count, &display) {
                 common::note(&format!("#{count} {error}\n"));
             }
             open.fetch_sub(1, Ordering::Relaxed);
@@ -147,42 +154,59 @@ fn accept(listener: &TcpListener, to: &str, display: &DisplayQueue) {
 }
 
 /// Forwards the octets of both sides, until both have ended.
-fn pass_on(client: TcpStream, to: &str, connection: usize, display: &DisplayQueue) -> io::Result<()> {
-    let server = TcpStream::connect(to)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot connect to {to}: {error}")))?;
-    client.set_nodelay(true)?;
-    server.set_nodelay(true)?;
-    let opened = EventKind::Opened { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
+fn pass_on(
+    client: Stream,
+    address: &Addr,
+    server: &Server,
+    connection: usize,
+    display: &DisplayQueue,
+) -> anyhow::Result<()> {
+    client.set_no_delay(true)?;
+    let client: Arc<dyn Transport> = Arc::new(client);
+    let there = server.connect()?;
+    let opened = EventKind::Opened { client: address.to_string(), server: server.name() };
     display.show(Event { connection, time: now(), kind: opened });
-    let (back, from) = (client.try_clone()?, server.try_clone()?);
     let replies = {
-        let display = display.clone();
-        thread::spawn(move || copy(from, back, connection, FlowDirection::Back, &display))
+        let (display, from, back) = (display.clone(), Arc::clone(&there), Arc::clone(&client));
+        thread::spawn(move || copy(&*from, &*back, connection, FlowDirection::Back, &display))
     };
-    copy(client, server, connection, FlowDirection::Out, display);
+    copy(&*client, &*there, connection, FlowDirection::Out, display);
     // It does not panic.
     let _ = replies.join();
     Ok(())
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, connection: usize, direction: FlowDirection, display: &DisplayQueue) {
+fn copy(from: &dyn Transport, to: &dyn Transport, connection: usize, direction: FlowDirection, display: &DisplayQueue) {
     let mut room = vec![0; 64 << 10];
     loop {
-        let count = match from.read(&mut room) {
+        let count = match from.recv(&mut room) {
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
         let event = Event { connection, time: now(), kind: EventKind::Octets(direction, room[..count].to_vec()) };
-        if display.show_and(event, || to.write_all(&room[..count])).is_err() {
-            // Octets sent to it will not be read.
-            let _ = from.shutdown(Shutdown::Read);
+        if display.show_and(event, || send_octets(to, &room[..count])).is_err() {
+            // Nothing that is sent to it will be read: the other direction ends with it.
+            from.close();
             break;
         }
     }
-    let _ = to.shutdown(Shutdown::Write);
+    to.close_writer();
     display.show(Event { connection, time: now(), kind: EventKind::Ended(direction) });
+}
+
+/// Writes all octets.
+fn send_octets(to: &dyn Transport, mut octets: &[u8]) -> io::Result<()> {
+    while !octets.is_empty() {
+        match to.send(octets) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => octets = &octets[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn now() -> Duration {

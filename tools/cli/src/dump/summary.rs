@@ -2,9 +2,8 @@
 
 use std::{fmt::Write, time::Duration};
 
-use serde_json::{Map, Value};
-
 use super::typed::Values;
+use crate::json::{self, JsonObject};
 
 /// The description of one message.
 #[derive(Clone, Debug, Default)]
@@ -80,47 +79,42 @@ impl MessageSummary {
 
     /// The description as one JSON object in one line.
     pub(super) fn json(&self) -> String {
-        let mut object = Map::new();
-        let mut add = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
-        add("time", self.time.as_secs_f64().into());
-        add("connection", self.connection.into());
-        add("from", if self.is_from_client { "client" } else { "server" }.into());
-        add("message", self.kind.clone().into());
-        let texts = [
-            ("version", &self.version),
-            ("operation", &self.operation),
-            ("status", &self.status),
-            ("interface", &self.interface),
-            ("target", &self.target),
-        ];
-        for (name, text) in texts {
-            if let Some(text) = text {
-                add(name, text.clone().into());
-            }
-        }
-        add("octets", self.octets.into());
-        if let Some(id) = self.request_id {
-            add("request_id", id.into());
-        }
-        if let Some(took) = self.took {
-            add("took", took.as_secs_f64().into());
-        }
-        for (name, pairs) in [("contexts", &self.contexts), ("values", &self.values)] {
-            if !pairs.is_empty() {
-                add(name, pairs.iter().map(|(name, contents)| (name.clone(), Value::from(contents.clone()))).collect());
-            }
-        }
-        for (name, lines) in [("notes", &self.notes), ("hex", &self.hex)] {
-            if !lines.is_empty() {
-                add(name, lines.clone().into());
-            }
-        }
-        format!("{}\n", Value::Object(object))
+        let object = JsonObject::new()
+            .value("time", self.time.as_secs_f64())
+            .value("connection", self.connection)
+            .value("from", if self.is_from_client { "client" } else { "server" })
+            .value("message", self.kind.as_str())
+            .optional("version", self.version.clone())
+            .value("octets", self.octets)
+            .optional("request_id", self.request_id)
+            .optional("operation", self.operation.clone())
+            .optional("status", self.status.clone())
+            .optional("took", self.took.map(|took| took.as_secs_f64()))
+            .optional("interface", self.interface.clone())
+            .optional("target", self.target.clone());
+        let contexts = self.contexts.iter().map(|(name, contents)| (name, json::text(contents)));
+        let values = self.values.iter().map(|(name, value)| (name, value.json()));
+        let object = with_members(object, "contexts", contexts);
+        let object = with_members(object, "values", values);
+        let lists = [("notes", &self.notes), ("hex", &self.hex)];
+        let lists = lists.into_iter().filter(|(_, lines)| !lines.is_empty());
+        let object = lists.fold(object, |object, (name, lines)| object.value(name, lines.clone()));
+        format!("{}\n", object.finish())
     }
 
     fn arrow(&self) -> &'static str {
         if self.is_from_client { "->" } else { "<-" }
     }
+}
+
+/// Adds an object of these members, unless there are none.
+fn with_members<'m>(object: JsonObject, name: &str, members: impl Iterator<Item = (&'m String, String)>) -> JsonObject {
+    let mut members = members.peekable();
+    if members.peek().is_none() {
+        return object;
+    }
+    let inner = members.fold(JsonObject::new(), |inner, (name, json)| inner.json(name, &json));
+    object.json(name, &inner.finish())
 }
 
 /// Characters that a terminal interprets.
@@ -148,7 +142,7 @@ mod tests {
 
     #[test]
     fn control_characters_of_peers_are_escaped() {
-        let values = vec![("text".to_owned(), "a\u{1b}[2J\u{9b}b\r".to_owned())];
+        let values = vec![("text".to_owned(), "a\u{1b}[2J\u{9b}b\r".to_owned().into())];
         let notes = vec!["ends in \u{7}".to_owned()];
         let summary = MessageSummary { kind: "Request".to_owned(), values, notes, ..MessageSummary::default() };
         let text = summary.text();

@@ -4,14 +4,17 @@
 //! beginning with the one given by an option or by a reference to the object. The first one whose types take
 //! up all octets is chosen.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{collections::HashMap, fmt, path::PathBuf};
 
 use anyhow::Context as _;
 use spandrel::{
-    dynamic::{ArgMode, DynAny, InterfaceDescription, OperationDescription, ParameterDescription, describe_file},
+    dynamic::{ArgMode, DynAny, InterfaceDescription, OperationDescription, ParameterDescription},
     types::{Any, Ior, TcKind, TypeCode},
 };
 use spandrel_cdr::{CdrError, Decoder};
+
+use crate::common::{did_you_mean, read_idl};
+use crate::json;
 
 /// The maximum number of objects with remembered types.
 const MAX_KNOWN: usize = 16_384;
@@ -19,7 +22,40 @@ const MAX_KNOWN: usize = 16_384;
 const MAX_KEY: usize = 1024;
 
 /// Values by their names.
-pub(super) type Values = Vec<(String, String)>;
+pub(super) type Values = Vec<(String, DisplayValue)>;
+
+/// A value to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum DisplayValue {
+    /// A description, or a value in the text form.
+    Text(String),
+    /// A value in the JSON form, or an object of such.
+    Json(String),
+}
+
+impl DisplayValue {
+    /// The value as JSON.
+    pub(super) fn json(&self) -> String {
+        match self {
+            Self::Text(text) => json::text(text),
+            Self::Json(json) => json.clone(),
+        }
+    }
+}
+
+impl From<String> for DisplayValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl fmt::Display for DisplayValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) | Self::Json(text) => f.write_str(text),
+        }
+    }
+}
 
 /// The operation of a request: the indexes of an interface, and of one of its operations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,6 +69,8 @@ pub(super) struct Types {
     given: Option<usize>,
     /// The interfaces of objects by object key, from references.
     known: HashMap<Vec<u8>, usize>,
+    /// Whether values are shown as JSON.
+    is_json: bool,
 }
 
 impl Types {
@@ -40,11 +78,15 @@ impl Types {
     ///
     /// # Errors
     /// A file that is not valid IDL; an interface that no file declares.
-    pub(super) fn read(files: &[PathBuf], include: &[PathBuf], interface: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) fn read(
+        files: &[PathBuf],
+        include: &[PathBuf],
+        interface: Option<&str>,
+        is_json: bool,
+    ) -> anyhow::Result<Self> {
         let (mut interfaces, mut names) = (Vec::new(), Vec::new());
         for file in files {
-            let unusable = || format!("cannot use the IDL file {}", file.display());
-            let described = describe_file(file, include.iter().cloned()).with_context(unusable)?;
+            let described = read_idl(file, include)?;
             // Interfaces that no object can have, such as those only declared forward, are skipped.
             for name in described.interfaces() {
                 if let Ok(interface) = described.interface(name) {
@@ -59,11 +101,12 @@ impl Types {
                 let known = names.iter().zip(&interfaces);
                 let mut known = known.map(|(known, interface)| known == name || interface.id() == name);
                 let at = known.position(|is_it| is_it);
-                Some(at.with_context(|| format!("the given IDL files do not declare `{name}`"))?)
+                let similar = || did_you_mean(name, names.iter().map(String::as_str));
+                Some(at.with_context(|| format!("the given IDL files do not declare `{name}`{}", similar()))?)
             }
         };
         interfaces.push(every_object());
-        Ok(Self { interfaces, given, known: HashMap::new() })
+        Ok(Self { interfaces, given, known: HashMap::new(), is_json })
     }
 
     pub(super) fn operation(&self, operation_index: OperationIndex) -> &OperationDescription {
@@ -107,7 +150,7 @@ impl Types {
 
     fn read_arguments(&self, operation_index: OperationIndex, body: &mut Decoder<'_>) -> Result<Values, CdrError> {
         let operation = self.operation(operation_index);
-        let values = read_all(operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()), body)?;
+        let values = self.read_all(operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()), body)?;
         // Context objects come after the arguments (CORBA 3.3 Part 2, 9.4.2.2).
         if body.remaining() > 0 && operation.contexts.is_empty() {
             return Err(CdrError::Malformed("the body is longer than the arguments"));
@@ -121,10 +164,10 @@ impl Types {
         let body = &mut body.clone().with_binder(self.interfaces[operation_index.0].value_types());
         let mut values = Vec::new();
         if operation.result.kind() != TcKind::Void {
-            values.push(("return".to_owned(), value(&operation.result, body)?));
+            values.push(("return".to_owned(), self.value(&operation.result, body)?));
         }
         let outs = operation.parameters.iter().filter(|parameter| parameter.mode != ArgMode::In);
-        values.extend(read_all(outs, body)?);
+        values.extend(self.read_all(outs, body)?);
         if body.remaining() > 0 {
             return Err(CdrError::Malformed("the body is longer than the results"));
         }
@@ -137,25 +180,32 @@ impl Types {
         operation_index: OperationIndex,
         id: &str,
         body: &Decoder<'_>,
-    ) -> Option<Result<String, CdrError>> {
+    ) -> Option<Result<DisplayValue, CdrError>> {
         let exceptions = &self.operation(operation_index).exceptions;
         let of = exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id))?;
-        Some(value(of, &mut body.clone().with_binder(self.interfaces[operation_index.0].value_types())))
+        Some(self.value(of, &mut body.clone().with_binder(self.interfaces[operation_index.0].value_types())))
     }
-}
 
-fn read_all<'p>(
-    parameters: impl Iterator<Item = &'p ParameterDescription>,
-    body: &mut Decoder<'_>,
-) -> Result<Values, CdrError> {
-    parameters.map(|parameter| Ok((parameter.name.clone(), value(&parameter.type_code, body)?))).collect()
-}
+    fn read_all<'p>(
+        &self,
+        parameters: impl Iterator<Item = &'p ParameterDescription>,
+        body: &mut Decoder<'_>,
+    ) -> Result<Values, CdrError> {
+        parameters.map(|parameter| Ok((parameter.name.clone(), self.value(&parameter.type_code, body)?))).collect()
+    }
 
-fn value(of: &TypeCode, body: &mut Decoder<'_>) -> Result<String, CdrError> {
-    let any = Any::read(of.clone(), body)?;
-    // A value too large to be decoded is shown by its type.
-    Ok(DynAny::new(&any)
-        .map_or_else(|error| format!("a value of {} ({error})", of.type_spec()), |value| value.to_string()))
+    fn value(&self, of: &TypeCode, body: &mut Decoder<'_>) -> Result<DisplayValue, CdrError> {
+        let any = Any::read(of.clone(), body)?;
+        let value = DynAny::new(&any).and_then(|value| {
+            if self.is_json {
+                value.to_json().map(DisplayValue::Json)
+            } else {
+                Ok(DisplayValue::Text(value.to_string()))
+            }
+        });
+        // A value too large to be decoded is shown by its type.
+        Ok(value.unwrap_or_else(|error| DisplayValue::Text(format!("a value of {} ({error})", of.type_spec()))))
+    }
 }
 
 /// The implicit operations of every object (CORBA 3.3 Part 1, 8.3).

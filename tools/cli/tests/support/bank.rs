@@ -1,14 +1,17 @@
 //! A server without generated code, and its IDL.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use spandrel::dynamic::{
     DescribedCall, DescribedServant, DynAny, NvList, RequestError, UnknownUserException, describe,
 };
-use spandrel::{
-    Orb, Poa,
-    types::{Any, IiopProfile, TypeCode},
-};
+use spandrel::ssliop::Ssliop;
+use spandrel::types::{Any, IiopProfile, TypeCode};
+use spandrel::{Orb, Poa};
+use spandrel_test_support::certificates::Authority;
 
 /// The IDL of the account.
 pub(crate) const IDL: &str = "
@@ -31,6 +34,7 @@ module Bank {
     Note keep(in Note what);
     Holder pass(in Holder what);
     void open_with(in Vault key);
+    void stall();
   };
 };
 ";
@@ -62,16 +66,69 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
         }
         "keep" | "pass" => Ok(list.get(0).unwrap().value.clone().unwrap()),
         "echo" => Ok(Any::new(&list.extract::<Any>(0)?).unwrap()),
+        "stall" => {
+            // The 100th call takes 300 ms.
+            if STALLS.fetch_add(1, Ordering::Relaxed) == 100 {
+                let (_sender, never) = mpsc::channel::<()>();
+                let _ = never.recv_timeout(Duration::from_millis(300));
+            }
+            Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap())
+        }
         _ => Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap()),
+    }
+}
+
+/// The number of calls of `stall`, which one test makes.
+static STALLS: AtomicU32 = AtomicU32::new(0);
+
+/// An authority, and a certificate for this host, in files.
+pub(crate) struct Certificates {
+    pub(crate) authority: PathBuf,
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Certificates {
+    pub(crate) fn new(folder: &Path) -> Self {
+        let authority = Authority::new("Test authority");
+        let identity = authority.issue("127.0.0.1");
+        let write = |name: &str, pem: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, pem).unwrap();
+            path
+        };
+        Self {
+            authority: write("authority.pem", &authority.pem()),
+            chain: write("server.pem", &identity.chain),
+            key: write("server.key", &identity.key),
+        }
     }
 }
 
 impl Bank {
     pub(crate) fn open() -> Self {
+        Self::serving(Orb::builder().build().unwrap())
+    }
+
+    /// An account that listens at this endpoint only.
+    pub(crate) fn listening(endpoint: &str, certificates: &Certificates) -> Self {
+        Self::listening_with(&[], endpoint, certificates)
+    }
+
+    pub(crate) fn listening_with(options: &[&str], endpoint: &str, certificates: &Certificates) -> Self {
+        let Certificates { authority, chain, key } = certificates;
+        let files = [("-ORBSSLCA", authority), ("-ORBSSLCertificate", chain), ("-ORBSSLKey", key)];
+        let mut args: Vec<String> = vec!["-ORBListenEndpoints".to_owned(), endpoint.to_owned()];
+        args.extend(files.iter().flat_map(|(option, file)| [(*option).to_owned(), file.display().to_string()]));
+        args.extend(options.iter().map(|option| (*option).to_owned()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        Self::serving(Orb::builder().protocol(Ssliop::new(provider)).take_args(&mut args).unwrap().build().unwrap())
+    }
+
+    fn serving(orb: Orb) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("bank.idl");
         std::fs::write(&file, IDL).unwrap();
-        let orb = Orb::builder().build().unwrap();
         let account = describe(IDL).unwrap().interface("Bank::Account").unwrap();
         let object = Poa::root(&orb).unwrap().activate(DescribedServant::described(account, serve)).unwrap();
         Self { orb, reference: object.to_string(), file, _folder: folder }
@@ -79,8 +136,13 @@ impl Bank {
 
     /// The port at which it listens.
     pub(crate) fn port(&self) -> u16 {
+        self.profile().port
+    }
+
+    /// Its first profile.
+    pub(crate) fn profile(&self) -> IiopProfile {
         let object = self.orb.string_to_object(&self.reference).unwrap();
-        IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap().port
+        IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap()
     }
 }
 

@@ -6,9 +6,14 @@ use std::fmt::Write as _;
 
 use spandrel_cdr::{ByteOrder, Decode, Decoder, GiopVersion, Ior, TaggedComponent, TaggedProfile, Wire};
 use spandrel_giop::component::{CodeSets, Component, code_set_name, orb_type_name, tag_name};
+use spandrel_giop::datagram::DatagramAddress;
+use spandrel_giop::ids::TAG_OPERATION_INDEX;
+use spandrel_giop::local_address::{LocalAddress, UnixTransport};
 use spandrel_giop::{
     Address, Corbaloc, IiopProfile, ObjectUrl, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS, ior_to_string,
 };
+
+use super::security::{Security, security_of};
 
 /// Octets in one line of a hexadecimal dump.
 const DUMP_WIDTH: usize = 16;
@@ -78,6 +83,11 @@ fn describe_iiop(text: &mut String, profile: &IiopProfile) {
     _ = writeln!(text, "IIOP {}", profile.version);
     _ = writeln!(text, "  host        {}", profile.host.escape_debug());
     _ = writeln!(text, "  port        {}", profile.port);
+    match security_of(profile) {
+        Security::Plain => {}
+        Security::TlsOrPlain => text.push_str("  security    offers TLS, and IIOP without it\n"),
+        Security::TlsOnly => text.push_str("  security    offers TLS only\n"),
+    }
     describe_key(text, &profile.object_key);
     let address = Address::Iiop { version: profile.version, host: profile.host.clone(), port: profile.port };
     _ = writeln!(text, "  corbaloc    {}", Corbaloc { addresses: vec![address], key: profile.object_key.clone() });
@@ -109,6 +119,10 @@ fn describe_key(text: &mut String, key: &[u8]) {
 fn describe_component(text: &mut String, component: &TaggedComponent) {
     let TaggedComponent { tag, data } = component;
     let name = tag_name(*tag).map_or_else(|| format!("tag {tag} ({tag:#x})"), |name| format!("{name} ({tag})"));
+    if let Some(line) = describe_address(component) {
+        _ = writeln!(text, "  component   {name}: {line}");
+        return;
+    }
     match Component::decode(component) {
         Ok(Some(Component::OrbType(orb))) => {
             let known = orb_type_name(orb).unwrap_or("not known here");
@@ -122,6 +136,22 @@ fn describe_component(text: &mut String, component: &TaggedComponent) {
         Ok(Some(Component::AlternateIiopAddress { host, port })) => {
             _ = writeln!(text, "  component   {name}: host {}, port {port}", host.escape_debug());
         }
+        Ok(Some(Component::SslSecTrans(tls))) => {
+            _ = writeln!(text, "  component   {name}: {tls}");
+            _ = writeln!(text, "    supports  {}", association_options(tls.supports));
+            _ = writeln!(text, "    requires  {}", association_options(tls.requires));
+        }
+        Ok(Some(Component::Policies(policies))) => {
+            _ = writeln!(text, "  component   {name}");
+            for policy in policies {
+                _ = writeln!(text, "    type {}, {}", policy.policy_type, octets(policy.data.len()));
+                dump(text, "      ", &policy.data);
+            }
+        }
+        Ok(Some(Component::CompleteObjectKey(key))) => {
+            _ = writeln!(text, "  component   {name}");
+            describe_key(text, &key);
+        }
         Ok(_) => {
             _ = writeln!(text, "  component   {name}, {}", octets(data.len()));
             dump(text, "    ", data);
@@ -131,6 +161,43 @@ fn describe_component(text: &mut String, component: &TaggedComponent) {
             dump(text, "    ", data);
         }
     }
+}
+
+/// The address in a component of another transport than IIOP, or what a component of ours offers.
+fn describe_address(component: &TaggedComponent) -> Option<String> {
+    if let Ok(Some(local)) = LocalAddress::decode(component) {
+        let LocalAddress { scheme, address, host, user, any_user, .. } = local;
+        let users = if any_user { "any user".to_owned() } else { format!("user {user}") };
+        return Some(format!(
+            "{scheme}://{}, on the host of boot id {}, for {users}",
+            address.escape_debug(),
+            host.escape_debug()
+        ));
+    }
+    if let Ok(Some(UnixTransport { host, path })) = UnixTransport::decode(component) {
+        return Some(format!("uds://{}, on host {}", path.escape_debug(), host.escape_debug()));
+    }
+    if let Some(DatagramAddress { host, port, max_octets }) = DatagramAddress::decode(component) {
+        return Some(format!("UDP, host {}, port {port}, up to {max_octets} octets", host.escape_debug()));
+    }
+    (component.tag == TAG_OPERATION_INDEX).then(|| "operations may be given by their index".to_owned())
+}
+
+/// The names of `Security::AssociationOptions` (CORBA Security Service 1.8).
+fn association_options(options: u16) -> String {
+    const NAMES: [&str; 8] = [
+        "NoProtection",
+        "Integrity",
+        "Confidentiality",
+        "DetectReplay",
+        "DetectMisordering",
+        "EstablishTrustInTarget",
+        "EstablishTrustInClient",
+        "NoDelegation",
+    ];
+    let named = NAMES.iter().enumerate().filter(|(place, _)| options >> place & 1 != 0).map(|(_, name)| *name);
+    let names: Vec<&str> = named.collect();
+    if names.is_empty() { format!("nothing ({options:#x})") } else { format!("{} ({options:#x})", names.join(", ")) }
 }
 
 fn code_sets(sets: &CodeSets) -> String {
@@ -160,7 +227,7 @@ fn dump(text: &mut String, indent: &str, data: &[u8]) {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -1,7 +1,6 @@
 //! Diagnosis of object references: their contents, and whether their objects answer.
 
 pub mod dump;
-mod locate;
+pub mod json;
 pub mod ping;
-
-pub use locate::{Located, Locator};
+pub mod security;

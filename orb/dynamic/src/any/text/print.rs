@@ -1,154 +1,335 @@
-//! Printing of values.
+//! Printing of values, as text for people and as JSON.
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt::{self, Display as _},
+    fmt,
 };
 
-use spandrel_cdr::{TcKind, TypeCode};
+use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use super::super::{
-    DynAny,
-    discriminator::label_of,
-    dyn_any::{State, Value, ValueId},
-    leaf::Leaf,
-    members::members_of,
+use super::{
+    super::{
+        DynAny, DynAnyError,
+        discriminator::label_of,
+        dyn_any::{State, Value, ValueId},
+        leaf::Leaf,
+        members::{has_names, members_of},
+    },
+    base64,
+    number::{FloatText, float_text, long_double_text},
+    quote::{json_integer, quoted},
+    type_form,
 };
+
+/// The maximum length of a JSON form in octets: a type code of a few octets may describe a type of any size.
+const MAX_JSON: usize = 128 << 20;
 
 /// The text that [`DynAny::from_text`] parses.
 impl fmt::Display for DynAny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let linked: HashSet<ValueId> = self.links().into_iter().collect();
-        let numbered = self.states_in_order().into_iter().filter(|id| linked.contains(id));
-        Printer { numbers: numbered.zip(1..).collect() }.value(self, f)
+        print(self, Form::Text, false, f)
     }
 }
 
-struct Printer {
-    /// The numbers of values that occur several times.
-    numbers: HashMap<ValueId, usize>,
+impl DynAny {
+    /// The value as JSON. [`DynAny::from_text`] parses it; `docs/json.md` has the form of each type.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TooLarge`] for a form of more than 128 MiB.
+    pub fn to_json(&self) -> Result<String, DynAnyError> {
+        let mut json = LimitedText(String::new());
+        match print(self, Form::Json, false, &mut json) {
+            Ok(()) => Ok(json.0),
+            Err(fmt::Error) => Err(DynAnyError::TooLarge { limit: MAX_JSON }),
+        }
+    }
+
+    /// A type as JSON, in the form that values of `CORBA::TypeCode` have.
+    ///
+    /// # Errors
+    /// As [`DynAny::to_json`].
+    pub fn type_to_json(of: &TypeCode) -> Result<String, DynAnyError> {
+        let mut json = LimitedText(String::new());
+        match type_form::write(of, &mut json) {
+            Ok(()) => Ok(json.0),
+            Err(fmt::Error) => Err(DynAnyError::TooLarge { limit: MAX_JSON }),
+        }
+    }
 }
 
-impl Printer {
-    fn value(&self, value: &DynAny, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resolved = value.resolved();
-        match (&value.value, resolved.kind()) {
-            (Value::Nothing, TcKind::Void) => f.write_str("void"),
-            (Value::Nothing, _) => f.write_str("null"),
-            (Value::Leaf(leaf), _) => value.leaf_text(leaf, f),
-            (Value::Parts(parts), TcKind::Sequence | TcKind::Array) => {
-                f.write_str("[")?;
-                self.list(parts.iter().map(|part| (None, part)), f)?;
-                f.write_str("]")
-            }
-            (Value::Parts(parts), TcKind::Union) => {
-                let label = label_of(&parts[0]).ok();
-                let member = label.and_then(|label| resolved.selected_member(label).ok().flatten());
-                let name = member.and_then(|member| resolved.member_name(member).ok());
-                f.write_str("{")?;
-                let discriminator = std::iter::once((Some("_d"), &parts[0]));
-                self.list(discriminator.chain(name.zip(parts.get(1)).map(|(name, part)| (Some(name), part))), f)?;
-                f.write_str("}")
-            }
-            (Value::Parts(parts), _) => {
-                let members = members_of(&resolved).unwrap_or_default();
-                f.write_str("{")?;
-                self.list(members.iter().zip(parts).map(|((name, _), part)| (Some(&**name), part)), f)?;
-                f.write_str("}")
-            }
-            (Value::State(state), _) => self.state(state, &resolved, f),
-            (Value::Link(link), _) => write!(f, "{{_ref: {}}}", self.numbers.get(&link.id).unwrap_or(&0)),
-        }
-    }
+/// A text of limited length.
+struct LimitedText(String);
 
-    fn state(&self, state: &State, declared: &TypeCode, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { id, of, parts } = state;
-        let number = self.numbers.get(id);
-        let of_own_type = Some(of).filter(|of| of.id() != declared.id());
-        if let (TcKind::ValueBox, None, None, [content]) = (of.kind(), number, of_own_type, &parts[..]) {
-            return self.value(content, f);
+impl fmt::Write for LimitedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.len() > MAX_JSON - self.0.len() {
+            return Err(fmt::Error);
         }
-        let members = if of.kind() == TcKind::ValueBox {
-            vec![("_value".to_owned(), TypeCode::NULL)]
-        } else {
-            members_of(of).unwrap_or_default()
-        };
-        let mut comma = "";
-        f.write_str("{")?;
-        if let Some(number) = number {
-            write!(f, "_id: {number}")?;
-            comma = ", ";
-        }
-        if let Some(of) = of_own_type {
-            write!(f, "{comma}_type: ")?;
-            quoted(of.id().unwrap_or_default(), f)?;
-            comma = ", ";
-        }
-        f.write_str(if parts.is_empty() { "" } else { comma })?;
-        self.list(members.iter().zip(parts).map(|((name, _), part)| (Some(&**name), part)), f)?;
-        f.write_str("}")
-    }
-
-    fn list<'p>(
-        &self,
-        parts: impl Iterator<Item = (Option<&'p str>, &'p DynAny)>,
-        f: &mut fmt::Formatter<'_>,
-    ) -> fmt::Result {
-        for (index, (name, part)) in parts.enumerate() {
-            f.write_str(if index == 0 { "" } else { ", " })?;
-            if let Some(name) = name {
-                write!(f, "{name}: ")?;
-            }
-            self.value(part, f)?;
-        }
+        self.0.push_str(text);
         Ok(())
     }
 }
 
-fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str("\"")?;
-    for character in text.chars() {
-        match character {
-            '"' => f.write_str("\\\"")?,
-            '\\' => f.write_str("\\\\")?,
-            '\n' => f.write_str("\\n")?,
-            other if other.is_control() => write!(f, "\\u{:04x}", u32::from(other))?,
-            other => write!(f, "{other}")?,
-        }
-    }
-    f.write_str("\"")
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Form {
+    Text,
+    Json,
 }
 
-impl DynAny {
-    fn leaf_text(&self, leaf: &Leaf, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match leaf {
-            Leaf::Boolean(value) => write!(f, "{value}"),
-            Leaf::Octet(value) => write!(f, "{value}"),
-            Leaf::Char(value) => quoted(char::from(value.0).encode_utf8(&mut [0; 4]), f),
-            Leaf::WChar(value) => quoted(value.encode_utf8(&mut [0; 4]), f),
-            Leaf::Short(value) => write!(f, "{value}"),
-            Leaf::UShort(value) => write!(f, "{value}"),
-            Leaf::Long(value) => write!(f, "{value}"),
-            Leaf::ULong(value) => write!(f, "{value}"),
-            Leaf::LongLong(value) => write!(f, "{value}"),
-            Leaf::ULongLong(value) => write!(f, "{value}"),
-            Leaf::Float(value) => write!(f, "{value:?}"),
-            Leaf::Double(value) => write!(f, "{value:?}"),
-            Leaf::LongDouble(value) => write!(f, "{:?}", value.to_f64()),
-            Leaf::String(value) => quoted(value, f),
-            Leaf::WString(value) => quoted(value, f),
-            Leaf::Any(value) => match Self::new(value) {
-                Ok(value) => value.fmt(f),
-                Err(_) => write!(f, "a value of type `{}`", value.type_code()),
-            },
-            Leaf::TypeCode(value) => write!(f, "`{value}`"),
-            Leaf::Reference(value) if value.profiles.is_empty() => f.write_str("null"),
-            Leaf::Reference(value) => f.write_str(&spandrel_giop::ior_to_string(value)),
-            Leaf::Enum(value) => match self.resolved().member_name(*value as usize) {
-                Ok(name) if !name.is_empty() => f.write_str(name),
-                _ => write!(f, "{value}"),
-            },
-            Leaf::Fixed(value) => write!(f, "{value}"),
+/// Prints a value; values of derived types in an `any` with their whole types.
+fn print(value: &DynAny, form: Form, is_in_any: bool, out: &mut dyn fmt::Write) -> fmt::Result {
+    let linked: HashSet<ValueId> = value.links().into_iter().collect();
+    let numbered = value.states_in_order().into_iter().filter(|id| linked.contains(id));
+    Printer { form, is_in_any, numbers: numbered.zip(1..).collect(), out }.value(value)
+}
+
+struct Printer<'o> {
+    form: Form,
+    is_in_any: bool,
+    /// The numbers of values that occur several times.
+    numbers: HashMap<ValueId, usize>,
+    out: &'o mut dyn fmt::Write,
+}
+
+impl Printer<'_> {
+    fn value(&mut self, value: &DynAny) -> fmt::Result {
+        let resolved = value.resolved();
+        match (&value.value, resolved.kind()) {
+            (Value::Nothing, TcKind::Void) if self.form == Form::Text => self.out.write_str("void"),
+            (Value::Nothing, _) => self.out.write_str("null"),
+            (Value::Leaf(leaf), _) => self.leaf(value, leaf),
+            (Value::Parts(parts), TcKind::Sequence | TcKind::Array) => self.elements(&resolved, parts),
+            (Value::Parts(parts), TcKind::Union) => self.union(&resolved, parts),
+            (Value::Parts(parts), _) => self.members(&resolved, parts),
+            (Value::State(state), _) => self.state(state, &resolved),
+            (Value::Link(link), _) => {
+                let number = self.numbers.get(&link.id).copied().unwrap_or(0);
+                self.out.write_str("{")?;
+                self.key("_ref")?;
+                write!(self.out, "{number}}}")
+            }
         }
+    }
+
+    fn comma(&mut self) -> fmt::Result {
+        self.out.write_str(if self.form == Form::Json { "," } else { ", " })
+    }
+
+    fn key(&mut self, name: &str) -> fmt::Result {
+        match self.form {
+            Form::Text => write!(self.out, "{name}: "),
+            Form::Json => {
+                quoted(name, self.out)?;
+                self.out.write_str(":")
+            }
+        }
+    }
+
+    fn elements(&mut self, of: &TypeCode, parts: &[DynAny]) -> fmt::Result {
+        let is_octets = of.content_type().is_ok_and(|of| of.without_aliases().kind() == TcKind::Octet);
+        if is_octets && self.form == Form::Json {
+            let octets = parts.iter().map(|part| match part.value {
+                Value::Leaf(Leaf::Octet(octet)) => octet,
+                _ => 0,
+            });
+            return quoted(&base64::encode(octets), self.out);
+        }
+        self.list(parts)
+    }
+
+    fn list(&mut self, parts: &[DynAny]) -> fmt::Result {
+        self.out.write_str("[")?;
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                self.comma()?;
+            }
+            self.value(part)?;
+        }
+        self.out.write_str("]")
+    }
+
+    fn union(&mut self, of: &TypeCode, parts: &[DynAny]) -> fmt::Result {
+        let label = label_of(&parts[0]).ok();
+        let member = label.and_then(|label| of.selected_member(label).ok().flatten());
+        let name = member.and_then(|member| of.member_name(member).ok());
+        self.out.write_str("{")?;
+        self.key("_d")?;
+        self.value(&parts[0])?;
+        if let Some((name, part)) = name.zip(parts.get(1)) {
+            self.comma()?;
+            self.key(if name.is_empty() { "_value" } else { name })?;
+            self.value(part)?;
+        }
+        self.out.write_str("}")
+    }
+
+    /// The members of a struct or exception: by their names, or in order where the type code has no names.
+    fn members(&mut self, of: &TypeCode, parts: &[DynAny]) -> fmt::Result {
+        let members = members_of(of).unwrap_or_default();
+        if !has_names(&members) {
+            return self.list(parts);
+        }
+        self.out.write_str("{")?;
+        self.named(&members, parts, true)?;
+        self.out.write_str("}")
+    }
+
+    fn named(&mut self, members: &[(String, TypeCode)], parts: &[DynAny], mut is_first: bool) -> fmt::Result {
+        for ((name, _), part) in members.iter().zip(parts) {
+            if !is_first {
+                self.comma()?;
+            }
+            is_first = false;
+            self.key(name)?;
+            self.value(part)?;
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, state: &State, declared: &TypeCode) -> fmt::Result {
+        let State { id, of, parts } = state;
+        let number = self.numbers.get(id).copied();
+        let of_own_type = Some(of).filter(|of| of.id() != declared.id());
+        if let (TcKind::ValueBox, None, None, [content]) = (of.kind(), number, of_own_type, &parts[..])
+            && !is_like_a_box(content)
+        {
+            return self.value(content);
+        }
+        let mut is_first = true;
+        self.out.write_str("{")?;
+        if let Some(number) = number {
+            self.key("_id")?;
+            write!(self.out, "{number}")?;
+            is_first = false;
+        }
+        if let Some(of) = of_own_type {
+            if !is_first {
+                self.comma()?;
+            }
+            self.key("_type")?;
+            match self.form {
+                Form::Json if self.is_in_any => type_form::write(of, self.out)?,
+                _ => quoted(of.id().unwrap_or_default(), self.out)?,
+            }
+            is_first = false;
+        }
+        let members = if of.kind() == TcKind::ValueBox { Vec::new() } else { members_of(of).unwrap_or_default() };
+        if of.kind() == TcKind::ValueBox || !has_names(&members) {
+            if !is_first {
+                self.comma()?;
+            }
+            self.key("_value")?;
+            match (of.kind(), &parts[..]) {
+                (TcKind::ValueBox, [content]) => self.value(content)?,
+                _ => self.list(parts)?,
+            }
+        } else {
+            self.named(&members, parts, is_first)?;
+        }
+        self.out.write_str("}")
+    }
+
+    fn leaf(&mut self, value: &DynAny, leaf: &Leaf) -> fmt::Result {
+        let is_json = self.form == Form::Json;
+        match leaf {
+            Leaf::Boolean(value) => write!(self.out, "{value}"),
+            Leaf::Octet(value) => write!(self.out, "{value}"),
+            Leaf::Char(value) => quoted(char::from(value.0).encode_utf8(&mut [0; 4]), self.out),
+            Leaf::WChar(value) => quoted(value.encode_utf8(&mut [0; 4]), self.out),
+            Leaf::Short(value) => write!(self.out, "{value}"),
+            Leaf::UShort(value) => write!(self.out, "{value}"),
+            Leaf::Long(value) => write!(self.out, "{value}"),
+            Leaf::ULong(value) => write!(self.out, "{value}"),
+            Leaf::LongLong(value) if is_json => json_integer((*value).into(), self.out),
+            Leaf::ULongLong(value) if is_json => json_integer((*value).into(), self.out),
+            Leaf::LongLong(value) => write!(self.out, "{value}"),
+            Leaf::ULongLong(value) => write!(self.out, "{value}"),
+            Leaf::Float(value) => self.float(&float_text(*value)),
+            Leaf::Double(value) => self.float(&float_text(*value)),
+            Leaf::LongDouble(value) => self.float(&long_double_text(*value)),
+            Leaf::String(value) => quoted(value, self.out),
+            Leaf::WString(value) => quoted(value, self.out),
+            Leaf::Any(value) => self.any(value),
+            Leaf::TypeCode(value) if is_json => type_form::write(value, self.out),
+            Leaf::TypeCode(value) => quoted(&type_form::spec(value), self.out),
+            Leaf::Reference(value) if value.profiles.is_empty() => self.out.write_str("null"),
+            Leaf::Reference(value) => self.word(&spandrel_giop::ior_to_string(value)),
+            Leaf::Enum(position) => match value.resolved().member_name(*position as usize) {
+                Ok(name) if !name.is_empty() => self.word(name),
+                _ => write!(self.out, "{position}"),
+            },
+            Leaf::Fixed(value) => self.word(&value.to_string()),
+        }
+    }
+
+    /// A word, which JSON has in quotes.
+    fn word(&mut self, word: &str) -> fmt::Result {
+        match self.form {
+            Form::Text => self.out.write_str(word),
+            Form::Json => quoted(word, self.out),
+        }
+    }
+
+    fn float(&mut self, text: &FloatText) -> fmt::Result {
+        match text {
+            FloatText::Digits(digits) => self.out.write_str(digits),
+            FloatText::Name(name) => self.word(name),
+        }
+    }
+
+    fn any(&mut self, any: &Any) -> fmt::Result {
+        let of = any.type_code();
+        if of.kind() == TcKind::Null {
+            return self.out.write_str("null");
+        }
+        let content = DynAny::new(any);
+        match self.form {
+            Form::Text => match content {
+                Ok(content) => {
+                    if !is_implied(&content) {
+                        write!(self.out, "{} ", type_form::spec(of))?;
+                    }
+                    print(&content, self.form, true, self.out)
+                }
+                Err(_) => write!(self.out, "a value of type `{of}`"),
+            },
+            Form::Json => {
+                self.out.write_str("{\"_type\":")?;
+                type_form::write(of, self.out)?;
+                match content {
+                    Ok(content) => {
+                        self.out.write_str(",\"_value\":")?;
+                        print(&content, self.form, true, self.out)?;
+                    }
+                    Err(error) => {
+                        self.out.write_str(",\"_error\":")?;
+                        quoted(&error.to_string(), self.out)?;
+                    }
+                }
+                self.out.write_str("}")
+            }
+        }
+    }
+}
+
+/// Whether the content of a box looks like an empty box, or like one with a head.
+fn is_like_a_box(content: &DynAny) -> bool {
+    match &content.value {
+        Value::Nothing | Value::Leaf(Leaf::Any(_) | Leaf::TypeCode(_)) => true,
+        Value::Leaf(Leaf::Reference(object)) => object.profiles.is_empty(),
+        Value::State(_) | Value::Link(_) => true,
+        // A member without a name is `_value`.
+        Value::Parts(_) => content.kind() == TcKind::Union,
+        Value::Leaf(_) => false,
+    }
+}
+
+/// Whether the text of a value implies its type, as it has to for an `any` without a type.
+fn is_implied(value: &DynAny) -> bool {
+    match (&value.value, value.type_code().kind()) {
+        (Value::Leaf(Leaf::Boolean(_) | Leaf::Long(_) | Leaf::Double(_)), kind) => kind != TcKind::Alias,
+        (Value::Leaf(Leaf::LongLong(value)), kind) => kind != TcKind::Alias && i32::try_from(*value).is_err(),
+        (Value::Leaf(Leaf::String(_)), _) => value.type_code().equal(&TypeCode::STRING),
+        _ => false,
     }
 }

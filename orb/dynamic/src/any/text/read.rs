@@ -1,28 +1,30 @@
-//! Parsing of values.
+//! Parsing of values: the tree of the text, interpreted by the type.
 
-use std::{collections::HashMap, str::FromStr};
+use std::{collections::HashMap, mem};
 
-use spandrel_cdr::{Any, Char, Ior, Label, LongDouble, TcKind, TypeCode, ValueModifier};
+use spandrel_cdr::{Any, Char, Ior, Label, TcKind, TypeCode, ValueModifier};
 
 use super::{
     super::{
-        DynAny, DynAnyError,
+        DynAny,
         discriminator::{discriminator_with, label_of, value_without_member},
         dyn_any::{Link, State, Value, ValueId},
         leaf::Leaf,
         limits::Meter,
-        members::members_of,
+        members::{has_names, members_of},
     },
+    base64,
+    context::TextContext,
+    number::{self, float},
     scan::{Scanner, TextError},
+    tree::{self, Form, Member, Members, Node},
+    type_form,
 };
 use crate::ValueTypes;
 
-/// Resolves URLs.
-type Resolve<'r> = &'r dyn Fn(&str) -> Result<Ior, String>;
-
 impl DynAny {
-    /// Parses a value of this type from text: similar to JSON, with the IDL's names. A string that is the
-    /// whole value needs no quotes.
+    /// Parses a value of this type from its text form or its JSON form, which is a part of the former. A
+    /// string or a reference that is the whole value needs no quotes.
     ///
     /// ```
     /// use spandrel_cdr::TypeCode;
@@ -32,23 +34,23 @@ impl DynAny {
     /// let of = TypeCode::structure("IDL:Point:1.0", "Point", &members)?;
     /// let value = DynAny::from_text(&of, r#"{names: ["a", "b"], x: -3}"#)?;
     /// assert_eq!(value.to_string(), r#"{x: -3, names: ["a", "b"]}"#);
+    /// assert_eq!(value.to_json()?, r#"{"x":-3,"names":["a","b"]}"#);
+    /// assert_eq!(DynAny::from_text(&of, &value.to_json()?)?, value);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// Text that is not a value of the type; references other than `null`, and values of derived types, for
-    /// which [`from_text_with`](Self::from_text_with) is needed.
+    /// Text that is not a value of the type; references other than `null` and `IOR:`, values of derived types,
+    /// and named types of `any`s, for which [`from_text_with`](Self::from_text_with) is needed.
     pub fn from_text(of: &TypeCode, text: &str) -> Result<Self, TextError> {
-        let unresolved = |_: &str| Err("references cannot be resolved without an ORB".to_owned());
-        Self::from_text_with(of, text, &ValueTypes::new(), &unresolved)
+        Self::from_text_with(of, text, &TextContext::new())
     }
 
-    /// As [`DynAny::from_text`]. `value_types` are the permitted types of values where a base is declared,
-    /// and `resolve` converts references in text form.
+    /// As [`DynAny::from_text`], with the names that the text may use.
     ///
     /// ```
     /// use spandrel_cdr::{TypeCode, ValueModifier, Visibility};
-    /// use spandrel_dynamic::{DynAny, ValueTypes};
+    /// use spandrel_dynamic::{DynAny, TextContext, ValueTypes};
     ///
     /// let link = TypeCode::recursive("IDL:Node:1.0")?;
     /// let members = [("name", TypeCode::STRING, Visibility::Public), ("next", link, Visibility::Public)];
@@ -56,322 +58,350 @@ impl DynAny {
     /// let types = ValueTypes::from_iter([&node]);
     ///
     /// let text = r#"{_id: 1, _type: "IDL:Node:1.0", name: "turn", next: {_ref: 1}}"#;
-    /// let value = DynAny::from_text_with(&TypeCode::value_base(), text, &types, &|_| Err("no references".into()))?;
+    /// let context = TextContext::new().value_types(&types);
+    /// let value = DynAny::from_text_with(&TypeCode::value_base(), text, &context)?;
     /// assert_eq!(value.to_string(), text);
     /// assert_eq!(DynAny::new(&value.to_any()?)?, value);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// Text that is not a value of the type; the errors of `resolve`.
-    pub fn from_text_with(
-        of: &TypeCode,
-        text: &str,
-        value_types: &ValueTypes,
-        resolve: &dyn Fn(&str) -> Result<Ior, String>,
-    ) -> Result<Self, TextError> {
-        let meter = Meter::new(Self::COMPONENTS);
-        let mut reader = Reader { scanner: Scanner::new(text), resolve, meter, value_types, numbered: HashMap::new() };
-        let is_bare = matches!(of.without_aliases().kind(), TcKind::String | TcKind::WString)
-            && reader.scanner.peek() != Some('"');
-        let value = if is_bare { reader.texts(&of.without_aliases(), text.to_owned()) } else { reader.value(of) };
-        let value = match value {
-            Ok(value) if is_bare => return Ok(Self::made_of(of, value.value)),
-            other => other?,
+    /// Text that is not a value of the type; the errors of the context's function for references.
+    pub fn from_text_with(of: &TypeCode, text: &str, context: &TextContext<'_>) -> Result<Self, TextError> {
+        let mut reader = Reader {
+            context,
+            meter: Meter::new(Self::COMPONENTS),
+            numbered: HashMap::new(),
+            local_types: ValueTypes::new(),
         };
-        reader.scanner.end()?;
-        Ok(value)
+        let resolved = of.without_aliases();
+        let is_bare = Scanner::new(text).peek().is_none_or(|first| first != '"');
+        match resolved.kind() {
+            TcKind::String | TcKind::WString if is_bare => {
+                reader.texts(&resolved, text, 0).map(|value| Self::made_of(of, value))
+            }
+            // A URL may contain commas.
+            TcKind::ObjRef if is_bare => reader
+                .reference_at(text.trim(), 0)
+                .map(|object| Self::made_of(of, Value::Leaf(Leaf::Reference(object)))),
+            _ => reader.value(of, tree::parse(text)?),
+        }
     }
 }
 
-struct Reader<'t, 'r> {
-    scanner: Scanner<'t>,
-    resolve: Resolve<'r>,
+/// Names with a leading underscore: no names of members, from which IDL removes it.
+const TYPE: &str = "_type";
+const ID: &str = "_id";
+const REF: &str = "_ref";
+const VALUE: &str = "_value";
+const DISCRIMINATOR: &str = "_d";
+
+struct Reader<'c> {
+    context: &'c TextContext<'c>,
     meter: Meter,
-    value_types: &'r ValueTypes,
     /// Values with an `_id`.
     numbered: HashMap<u32, Link>,
+    /// The value types that the text describes in the `any` around the value.
+    local_types: ValueTypes,
 }
 
-/// The labels that may precede the members of a value.
-#[derive(Default)]
-struct ValueHead {
-    of: Option<TypeCode>,
-    number: Option<u32>,
-    repeats: Option<Link>,
-}
-
-/// The beginning of a value before its members, or the content of its box.
-enum ParsedStart {
+/// The beginning of a value of a value type.
+enum ParsedStart<'t> {
     /// A complete value.
     Complete(Value),
-    /// A box without a head: the content follows alone.
-    Bare {
+    State {
         of: TypeCode,
         id: ValueId,
-    },
-    Braced {
-        of: TypeCode,
-        id: ValueId,
+        content: Content<'t>,
     },
 }
 
-impl Reader<'_, '_> {
-    fn value(&mut self, of: &TypeCode) -> Result<DynAny, TextError> {
-        let at = self.scanner.at;
-        self.meter.enter().map_err(|error| TextError { message: error.to_string(), at })?;
-        let value = self.of_type(of);
+/// The state of a value of a value type.
+enum Content<'t> {
+    Box(Node<'t>),
+    Members(Members<'t>),
+    /// Members without names.
+    Positional(Node<'t>),
+}
+
+/// The beginning of an `any`.
+enum ParsedAny<'t> {
+    Complete(Any),
+    WithType(TypeCode, Node<'t>),
+}
+
+fn failed<T>(at: usize, message: impl Into<String>) -> Result<T, TextError> {
+    Err(TextError { message: message.into(), at })
+}
+
+/// Adds a position to the error of an operation.
+fn located<T>(at: usize, result: Result<T, impl ToString>) -> Result<T, TextError> {
+    result.map_err(|error| TextError { message: error.to_string(), at })
+}
+
+impl Reader<'_> {
+    fn value(&mut self, of: &TypeCode, node: Node<'_>) -> Result<DynAny, TextError> {
+        located(node.at, self.meter.enter())?;
+        let value = self.of_type(of, node);
         self.meter.leave();
         Ok(DynAny::made_of(of, value?))
     }
 
     // A recursive function with a small frame: values nest to a depth of hundreds.
-    fn of_type(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+    fn of_type(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let of = of.without_aliases();
+        check_untyped(&of, &node)?;
         match of.kind() {
-            TcKind::Struct | TcKind::Except => self.members(&of),
-            TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface => self.value_type(&of),
-            TcKind::Sequence | TcKind::Array => self.elements(&of),
-            TcKind::Union => self.union(&of),
-            TcKind::String | TcKind::WString => self.quoted_text(&of),
-            _ => self.leaf(&of).map(Value::Leaf),
+            TcKind::Struct | TcKind::Except => self.structure(&of, node).map(Value::Parts),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface => self.value_type(&of, node),
+            TcKind::Sequence | TcKind::Array => self.elements(&of, node),
+            TcKind::Union => self.union(&of, node),
+            TcKind::Any => self.any(node),
+            _ => self.simple(&of, node),
         }
     }
 
-    fn quoted_text(&mut self, of: &TypeCode) -> Result<Value, TextError> {
-        let text = self.scanner.string()?;
-        self.texts(of, text).map(|value| value.value)
-    }
-
-    fn null(&mut self) -> bool {
-        let before = self.scanner.at;
-        let is_null = matches!(self.scanner.word(), Ok("null"));
-        if !is_null {
-            self.scanner.at = before;
+    /// A value without components.
+    fn simple(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        match (of.kind(), node.form) {
+            (TcKind::String | TcKind::WString, Form::Text(text)) => self.texts(of, &text, node.at),
+            (TcKind::String | TcKind::WString, _) => failed(node.at, "expected text in quotes"),
+            (TcKind::TypeCode, form) => type_form::read(Node { at: node.at, form }, self.context.types)
+                .map(|of| Value::Leaf(Leaf::TypeCode(of))),
+            (TcKind::Null | TcKind::Void, Form::Word("null" | "void")) => Ok(Value::Nothing),
+            (TcKind::Null | TcKind::Void, _) => failed(node.at, "expected `null`"),
+            (_, form) => self.leaf(of, Node { at: node.at, form }).map(Value::Leaf),
         }
-        is_null
     }
 
-    fn refused(&self, error: &DynAnyError) -> TextError {
-        self.scanner.error_here(error.to_string())
-    }
-
-    fn texts(&self, of: &TypeCode, text: String) -> Result<DynAny, TextError> {
-        let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
+    fn texts(&self, of: &TypeCode, text: &str, at: usize) -> Result<Value, TextError> {
+        let mut value = located(at, DynAny::of_type(of))?;
         let inserted = match of.kind() {
-            TcKind::String => value.insert_string(&text),
-            _ => value.insert_wstring(&text),
+            TcKind::String => value.insert_string(text),
+            _ => value.insert_wstring(text),
         };
-        inserted.map_err(|error| self.refused(&error))?;
-        Ok(value)
+        located(at, inserted)?;
+        Ok(value.value)
     }
 
     /// A value of a value type.
-    fn value_type(&mut self, declared: &TypeCode) -> Result<Value, TextError> {
-        let (of, id, is_bare) = match self.begin_value(declared)? {
+    fn value_type(&mut self, declared: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        let at = node.at;
+        let (of, id, content) = match self.begin_value(declared, node)? {
             ParsedStart::Complete(value) => return Ok(value),
-            ParsedStart::Bare { of, id } => (of, id, true),
-            ParsedStart::Braced { of, id } => (of, id, false),
+            ParsedStart::State { of, id, content } => (of, id, content),
         };
-        self.meter.enter_value().map_err(|error| self.refused(&error))?;
-        let parts = match of.kind() {
-            TcKind::ValueBox => self.boxed(&of, is_bare),
-            _ => self.members_until_end(&of),
+        located(at, self.meter.enter_value())?;
+        let parts = match content {
+            Content::Box(node) => self.boxed(&of, node),
+            Content::Positional(node) => self.structure(&of, node),
+            Content::Members(members) => self.members(&of, members),
         };
         self.meter.leave_value();
         Ok(Value::State(State { id, of, parts: parts? }))
     }
 
-    /// Parses up to the members of a value, or the content of its box.
-    fn begin_value(&mut self, declared: &TypeCode) -> Result<ParsedStart, TextError> {
-        if self.null() {
-            return Ok(ParsedStart::Complete(Value::Nothing));
-        }
-        if declared.kind() == TcKind::AbstractInterface && self.scanner.peek() != Some('{') {
-            return self.reference().map(|object| ParsedStart::Complete(Value::Leaf(Leaf::Reference(object))));
-        }
-        let (before, id) = (self.scanner.at, ValueId::new());
-        let head = if self.scanner.eat('{') { self.value_head(declared)? } else { None };
-        let head = match head {
-            Some(head) => head,
+    /// Interprets a value up to its members, or the content of its box.
+    fn begin_value<'t>(&mut self, declared: &TypeCode, node: Node<'t>) -> Result<ParsedStart<'t>, TextError> {
+        let at = node.at;
+        let is_box = declared.kind() == TcKind::ValueBox;
+        let mut members = match node.form {
+            Form::Word("null") => return Ok(ParsedStart::Complete(Value::Nothing)),
+            Form::Members(members) if !is_box || [TYPE, ID, REF, VALUE].iter().any(|name| members.has(name)) => members,
             // Without a head, the content stands for the box.
-            None if declared.kind() == TcKind::ValueBox => {
-                self.scanner.at = before;
-                return Ok(ParsedStart::Bare { of: declared.clone(), id });
+            _ if is_box => {
+                let content = Content::Box(node);
+                return Ok(ParsedStart::State { of: declared.clone(), id: ValueId::new(), content });
             }
-            None if self.scanner.at == before => return Err(self.scanner.error_here("expected `{`")),
-            None => ValueHead::default(),
+            Form::Word(_) | Form::Text(_) if declared.kind() == TcKind::AbstractInterface => {
+                return self.reference(&node).map(|object| ParsedStart::Complete(Value::Leaf(Leaf::Reference(object))));
+            }
+            _ => return failed(at, "expected `{`"),
         };
-        if let Some(link) = head.repeats {
-            self.scanner.expect('}')?;
-            return Ok(ParsedStart::Complete(Value::Link(link)));
+        if let Some(node) = members.take(REF)? {
+            members.end()?;
+            return self.repeated(declared, &node).map(|link| ParsedStart::Complete(Value::Link(link)));
         }
-        let of = match head.of {
-            Some(of) => of,
+        let of = match members.take(TYPE)? {
+            Some(node) => self.named_type(declared, node)?,
             None if is_unspecific(declared) => {
-                return Err(self
-                    .scanner
-                    .error_here(format!("`_type` is needed for the type of the `{}`", id_of(declared))));
+                return failed(at, format!("`_type` is needed for the type of the `{}`", id_of(declared)));
             }
             None => declared.clone(),
         };
-        if let Some(number) = head.number
-            && self.numbered.insert(number, Link { id, of: of.clone() }).is_some()
-        {
-            return Err(self.scanner.error_here(format!("`_id: {number}` occurs twice")));
+        let id = ValueId::new();
+        if let Some(node) = members.take(ID)? {
+            let number = type_form::integer_of(&node)?;
+            if self.numbered.insert(number, Link { id, of: of.clone() }).is_some() {
+                return failed(node.at, format!("`_id: {number}` occurs twice"));
+            }
         }
-        Ok(ParsedStart::Braced { of, id })
+        let content = match (members.take(VALUE)?, of.kind()) {
+            (None, TcKind::ValueBox) => return failed(at, "expected `_value`, the content of the box"),
+            (None, _) => Content::Members(members),
+            (Some(node), kind) => {
+                members.end()?;
+                if kind == TcKind::ValueBox { Content::Box(node) } else { Content::Positional(node) }
+            }
+        };
+        Ok(ParsedStart::State { of, id, content })
     }
 
-    /// The names with a leading underscore that begin a value; `None` without them.
-    fn value_head(&mut self, declared: &TypeCode) -> Result<Option<ValueHead>, TextError> {
-        let mut head = None;
-        loop {
-            let before = self.scanner.at;
-            let key =
-                if self.scanner.peek() == Some('}') { String::new() } else { self.scanner.key().unwrap_or_default() };
-            if matches!(&*key, "_type" | "_id" | "_ref" | "_value") {
-                head.get_or_insert_with(ValueHead::default);
-            }
-            let Some(found) = &mut head else {
-                self.scanner.at = before;
-                return Ok(None);
-            };
-            match &*key {
-                "_type" => found.of = Some(self.named_type(declared)?),
-                "_id" => found.number = Some(self.integer()?),
-                "_ref" => found.repeats = Some(self.numbered(declared)?),
-                _ => {
-                    self.scanner.at = before;
-                    return Ok(head);
-                }
-            }
-            self.between('}')?;
-        }
+    fn boxed(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
+        let content = located(node.at, of.content_type())?;
+        Ok(vec![self.value(&content, node)?])
     }
 
     /// The type named by `_type`, which must be permitted for the declared type.
-    fn named_type(&mut self, declared: &TypeCode) -> Result<TypeCode, TextError> {
-        let id = match self.scanner.peek() {
-            Some('"') => self.scanner.string()?,
-            _ => self.scanner.word()?.to_owned(),
+    fn named_type(&mut self, declared: &TypeCode, node: Node<'_>) -> Result<TypeCode, TextError> {
+        let at = node.at;
+        let of = if let Form::Members(_) = node.form {
+            let of = type_form::read(node, self.context.types)?;
+            self.local_types.add(&of);
+            of
+        } else {
+            let id = type_form::text_of(node)?;
+            let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.local_types.get(&id) };
+            let known = known.or_else(|| self.context.value_types?.get(&id));
+            match known {
+                Some(of) => of.clone(),
+                None => return failed(at, format!("unknown value type `{id}`")),
+            }
         };
-        let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.value_types.get(&id) };
-        let of = known.ok_or_else(|| self.scanner.error_here(format!("unknown value type `{id}`")))?;
         if !of.derives_from(declared) {
-            return Err(self.scanner.error_here(format!("`{id}` does not derive from `{}`", id_of(declared))));
+            return failed(at, format!("`{}` does not derive from `{}`", id_of(&of), id_of(declared)));
         }
         Ok(of.without_aliases())
     }
 
     /// The target of `_ref`.
-    fn numbered(&mut self, declared: &TypeCode) -> Result<Link, TextError> {
-        let number: u32 = self.integer()?;
-        let link = self.numbered.get(&number);
-        let link = link.ok_or_else(|| self.scanner.error_here(format!("no earlier value has `_id: {number}`")))?;
-        if !link.of.derives_from(declared) {
-            return Err(self
-                .scanner
-                .error_here(format!("the value with `_id: {number}` is not a `{}`", id_of(declared))));
+    fn repeated(&self, declared: &TypeCode, node: &Node<'_>) -> Result<Link, TextError> {
+        let number: u32 = type_form::integer_of(node)?;
+        match self.numbered.get(&number) {
+            None => failed(node.at, format!("no earlier value has `_id: {number}`")),
+            Some(link) if !link.of.derives_from(declared) => {
+                failed(node.at, format!("the value with `_id: {number}` is not a `{}`", id_of(declared)))
+            }
+            Some(link) => Ok(link.clone()),
         }
-        Ok(link.clone())
     }
 
-    /// The content of a box, with the closing brace unless it stands alone.
-    fn boxed(&mut self, of: &TypeCode, is_bare: bool) -> Result<Vec<DynAny>, TextError> {
-        let content = of.content_type().map_err(|error| self.scanner.error_here(error.to_string()))?;
-        if is_bare {
-            return Ok(vec![self.value(&content)?]);
+    /// The members, by their names, or in order where the type code has no names.
+    fn structure(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
+        match node.form {
+            Form::Members(members) => self.members(of, members),
+            Form::List(nodes) => self.positional(of, nodes, node.at),
+            _ => failed(node.at, "expected `{`"),
         }
-        if self.scanner.key()? != "_value" {
-            return Err(self.scanner.error_here("expected `_value`, the content of the box"));
-        }
-        let content = self.value(&content)?;
-        self.between('}')?;
-        self.scanner.expect('}')?;
-        Ok(vec![content])
     }
 
-    fn members(&mut self, of: &TypeCode) -> Result<Value, TextError> {
-        self.scanner.expect('{')?;
-        self.members_until_end(of).map(Value::Parts)
+    fn positional(&mut self, of: &TypeCode, nodes: Vec<Node<'_>>, at: usize) -> Result<Vec<DynAny>, TextError> {
+        let members = located(at, members_of(of))?;
+        if has_names(&members) {
+            return failed(at, "expected `{`");
+        }
+        if nodes.len() != members.len() {
+            return failed(at, format!("`{of}` has {} members, not {}", members.len(), nodes.len()));
+        }
+        members.iter().zip(nodes).map(|((_, of), node)| self.value(of, node)).collect()
     }
 
-    fn members_until_end(&mut self, of: &TypeCode) -> Result<Vec<DynAny>, TextError> {
-        let members = members_of(of).map_err(|error| self.refused(&error))?;
+    fn members(&mut self, of: &TypeCode, given: Members<'_>) -> Result<Vec<DynAny>, TextError> {
+        let members = located(given.end, members_of(of))?;
         let mut found: Vec<Option<DynAny>> = members.iter().map(|_| None).collect();
-        while !self.scanner.eat('}') {
-            let place = self.member(&members, &found)?;
-            found[place] = Some(self.value(&members[place].1)?);
-            self.between('}')?;
+        for member in given.members {
+            let place = place_of(&member, &members, &found)?;
+            found[place] = Some(self.value(&members[place].1, member.value)?);
         }
-        let parts = found.into_iter().zip(&members).map(|(value, (name, _))| {
-            value.ok_or_else(|| self.scanner.error_here(format!("the member `{name}` is missing")))
+        self.completed(&members, found, given.has_rest, given.end)
+    }
+
+    /// All members, those that were not given with their defaults, if permitted.
+    fn completed(
+        &mut self,
+        members: &[(String, TypeCode)],
+        found: Vec<Option<DynAny>>,
+        has_rest: bool,
+        at: usize,
+    ) -> Result<Vec<DynAny>, TextError> {
+        let parts = found.into_iter().zip(members).map(|(value, (name, of))| match value {
+            Some(value) => Ok(value),
+            None if has_rest => located(at, DynAny::default_of(of, &mut self.meter)),
+            None => failed(at, format!("the member `{name}` is missing (`..` gives it its default)")),
         });
         parts.collect()
     }
 
-    /// Parses the name of a member that has not occurred yet.
-    fn member(&mut self, members: &[(String, TypeCode)], found: &[Option<DynAny>]) -> Result<usize, TextError> {
-        let key = self.scanner.key()?;
-        let place = members.iter().position(|(name, _)| *name == key);
-        match place {
-            None => Err(self.scanner.error_here(format!("unknown member `{key}`"))),
-            Some(place) if found[place].is_some() => {
-                Err(self.scanner.error_here(format!("the member `{key}` occurs twice")))
+    fn elements(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        let at = node.at;
+        let element = located(at, of.content_type())?;
+        let bound = located(at, of.length())? as usize;
+        let is_octets = element.without_aliases().kind() == TcKind::Octet;
+        let parts = match node.form {
+            Form::List(nodes) => {
+                nodes.into_iter().map(|node| self.value(&element, node)).collect::<Result<Vec<_>, _>>()?
             }
-            Some(place) => Ok(place),
-        }
-    }
-
-    /// Parses a comma, unless the end comes next.
-    fn between(&mut self, end: char) -> Result<(), TextError> {
-        if self.scanner.eat(',') || self.scanner.peek() == Some(end) {
-            return Ok(());
-        }
-        Err(self.scanner.error_here(format!("expected `,` or `{end}`")))
-    }
-
-    fn elements(&mut self, of: &TypeCode) -> Result<Value, TextError> {
-        let error_here =
-            |error: spandrel_cdr::TypeCodeError, scanner: &Scanner<'_>| scanner.error_here(error.to_string());
-        let element = of.content_type().map_err(|error| error_here(error, &self.scanner))?;
-        let bound = of.length().map_err(|error| error_here(error, &self.scanner))? as usize;
-        let mut parts = Vec::new();
-        self.scanner.expect('[')?;
-        while !self.scanner.eat(']') {
-            parts.push(self.value(&element)?);
-            self.between(']')?;
-        }
+            Form::Text(text) if is_octets => {
+                let Some(octets) = base64::decode(&text) else { return failed(at, "the text is not Base64") };
+                let octets = octets.into_iter().map(|octet| {
+                    located(at, self.meter.enter())?;
+                    self.meter.leave();
+                    Ok(DynAny::made_of(&element, Value::Leaf(Leaf::Octet(octet))))
+                });
+                octets.collect::<Result<Vec<_>, TextError>>()?
+            }
+            _ if is_octets => return failed(at, "expected `[`, or octets as Base64 in quotes"),
+            _ => return failed(at, "expected `[`"),
+        };
         let fits = match of.kind() {
             TcKind::Array => parts.len() == bound,
             _ => bound == 0 || parts.len() <= bound,
         };
-        if fits {
-            Ok(Value::Parts(parts))
-        } else {
-            Err(self.scanner.error_here(format!("`{of}` cannot have {} elements", parts.len())))
-        }
+        if fits { Ok(Value::Parts(parts)) } else { failed(at, format!("`{of}` cannot have {} elements", parts.len())) }
     }
 
-    fn union(&mut self, of: &TypeCode) -> Result<Value, TextError> {
-        let of_discriminator = of.discriminator_type().map_err(|error| self.scanner.error_here(error.to_string()))?;
-        self.scanner.expect('{')?;
-        let (mut discriminator, mut member) = (None, None);
-        while !self.scanner.eat('}') {
-            let key = self.scanner.key()?;
-            if key == "_d" {
-                discriminator = Some(self.value(&of_discriminator)?);
-            } else {
-                let named = |index: &usize| of.member_name(*index).is_ok_and(|name| name == key);
-                let place = (0..of.member_count().unwrap_or(0)).find(named).filter(|_| member.is_none());
-                let place = place.ok_or_else(|| self.scanner.error_here(format!("unknown member `{key}`")))?;
-                let of_member = of.member_type(place).map_err(|error| self.scanner.error_here(error.to_string()))?;
-                member = Some((key, place, self.value(&of_member)?));
+    fn union(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        let at = node.at;
+        let Form::Members(mut given) = node.form else { return failed(at, "expected `{`") };
+        let of_discriminator = located(at, of.discriminator_type())?;
+        let discriminator = given.take(DISCRIMINATOR)?.map(|node| self.value(&of_discriminator, node)).transpose()?;
+        let mut given_members = given.members.into_iter();
+        let member = match given_members.next() {
+            None => None,
+            Some(Member { at, name, value }) => {
+                let place = self.union_member(of, discriminator.as_ref(), &name, at)?;
+                Some((place, at, self.value(&located(at, of.member_type(place))?, value)?))
             }
-            self.between('}')?;
+        };
+        if let Some(Member { at, name, .. }) = given_members.next() {
+            return failed(at, format!("a union has one member: unexpected `{name}`"));
         }
-        self.selected(of, &of_discriminator, discriminator, member).map(Value::Parts)
+        self.selected(of, &of_discriminator, discriminator, member, at).map(Value::Parts)
+    }
+
+    /// The index of a union's member.
+    fn union_member(
+        &self,
+        of: &TypeCode,
+        discriminator: Option<&DynAny>,
+        name: &str,
+        at: usize,
+    ) -> Result<usize, TextError> {
+        // The member that the discriminator selects, where the type code has no names.
+        if let (VALUE, Some(discriminator)) = (name, discriminator) {
+            let selected = located(at, of.selected_member(located(at, label_of(discriminator))?))?;
+            return selected.map_or_else(|| failed(at, "the discriminator selects no member"), Ok);
+        }
+        let count = of.member_count().unwrap_or(0);
+        let names = || (0..count).map(|index| of.member_name(index).unwrap_or_default());
+        names().position(|known| known == name && !name.is_empty()).map_or_else(
+            || {
+                let mut known: Vec<&str> = names().collect();
+                known.dedup();
+                failed(at, format!("unknown member `{name}`: there are {}", listed(&known)))
+            },
+            Ok,
+        )
     }
 
     /// The consistent pair of discriminator and member.
@@ -380,172 +410,226 @@ impl Reader<'_, '_> {
         of: &TypeCode,
         of_discriminator: &TypeCode,
         discriminator: Option<DynAny>,
-        member: Option<(String, usize, DynAny)>,
+        member: Option<(usize, usize, DynAny)>,
+        at: usize,
     ) -> Result<Vec<DynAny>, TextError> {
-        let refused = |error: DynAnyError| self.refused(&error);
         let discriminator = match (discriminator, &member) {
             (Some(discriminator), _) => discriminator,
-            (None, Some((_, place, _))) => {
+            (None, Some((place, at, _))) => {
                 let label = match of.member_label(*place) {
                     Ok(Label::Value(label)) => Some(label),
-                    _ => value_without_member(of).map_err(refused)?,
+                    _ => located(*at, value_without_member(of))?,
                 };
-                let label =
-                    label.ok_or_else(|| self.scanner.error_here("no discriminator value selects this member"))?;
-                discriminator_with(of_discriminator, label).map_err(refused)?
+                let Some(label) = label else { return failed(*at, "no discriminator value selects this member") };
+                located(*at, discriminator_with(of_discriminator, label))?
             }
-            (None, None) => return Err(self.scanner.error_here("a union needs a member, or `_d`")),
+            (None, None) => return failed(at, "a union needs a member, or `_d`"),
         };
-        let label = label_of(&discriminator).map_err(refused)?;
+        let label = located(at, label_of(&discriminator))?;
         let name = |index: usize| of.member_name(index).unwrap_or_default();
-        let selected = of.selected_member(label).map_err(|error| self.scanner.error_here(error.to_string()))?;
-        match (selected, member) {
+        match (located(at, of.selected_member(label))?, member) {
             (None, None) => Ok(vec![discriminator]),
-            (Some(index), Some((key, _, value))) if name(index) == key => Ok(vec![discriminator, value]),
-            (Some(index), _) => {
-                Err(self.scanner.error_here(format!("the discriminator selects the member `{}`", name(index))))
+            // A member of several labels is several in the type code.
+            (Some(index), Some((place, _, value)))
+                if index == place || (name(index) == name(place) && !name(index).is_empty()) =>
+            {
+                Ok(vec![discriminator, value])
             }
-            (None, Some((key, ..))) => {
-                Err(self.scanner.error_here(format!("the discriminator does not select `{key}`")))
-            }
+            (Some(index), _) => failed(at, format!("the discriminator selects the member `{}`", name(index))),
+            (None, Some((place, at, _))) => failed(at, format!("the discriminator does not select `{}`", name(place))),
         }
     }
 
-    fn leaf(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
+    fn leaf(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Leaf, TextError> {
+        let integer = || type_form::integer_of::<i128>(&node);
+        macro_rules! number {
+            ($leaf:ident) => {{
+                let value = integer()?;
+                let Ok(value) = value.try_into() else {
+                    return failed(node.at, format!("`{value}` is not an integer of this type: it is out of range"));
+                };
+                Leaf::$leaf(value)
+            }};
+        }
         Ok(match of.kind() {
-            TcKind::Boolean => Leaf::Boolean(self.parsed("`true` or `false`")?),
-            TcKind::Octet => Leaf::Octet(self.integer()?),
-            TcKind::Short => Leaf::Short(self.integer()?),
-            TcKind::UShort => Leaf::UShort(self.integer()?),
-            TcKind::Long => Leaf::Long(self.integer()?),
-            TcKind::ULong => Leaf::ULong(self.integer()?),
-            TcKind::LongLong => Leaf::LongLong(self.integer()?),
-            TcKind::ULongLong => Leaf::ULongLong(self.integer()?),
-            TcKind::Float => Leaf::Float(self.float("float")?),
-            TcKind::Double => Leaf::Double(self.float("double")?),
-            // Parsed as `double`.
-            TcKind::LongDouble => Leaf::LongDouble(LongDouble::from(self.float::<f64>("double")?)),
-            TcKind::Char => {
-                let code = u32::from(self.character()?);
-                let code =
-                    u8::try_from(code).map_err(|_| self.scanner.error_here("the character is not in ISO 8859-1"))?;
-                Leaf::Char(Char(code))
-            }
-            TcKind::WChar => Leaf::WChar(self.character()?),
-            TcKind::Enum => self.enumerator(of)?,
-            TcKind::Fixed => return self.fixed(of),
-            TcKind::Any => Leaf::Any(self.any()?),
-            TcKind::ObjRef | TcKind::Component | TcKind::Home => Leaf::Reference(self.reference()?),
-            kind => return Err(self.scanner.error_here(format!("values of kind {kind} have no text form"))),
+            TcKind::Boolean => match word_of(&node)? {
+                "true" | "TRUE" => Leaf::Boolean(true),
+                "false" | "FALSE" => Leaf::Boolean(false),
+                word => return failed(node.at, format!("expected `true` or `false`, not `{word}`")),
+            },
+            TcKind::Octet => number!(Octet),
+            TcKind::Short => number!(Short),
+            TcKind::UShort => number!(UShort),
+            TcKind::Long => number!(Long),
+            TcKind::ULong => number!(ULong),
+            TcKind::LongLong => number!(LongLong),
+            TcKind::ULongLong => number!(ULongLong),
+            TcKind::Float => Leaf::Float(located(node.at, float(word_of(&node)?))?),
+            TcKind::Double => Leaf::Double(located(node.at, float(word_of(&node)?))?),
+            TcKind::LongDouble => Leaf::LongDouble(located(node.at, number::long_double(word_of(&node)?))?),
+            TcKind::Char => match u8::try_from(u32::from(character(&node)?)) {
+                Ok(code) => Leaf::Char(Char(code)),
+                Err(_) => return failed(node.at, "the character is not in ISO 8859-1"),
+            },
+            TcKind::WChar => Leaf::WChar(character(&node)?),
+            TcKind::Enum => self.enumerator(of, &node)?,
+            TcKind::Fixed => self.fixed(of, &node)?,
+            TcKind::ObjRef | TcKind::Component | TcKind::Home => Leaf::Reference(self.reference(&node)?),
+            kind => return failed(node.at, format!("values of kind {kind} have no text form")),
         })
     }
 
-    fn parsed<T: FromStr>(&mut self, what: &str) -> Result<T, TextError> {
-        self.scanner.peek();
-        let at = self.scanner.at;
-        let word = self.scanner.word()?;
-        word.parse().map_err(|_| TextError { message: format!("expected {what}, not `{word}`"), at })
-    }
-
-    /// A floating-point number; infinite only if written so.
-    fn float<T: FromStr + Copy + Into<f64>>(&mut self, name: &str) -> Result<T, TextError> {
-        self.scanner.peek();
-        let at = self.scanner.at;
-        let word = self.scanner.word()?;
-        let message = match word.parse::<T>() {
-            Ok(value) if overflows(word, value.into()) => format!("`{word}` is out of range for `{name}`"),
-            Ok(value) => return Ok(value),
-            Err(_) => format!("expected a number, not `{word}`"),
-        };
-        Err(TextError { message, at })
-    }
-
-    fn integer<T: TryFrom<i128>>(&mut self) -> Result<T, TextError> {
-        self.scanner.peek();
-        let at = self.scanner.at;
-        let word = self.scanner.word()?;
-        let (sign, digits) = word.strip_prefix('-').map_or((1, word), |digits| (-1, digits));
-        let number = match digits.strip_prefix("0x") {
-            Some(digits) => i128::from_str_radix(digits, 16),
-            None => digits.parse(),
-        };
-        let number = number.ok().and_then(|number| T::try_from(sign * number).ok());
-        number.ok_or_else(|| TextError { message: format!("`{word}` is not an integer of this type"), at })
-    }
-
-    fn character(&mut self) -> Result<char, TextError> {
-        let text = self.scanner.string()?;
-        let mut characters = text.chars();
-        match (characters.next(), characters.next()) {
-            (Some(character), None) => Ok(character),
-            _ => Err(self.scanner.error_here("expected one character")),
+    fn enumerator(&self, of: &TypeCode, node: &Node<'_>) -> Result<Leaf, TextError> {
+        let name = word_of(node)?;
+        let mut value = located(node.at, DynAny::of_type(of))?;
+        let mut view = located(node.at, value.as_enum())?;
+        if view.set_as_string(name).is_ok() {
+            return Ok(Leaf::Enum(view.as_ulong()));
+        }
+        // The position, where the type code has no names.
+        let is_nameless = of.member_name(0).is_ok_and(str::is_empty);
+        match name.parse() {
+            Ok(position) if is_nameless && view.set_as_ulong(position).is_ok() => Ok(Leaf::Enum(position)),
+            _ => failed(node.at, format!("`{of}` has no enumerator `{name}`")),
         }
     }
 
-    fn enumerator(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
-        let name = match self.scanner.peek() {
-            Some('"') => self.scanner.string()?,
-            _ => self.scanner.word()?.to_owned(),
-        };
-        let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
-        let found = value.as_enum().and_then(|mut value| value.set_as_string(&name).map(|()| value.as_ulong()));
-        found.map(Leaf::Enum).map_err(|_| self.scanner.error_here(format!("`{of}` has no enumerator `{name}`")))
-    }
-
-    fn fixed(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
-        let word = self.scanner.word()?;
-        let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
+    fn fixed(&self, of: &TypeCode, node: &Node<'_>) -> Result<Leaf, TextError> {
+        let word = word_of(node)?;
+        let mut value = located(node.at, DynAny::of_type(of))?;
         let set = value.as_fixed().and_then(|mut value| value.set_value(word).map(|whole| (whole, value.decimal())));
         match set {
             Ok((true, decimal)) => Ok(Leaf::Fixed(decimal)),
-            Ok((false, _)) => Err(self.scanner.error_here(format!("`{of}` cannot hold all digits of `{word}`"))),
-            Err(_) => Err(self.scanner.error_here(format!("`{word}` is not a `{of}`"))),
+            Ok((false, _)) => failed(node.at, format!("`{of}` cannot hold all digits of `{word}`")),
+            Err(_) => failed(node.at, format!("`{word}` is not a `{of}`")),
         }
     }
 
-    fn reference(&mut self) -> Result<Ior, TextError> {
-        if self.null() {
-            return Ok(Ior::default());
-        }
-        let url = match self.scanner.peek() {
-            Some('"') => self.scanner.string()?,
-            // A URL with commas, for a list of addresses, needs quotes.
-            _ => self.scanner.word()?.to_owned(),
-        };
-        (self.resolve)(&url).map_err(|why| self.scanner.error_here(format!("cannot resolve `{url}`: {why}")))
+    fn reference(&self, node: &Node<'_>) -> Result<Ior, TextError> {
+        self.reference_at(word_of(node)?, node.at)
     }
 
-    /// A value of the type that its form implies.
-    fn any(&mut self) -> Result<Any, TextError> {
-        if self.null() {
-            return Ok(Any::default());
+    fn reference_at(&self, url: &str, at: usize) -> Result<Ior, TextError> {
+        match url {
+            "null" => Ok(Ior::default()),
+            "" => failed(at, "expected a URL of an object, or `null`"),
+            _ => (self.context.references)(url).or_else(|why| failed(at, format!("cannot resolve `{url}`: {why}"))),
         }
-        let made = if self.scanner.peek() == Some('"') {
-            Any::new(&self.scanner.string()?)
-        } else {
-            let word = self.scanner.word()?;
-            if let Ok(value) = word.parse::<bool>() {
-                Any::new(&value)
-            } else if let Ok(value) = word.parse::<i32>() {
-                Any::new(&value)
-            } else if let Ok(value) = word.parse::<i64>() {
-                Any::new(&value)
-            } else if let Ok(value) = word.parse::<f64>() {
-                if overflows(word, value) {
-                    return Err(self.scanner.error_here(format!("`{word}` is out of range for `double`")));
-                }
-                Any::new(&value)
-            } else {
-                return Err(self.scanner.error_here(format!("the type of `{word}` cannot be determined")));
+    }
+
+    /// An `any` with a value of a named type, or of the one that its form implies.
+    fn any(&mut self, node: Node<'_>) -> Result<Value, TextError> {
+        match self.begin_any(node)? {
+            ParsedAny::Complete(any) => Ok(Value::Leaf(Leaf::Any(any))),
+            ParsedAny::WithType(of, node) => self.any_of(&of, node),
+        }
+    }
+
+    fn begin_any<'t>(&self, node: Node<'t>) -> Result<ParsedAny<'t>, TextError> {
+        let at = node.at;
+        match node.form {
+            Form::Word("null") => Ok(ParsedAny::Complete(Any::default())),
+            Form::Text(text) => located(at, Any::new(&text)).map(ParsedAny::Complete),
+            Form::Word(word) => implied(word, at).map(ParsedAny::Complete),
+            // An `any` in an `any`, with its own type.
+            Form::TypedValue(of, value)
+                if of.strip_prefix("any").is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
+            {
+                let form = Form::TypedValue(of["any".len()..].trim_start(), value);
+                Ok(ParsedAny::WithType(TypeCode::ANY, Node { at, form }))
             }
-        };
-        made.map_err(|error| self.scanner.error_here(error.to_string()))
+            Form::TypedValue(of, value) => {
+                let of = located(at, type_form::read_spec(of, self.context.types, 0))?;
+                Ok(ParsedAny::WithType(of, *value))
+            }
+            Form::Members(mut parts) if parts.has(TYPE) => {
+                let of = parts.take(TYPE)?.map(|node| type_form::read(node, self.context.types)).transpose()?;
+                let value = parts.take(VALUE)?;
+                parts.end()?;
+                let (Some(of), Some(value)) = (of, value) else {
+                    return failed(at, "expected `_value` beside `_type`");
+                };
+                Ok(ParsedAny::WithType(of, value))
+            }
+            _ => failed(at, TYPE_NEEDED),
+        }
+    }
+
+    /// An `any` with a value of this type. Its values are not shared with those outside.
+    fn any_of(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        let at = node.at;
+        let outer = (mem::take(&mut self.numbered), self.local_types.clone());
+        self.local_types.add(of);
+        let value = self.value(of, node);
+        (self.numbered, self.local_types) = outer;
+        located(at, value?.to_any()).map(|any| Value::Leaf(Leaf::Any(any)))
     }
 }
 
-/// Whether digits were parsed as an infinite number.
-fn overflows(word: &str, value: f64) -> bool {
-    value.is_infinite() && word.contains(|letter: char| letter.is_ascii_digit())
+/// Checks that only an `any` has a type before its value.
+fn check_untyped(of: &TypeCode, node: &Node<'_>) -> Result<(), TextError> {
+    match &node.form {
+        Form::TypedValue(before, value) if !matches!(of.kind(), TcKind::Any | TcKind::TypeCode) => {
+            failed(value.at, format!("unexpected text after the value `{before}`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The place of a member that has not occurred yet.
+fn place_of(member: &Member<'_>, members: &[(String, TypeCode)], found: &[Option<DynAny>]) -> Result<usize, TextError> {
+    let Member { at, name, .. } = member;
+    let Some(place) = members.iter().position(|(known, _)| known == name) else {
+        let known: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
+        return failed(*at, format!("unknown member `{name}`: there are {}", listed(&known)));
+    };
+    if found[place].is_some() {
+        return failed(*at, format!("the member `{name}` occurs twice"));
+    }
+    Ok(place)
+}
+
+const TYPE_NEEDED: &str = "the type of the value cannot be determined: write it before the value, as in `long 3`, \
+     `sequence<long> [1, 2]` or `Bank::Entry {…}`";
+
+/// A value of the type that a word implies.
+fn implied(word: &str, at: usize) -> Result<Any, TextError> {
+    let made = if let Ok(value) = word.parse::<bool>() {
+        Any::new(&value)
+    } else if let Ok(value) = word.parse::<i32>() {
+        Any::new(&value)
+    } else if let Ok(value) = word.parse::<i64>() {
+        Any::new(&value)
+    } else {
+        match float::<f64>(word) {
+            Ok(value) => Any::new(&value),
+            Err(error) if number::is_number(word) => return failed(at, error),
+            Err(_) => return failed(at, format!("the type of `{word}` cannot be determined: {TYPE_NEEDED}")),
+        }
+    };
+    located(at, made)
+}
+
+/// A word, also in quotes.
+fn word_of<'n>(node: &'n Node<'_>) -> Result<&'n str, TextError> {
+    match &node.form {
+        Form::Word(word) => Ok(word),
+        Form::Text(text) => Ok(text),
+        _ => failed(node.at, "expected a value without components"),
+    }
+}
+
+fn character(node: &Node<'_>) -> Result<char, TextError> {
+    let mut characters = word_of(node)?.chars();
+    match (characters.next(), characters.next()) {
+        (Some(character), None) => Ok(character),
+        _ => failed(node.at, "expected one character"),
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 fn id_of(of: &TypeCode) -> &str {

@@ -47,17 +47,44 @@ impl<'t> Scanner<'t> {
         if self.eat(wanted) { Ok(()) } else { Err(self.error_here(format!("expected `{wanted}`"))) }
     }
 
-    /// The text up to the next delimiter or blank: a number, a name, a URL.
+    /// The text up to the next delimiter or blank: a number, a name, a URL, a part of a type. Delimiters inside
+    /// `<…>` belong to it, and so do dimensions such as `[3]` directly after it.
     pub(super) fn word(&mut self) -> Result<&'t str, TextError> {
         self.peek();
-        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}' | '[' | ']' | '"');
         let rest = self.rest();
-        let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
-        if word.is_empty() {
+        let mut open = 0_usize;
+        let is_end = |c: char| {
+            match c {
+                '<' => open += 1,
+                '>' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open == 0 && (c.is_whitespace() || matches!(c, ',' | '{' | '}' | '[' | ']' | '"'))
+        };
+        let mut end = rest.find(is_end).unwrap_or(rest.len());
+        if end == 0 {
             return Err(self.error_here("expected a value"));
         }
-        self.at += word.len();
-        Ok(word)
+        while let Some(dimension) = dimension(&rest[end..]) {
+            end += dimension;
+        }
+        self.at += end;
+        Ok(&rest[..end])
+    }
+
+    /// Consumes `..`, if it comes next.
+    pub(super) fn eat_rest(&mut self) -> bool {
+        self.peek();
+        let is_there = self.rest().starts_with("..");
+        if is_there {
+            self.at += 2;
+        }
+        is_there
+    }
+
+    /// The text between two positions, without blanks around it.
+    pub(super) fn between(&self, start: usize, end: usize) -> &'t str {
+        self.text[start..end].trim()
     }
 
     /// A name, and the colon after it.
@@ -142,4 +169,11 @@ impl<'t> Scanner<'t> {
     pub(super) fn error_here(&self, message: impl Into<String>) -> TextError {
         TextError { message: message.into(), at: self.at }
     }
+}
+
+/// The length of `[3]` at the start of a text.
+fn dimension(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix('[')?;
+    let digits = inside.find(|c: char| !c.is_ascii_digit())?;
+    (digits > 0 && inside[digits..].starts_with(']')).then_some(digits + 2)
 }

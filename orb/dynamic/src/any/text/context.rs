@@ -1,0 +1,78 @@
+//! The names that the text of a value may use.
+
+use std::fmt;
+
+use spandrel_cdr::{Ior, TypeCode};
+
+use crate::ValueTypes;
+
+/// The names that the text of a value may use: value types, types of `any`s, and references.
+///
+/// Without a function for references, only those in the form `IOR:` are read.
+///
+/// ```
+/// use spandrel_cdr::TypeCode;
+/// use spandrel_dynamic::{DynAny, TextContext};
+///
+/// let longs = TypeCode::alias("IDL:Longs:1.0", "Longs", &TypeCode::sequence(&TypeCode::LONG, 0)?)?;
+/// let types = |name: &str| (name == "Longs").then(|| longs.clone());
+/// let context = TextContext::new().types(&types);
+/// let value = DynAny::from_text_with(&TypeCode::ANY, "Longs [1, 2]", &context)?;
+/// assert_eq!(value.any()?.type_code(), &longs);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct TextContext<'n> {
+    pub(super) value_types: Option<&'n ValueTypes>,
+    pub(super) types: &'n dyn Fn(&str) -> Option<TypeCode>,
+    pub(super) references: &'n dyn Fn(&str) -> Result<Ior, String>,
+}
+
+impl<'n> TextContext<'n> {
+    /// A context without names.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { value_types: None, types: &no_type, references: &only_ior }
+    }
+
+    /// The permitted types of values where a base of theirs is declared.
+    #[must_use]
+    pub fn value_types(self, value_types: &'n ValueTypes) -> Self {
+        Self { value_types: Some(value_types), ..self }
+    }
+
+    /// The types that an `any` may name, by their scoped names and repository ids.
+    #[must_use]
+    pub fn types(self, types: &'n dyn Fn(&str) -> Option<TypeCode>) -> Self {
+        Self { types, ..self }
+    }
+
+    /// Converts references from their text form; the error is the reason why it cannot.
+    #[must_use]
+    pub fn references(self, references: &'n dyn Fn(&str) -> Result<Ior, String>) -> Self {
+        Self { references, ..self }
+    }
+}
+
+impl Default for TextContext<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for TextContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextContext").field("value_types", &self.value_types).finish_non_exhaustive()
+    }
+}
+
+fn no_type(_: &str) -> Option<TypeCode> {
+    None
+}
+
+fn only_ior(text: &str) -> Result<Ior, String> {
+    if !text.get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("IOR:")) {
+        return Err("only `IOR:` can be resolved without an ORB".to_owned());
+    }
+    spandrel_giop::ior_from_string(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,94 @@
+//! The interface of an object, and its operations by name.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use spandrel::ObjectRef;
+use spandrel::dynamic::{Descriptions, InterfaceDescription, OperationDescription, Undescribed};
+
+use crate::common::did_you_mean;
+
+/// The interface with the given name, or that of the reference, or the one of the file that the object
+/// supports.
+pub(super) fn find(
+    idl: &Descriptions,
+    file: &Path,
+    given: Option<&str>,
+    object: &ObjectRef,
+) -> anyhow::Result<InterfaceDescription> {
+    let all: Vec<&str> = idl.interfaces().collect();
+    if let Some(name) = given {
+        return idl.interface(name).with_context(|| {
+            format!("{} does not declare `{name}`{}", file.display(), did_you_mean(name, all.iter().copied()))
+        });
+    }
+    if let Ok(interface) = idl.interface(object.type_id()) {
+        return Ok(interface);
+    }
+    match all[..] {
+        [only] if object.type_id().is_empty() => Ok(idl.interface(only)?),
+        [] => bail!("{} declares no interface", file.display()),
+        _ => supported(idl, &all, file, object),
+    }
+}
+
+/// The interface of the file that the object supports: the one that inherits from all others of these.
+fn supported(
+    idl: &Descriptions,
+    names: &[&str],
+    file: &Path,
+    object: &ObjectRef,
+) -> anyhow::Result<InterfaceDescription> {
+    // Local interfaces have no objects elsewhere.
+    let described: Vec<_> = names.iter().filter_map(|name| idl.interface(name).ok().map(|of| (*name, of))).collect();
+    let mut found: Vec<(&str, InterfaceDescription)> = Vec::new();
+    for (name, interface) in described {
+        // A base of one that the object supports needs no call.
+        if found.iter().any(|(_, known)| known.is_a(interface.id())) {
+            continue;
+        }
+        let is_supported = object.is_a(interface.id());
+        if is_supported.with_context(|| format!("cannot ask the object whether it is a `{name}`"))? {
+            found.retain(|(_, known)| !interface.is_a(known.id()));
+            found.push((name, interface));
+        }
+    }
+    let list = |names: &[&str]| names.join(", ");
+    match found.len() {
+        1 => Ok(found.remove(0).1),
+        0 => bail!(
+            "the object supports no interface of {}: --interface gives one of {} all the same",
+            file.display(),
+            list(names)
+        ),
+        _ => {
+            let found: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+            bail!("the object supports several interfaces: give --interface, one of {}", list(&found))
+        }
+    }
+}
+
+/// The operation, or the accessor of an attribute.
+pub(super) fn operation<'i>(
+    interface: &'i InterfaceDescription,
+    name: &str,
+    arguments: usize,
+) -> anyhow::Result<&'i OperationDescription> {
+    if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
+        bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
+    }
+    if let Some(operation) = interface.find(name) {
+        return Ok(operation);
+    }
+    let accessor = if arguments == 0 { "_get_" } else { "_set_" };
+    if let Some(operation) = interface.find(&format!("{accessor}{name}")) {
+        return Ok(operation);
+    }
+    if interface.attributes().iter().any(|attribute| attribute.name == name && attribute.is_readonly) {
+        bail!("`{name}` of `{}` is a readonly attribute: it can be got, and not set", interface.id());
+    }
+    let attributes = interface.attributes().iter().map(|attribute| attribute.name.as_str());
+    let operations = interface.operations().iter().map(|operation| operation.name.as_str());
+    let known = attributes.chain(operations.filter(|name| !name.starts_with('_')));
+    bail!("`{}` has no operation or attribute `{name}`{}", interface.id(), did_you_mean(name, known))
+}

@@ -1,0 +1,114 @@
+//! The report of a load.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::record::Record;
+use super::schedule::{LoadSettings, Schedule};
+
+/// The results of a load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadReport {
+    /// The scheduled rate in requests per second.
+    pub rate: f64,
+    /// The time during which requests were due, in seconds.
+    pub seconds: f64,
+    /// The requests of the schedule.
+    pub due: u64,
+    /// Requests with an answer.
+    pub answered: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests that were never sent, because those before them took too long.
+    pub given_up: u64,
+    /// Answers per second, until the last answer.
+    pub achieved_rate: f64,
+    /// The failed requests by kind.
+    pub failures: BTreeMap<String, u64>,
+    /// The times from the scheduled time of a request to its answer; none without an answer.
+    pub times: Option<Times>,
+    /// The times from the scheduled time of a request to its sending: beyond some ten microseconds, there were
+    /// too few workers or processors.
+    pub send_delays: Option<Times>,
+}
+
+/// A distribution of times in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Times {
+    /// The shortest.
+    pub min: f64,
+    /// The mean.
+    pub mean: f64,
+    /// Half of the times are shorter.
+    pub median: f64,
+    /// Nine in ten are shorter.
+    pub p90: f64,
+    /// 99 in 100 are shorter.
+    pub p99: f64,
+    /// 999 in 1,000 are shorter.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Times {
+    fn of(histogram: &Histogram<u64>) -> Option<Self> {
+        let micros = |nanos: u64| nanos as f64 / 1000.0;
+        let quantile = |quantile| micros(histogram.value_at_quantile(quantile));
+        (!histogram.is_empty()).then(|| Self {
+            min: micros(histogram.min()),
+            mean: histogram.mean() / 1000.0,
+            median: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: micros(histogram.max()),
+        })
+    }
+}
+
+impl LoadReport {
+    pub(super) fn of(settings: &LoadSettings, schedule: &Schedule, record: &Record, elapsed: Duration) -> Self {
+        let answered = record.times.len();
+        Self {
+            rate: settings.rate,
+            seconds: settings.duration.as_secs_f64(),
+            due: schedule.count(),
+            answered,
+            failed: record.failures.values().sum(),
+            given_up: record.given_up,
+            achieved_rate: answered as f64 / elapsed.max(settings.duration).as_secs_f64(),
+            failures: record.failures.clone(),
+            times: Times::of(&record.times),
+            send_delays: Times::of(&record.delays),
+        }
+    }
+}
+
+/// Prints the report for people.
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} of {} requests answered in {:.1} s: {:.1} per second of {:.1} scheduled",
+            self.answered, self.due, self.seconds, self.achieved_rate, self.rate
+        )?;
+        if self.given_up > 0 {
+            writeln!(f, "{} requests given up: those before them took too long", self.given_up)?;
+        }
+        for (kind, count) in &self.failures {
+            writeln!(f, "{count} failed: {kind}")?;
+        }
+        writeln!(f, "{:>24} {:>9} {:>9} {:>9} {:>9} {:>9}", "µs", "p50", "p90", "p99", "p99.9", "max")?;
+        for (name, times) in [("scheduled to answered", &self.times), ("scheduled to sent", &self.send_delays)] {
+            if let Some(Times { median, p90, p99, p999, max, .. }) = times {
+                writeln!(f, "{name:>24} {median:>9.1} {p90:>9.1} {p99:>9.1} {p999:>9.1} {max:>9.1}")?;
+            }
+        }
+        Ok(())
+    }
+}
