@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while !poller.is_ready(10)? {}
     println!("polled: {}", poller.temperature(0)?);
 
-    client.shutdown(true)?;
-    server.shutdown(true)?;
+    client.shutdown()?;
+    server.shutdown()?;
     Ok(())
 }

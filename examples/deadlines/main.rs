@@ -3,7 +3,8 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use spandrel::{CancellationToken, CompletionStatus, Orb, Poa, SystemException, minor, remaining_time};
+use spandrel::server::{CancellationToken, remaining_time};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException, minor};
 
 spandrel::include_idl!("archive");
 use archive::{Index, IndexServant, IndexSkeleton};
@@ -48,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(pending);
     println!("{}", receiver.recv()?);
 
-    client.shutdown(true)?;
-    server.shutdown(true)?;
+    client.shutdown()?;
+    server.shutdown()?;
     Ok(())
 }

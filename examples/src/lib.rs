@@ -1,2 +1,5 @@
 //! Small complete programs that use Spandrel. Each is in a folder beside this one; the tests run all of them.
 #![forbid(unsafe_code)]
+#![allow(missing_docs, missing_debug_implementations, reason = "generated from IDL that has no comments")]
+
+spandrel::include_idl!("bank");

@@ -1,12 +1,15 @@
 //! Runs the code of docs/interceptors.md, and compares the page with it.
 
+use spandrel::interception::IfPresent;
 use spandrel::{
-    Any, GiopVersion, IiopProfile, Orb, Poa, SystemException, TypeCode,
+    Orb, Poa, SystemException,
+    cdr::GiopVersion,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Codec, Encoding, Interceptor, Interruption, IorInfo,
         IorInterceptor, OrbInitInfo, OrbInitializer, ServerRequestInfo, ServerRequestInterceptor, ServiceContext,
         SlotId, TaggedComponent,
     },
+    types::{Any, IiopProfile, TypeCode},
 };
 
 mod idl {
@@ -32,7 +35,7 @@ impl ClientRequestInterceptor for TellerSender {
         let teller = info.slot(self.slot).map_err(SystemException::from)?;
         if *teller.type_code() != TypeCode::NULL {
             let data = self.codec.encode_value(&teller).expect("a string can be encoded");
-            info.add_request_service_context(ServiceContext { id: TELLER, data }, false)?;
+            info.add_request_service_context(ServiceContext { id: TELLER, data }, IfPresent::Fail)?;
         }
         Ok(())
     }
@@ -119,8 +122,8 @@ fn a_service_goes_with_every_request() -> Result<(), Box<dyn std::error::Error>>
 
     let profile = IiopProfile::decode(&object.ior().profiles[0])?.expect("an IIOP profile");
     assert_eq!(profile.component(BRANCH), Some(&b"High Street"[..]));
-    client.shutdown(true)?;
-    server.shutdown(true)?;
+    client.shutdown()?;
+    server.shutdown()?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Options of the Rust back end: external Rust for included files, enclosing modules, a file for each module,
 //! a client without a server, and ties of several objects.
 
-use spandrel::{ByteOrder, SystemException};
+use spandrel::{SystemException, cdr::ByteOrder};
 
 use self::house::settings::{
     ClockServant, LampServant, NamedServant, Reading,

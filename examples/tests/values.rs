@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use spandrel::values::{
+use spandrel::types::values::{
     AbstractRef, CdrError, Decode, Decoder, Encoder, GraphBuilder, ValueBase, ValueRef, custom_factory,
 };
-use spandrel::{ByteOrder, SystemException, SystemExceptionKind, minor};
+use spandrel::{SystemException, SystemExceptionKind, cdr::ByteOrder, minor};
 
 mod idl {
     spandrel::include_idl!("values");
@@ -339,5 +339,5 @@ fn the_nesting_limit_of_values_can_be_set() {
     let strict = Gardener::unchecked_narrow(&client.string_to_object(&text).unwrap());
     assert!(strict.exchange(list(4).as_ref(), &mut None).is_ok());
     assert!(strict.exchange(list(5).as_ref(), &mut None).is_err());
-    client.shutdown(true).unwrap();
+    client.shutdown().unwrap();
 }

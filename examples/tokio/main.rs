@@ -36,7 +36,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("here: {}", station.temperature_async("here").await?);
 
     // Waits for running requests, which need the other threads of the runtime.
-    task::spawn_blocking(move || client.shutdown(true).and_then(|()| server.shutdown(true))).await??;
+    task::spawn_blocking(move || client.shutdown().and_then(|()| server.shutdown())).await??;
     Ok(())
 }
 

@@ -1,7 +1,81 @@
 //! Distribution middleware in safe Rust: a CORBA object request broker on a toolkit of network components.
 //!
-//! Applications depend on this crate. It re-exports the ORB at its root and the toolkit under [`net`];
-//! generated code names only [`generated`].
+//! Applications depend on this crate. Its root has what nearly every program names. The modules have the rest: IDL's
+//! [`types`], the [`policy`] values of calls, the [`options`] of an ORB, object adapters ([`poa`]), and the toolkit
+//! under [`net`]. Each item has one path. Generated code names only [`generated`].
+//!
+//! # A server and a client
+//! An interface is defined in IDL:
+//!
+//! ```text
+//! // idl/bank.idl
+//! module Bank {
+//!   exception Overdrawn { long long balance; };
+//!
+//!   interface Account {
+//!     readonly attribute string owner;
+//!     long long deposit(in long long cents);
+//!     long long withdraw(in long long cents) raises (Overdrawn);
+//!   };
+//! };
+//! ```
+//!
+//! The build script compiles it: `spandrel_build::compile("idl/bank.idl")`. The server implements the trait
+//! `AccountServant` and activates an object; the client calls the object by its reference. Here both are in one
+//! program:
+//!
+//! ```
+//! use std::sync::Mutex;
+//!
+//! use spandrel::{Endpoint, Orb, Poa, SystemException};
+//!
+//! // spandrel::include_idl!("bank"); includes the code that the build script has generated.
+//! # use spandrel_examples::bank;
+//! use bank::{Account, AccountServant, AccountSkeleton, Overdrawn, account::WithdrawError};
+//!
+//! struct Savings {
+//!     balance: Mutex<i64>,
+//! }
+//!
+//! impl AccountServant for Savings {
+//!     fn owner(&self) -> Result<String, SystemException> {
+//!         Ok("Grace".to_owned())
+//!     }
+//!
+//!     fn deposit(&self, cents: i64) -> Result<i64, SystemException> {
+//!         let mut balance = self.balance.lock().unwrap();
+//!         *balance += cents;
+//!         Ok(*balance)
+//!     }
+//!
+//!     fn withdraw(&self, cents: i64) -> Result<i64, WithdrawError> {
+//!         let mut balance = self.balance.lock().unwrap();
+//!         if cents > *balance {
+//!             return Err(Overdrawn { balance: *balance }.into());
+//!         }
+//!         *balance -= cents;
+//!         Ok(*balance)
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let server = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
+//!     let savings = Savings { balance: Mutex::new(0) };
+//!     let reference = Poa::root(&server)?.activate(AccountSkeleton::new(savings))?.to_string();
+//!     // A server of its own prints the reference, and waits: server.run().
+//!
+//!     let client = Orb::init(std::env::args())?;
+//!     let account = Account::narrow(&client.string_to_object(&reference)?)?;
+//!     assert_eq!(account.deposit(500)?, 500);
+//!     match account.withdraw(800) {
+//!         Err(WithdrawError::Overdrawn(no)) => assert_eq!(no.balance, 500),
+//!         other => panic!("{other:?}"),
+//!     }
+//!     client.shutdown()?;
+//!     server.shutdown()?;
+//!     Ok(())
+//! }
+//! ```
 //!
 //! # Features
 //! Features stand for a dependency or a whole side of the ORB. `server` and `details` are default features.
@@ -42,34 +116,105 @@ pub mod generated;
 #[cfg(feature = "log")]
 pub mod log;
 
-pub use spandrel_cdr::switch_after;
-pub use spandrel_cdr::{
-    Any, BoundedString, BoundedVec, BoundedWString, Char, CharSet, Decimal, ExtractError, Fixed, FixedError,
-    LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, UnknownCodeSet, WString, WcharSet,
-};
-pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
-pub use spandrel_orb::InvalidName;
-pub use spandrel_orb::statistics::{self, Statistics};
-pub use spandrel_orb::transport;
-pub use spandrel_orb::values;
+#[doc(inline)]
 pub use spandrel_orb::{
-    AddressingDisposition, ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located,
-    ObjectRef, Orb, OrbBuilder, Policy, PolicyType, PolicyValue, SystemException, SystemExceptionKind, UserException,
-    UserExceptions, minor,
+    CompletionStatus, Endpoint, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
 };
-#[cfg(feature = "asynchronous")]
-pub use spandrel_orb::{AsyncReply, Spawn, Task, WaitStrategy, messaging};
 #[cfg(feature = "server")]
-pub use spandrel_orb::{
-    BidirectionalPolicy, CancelReason, CancellationToken, Cancelled, Collocation, Concurrency, ConcurrencyError,
-    Endpoint, EndpointError, QueueOverflow, remaining_time,
-};
-pub use spandrel_orb::{ConnectionSharing, Purging};
-/// The contexts of distributed traces, which requests carry.
+#[doc(inline)]
+pub use spandrel_poa::Poa;
+
+/// The Rust types of IDL's types, and references as values.
+///
+/// ```
+/// use spandrel::types::{Any, BoundedVec, TcKind};
+///
+/// let any = Any::new("text")?;
+/// assert_eq!(any.type_code().kind(), TcKind::String);
+/// assert_eq!(any.extract::<String>()?, "text");
+///
+/// let bounded = BoundedVec::<i32, 2>::try_from(vec![1, 2])?;
+/// assert!(BoundedVec::<i32, 2>::try_from(vec![1, 2, 3]).is_err());
+/// # assert_eq!(bounded.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub mod types {
+    #[doc(inline)]
+    pub use spandrel_cdr::{
+        Any, BoundedString, BoundedVec, BoundedWString, Char, Decimal, ExtractError, Fixed, FixedError, LongDouble,
+        NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, WString,
+    };
+    #[doc(inline)]
+    pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
+    #[doc(inline)]
+    pub use spandrel_orb::{Context, Interface, InvalidName, Ior, Located, UserException, UserExceptions, values};
+}
+
+/// Common Data Representation: values as octets outside of calls, such as in files and in events that another
+/// protocol carries.
+///
+/// ```
+/// use spandrel::cdr::{ByteOrder, CdrError, OctetForm, from_octets, to_octets};
+///
+/// // The types that IDL is compiled to are encoded alike.
+/// let names = vec!["ada".to_owned(), "alan".to_owned()];
+/// let form = OctetForm::bare(ByteOrder::Little);
+/// let octets = to_octets(&names, &form)?;
+/// assert_eq!(octets.len(), 4 + (4 + 4) + (4 + 5)); // the number of names, then each with its length and a NUL
+/// assert_eq!(from_octets::<Vec<String>>(&octets, &form)?, names);
+/// assert!(matches!(from_octets::<Vec<String>>(&octets[..9], &form), Err(CdrError::LengthBeyondInput { .. })));
+/// # Ok::<(), CdrError>(())
+/// ```
+pub mod cdr {
+    #[doc(inline)]
+    pub use spandrel_cdr::{
+        ByteOrder, CdrError, CharSet, GiopVersion, Limits, OctetForm, TrailingOctets, UnknownCodeSet, WcharSet,
+        from_octets, switch_after, to_octets,
+    };
+}
+
+/// The values of an ORB's options ([`OrbBuilder`]).
+///
+/// ```
+/// use spandrel::options::{Concurrency, OrbProfile};
+/// use spandrel::{Endpoint, Orb};
+///
+/// let orb = Orb::builder()
+///     .profile(OrbProfile::Small)
+///     .listen(Endpoint::new("127.0.0.1", 0))
+///     .concurrency(Concurrency::LeaderFollowers { threads: Some(2) })
+///     .build()?;
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::SystemException>(())
+/// ```
+pub mod options {
+    #[doc(inline)]
+    pub use spandrel_orb::{AddressingDisposition, ConnectionSharing, OrbProfile, Purging, UnknownProfile};
+    #[cfg(feature = "server")]
+    #[doc(inline)]
+    pub use spandrel_orb::{Collocation, Concurrency, ConcurrencyError, EndpointError, QueueOverflow};
+    #[cfg(feature = "asynchronous")]
+    #[doc(inline)]
+    pub use spandrel_orb::{Spawn, Task, WaitStrategy};
+}
+
+/// Asynchronous calls: their replies, and the messaging of the standard (reply handlers and pollers).
+#[cfg(feature = "asynchronous")]
+pub mod messaging {
+    #[doc(inline)]
+    pub use spandrel_orb::AsyncReply;
+    #[doc(inline)]
+    pub use spandrel_orb::messaging::*;
+}
+
+/// What an ORB reports about itself: its counters, and the contexts of distributed traces, which requests carry.
 pub mod diagnostics {
+    #[doc(inline)]
     pub use spandrel_orb::diagnostics::{
         MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource,
     };
+    #[doc(inline)]
+    pub use spandrel_orb::statistics::{self, Statistics};
 }
 
 /// Portable Interceptors: code of services that is called for each request and reference (CORBA 3.3 Part 1,
@@ -80,9 +225,10 @@ pub mod diagnostics {
 /// starting point has completed has an ending point called, in reverse order. No lock of the ORB is held while an
 /// interceptor runs, so that it may call objects. A panic becomes UNKNOWN.
 pub mod interception {
+    #[doc(inline)]
     pub use spandrel_orb::interception::{
         AdapterState, ClientRequestInfo, ClientRequestInterceptor, Codec, CodecError, CodecFactory, DuplicateName,
-        DynamicRequest, Encoding, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
+        DynamicRequest, Encoding, IfPresent, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
         ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter, ParameterMode,
         PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
         TaggedComponent, TaggedProfile, UnknownEncoding,
@@ -92,8 +238,29 @@ pub mod interception {
 /// The client's policies, at the levels of the ORB, the thread and the reference (CORBA 3.3 Part 1, 8.9, and the
 /// qualities of service of 17.2). A policy of a reference takes precedence over one of the calling thread, and
 /// that over one of the ORB.
-pub mod policies {
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use spandrel::Orb;
+/// use spandrel::policy::{RelativeRoundtripTimeoutPolicy, SetOverrideType, SyncScopePolicy};
+///
+/// let orb = Orb::builder().build()?;
+/// let object = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+/// let quick = object.set_policy_overrides(
+///     &[RelativeRoundtripTimeoutPolicy(Duration::from_millis(50)).into(), SyncScopePolicy::WithTarget.into()],
+///     SetOverrideType::AddOverride,
+/// )?;
+/// assert_eq!(quick.timeout(), Some(Duration::from_millis(50)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub mod policy {
+    #[cfg(feature = "server")]
+    #[doc(inline)]
+    pub use spandrel_orb::BidirectionalPolicy;
+    #[doc(inline)]
     pub use spandrel_orb::{
+        Policy, PolicyType, PolicyValue,
         policies::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
             PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
@@ -104,19 +271,47 @@ pub mod policies {
     };
 }
 
-/// The arguments and results of an [`ObjectAdapter`].
+/// The run of a request in a server: the servant and its call, cancellation, and the interface by which object
+/// adapters find servants.
 #[cfg(feature = "server")]
-pub mod adapter {
-    pub use spandrel_orb::{KeptUse, Target};
-    pub use spandrel_server::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Upcall};
+pub mod server {
+    #[doc(inline)]
+    pub use spandrel_orb::{CancelReason, CancellationToken, Cancelled, KeptUse, Target, remaining_time};
+    #[doc(inline)]
+    pub use spandrel_server::{
+        AdapterWait, DeferredCall, Entry, LastTarget, ObjectAdapter, Replied, Reservation, Resolution, Servant,
+        ServantUse, ServerCall, Upcall,
+    };
 }
-/// Object adapters: they map the object key of a request to a servant.
+
+/// Object adapters: they map the object key of a request to a servant. [`Poa`] is the adapter.
+///
+/// ```
+/// use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
+/// let reference = accounts.create_reference_with_id(&"ada".into(), "IDL:Bank/Account:1.0")?;
+/// assert_eq!(reference.type_id(), "IDL:Bank/Account:1.0");
+/// accounts.the_poa_manager().activate()?; // requests run from here on
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 #[cfg(feature = "server")]
-pub use spandrel_poa as poa;
-#[cfg(feature = "server")]
-pub use spandrel_poa::Poa;
-#[cfg(feature = "server")]
-pub use spandrel_server::{DeferredCall, ObjectAdapter, Replied, Servant, ServerCall};
+pub mod poa {
+    #[doc(hidden)]
+    pub use spandrel_poa::measured_lookup;
+    #[doc(inline)]
+    pub use spandrel_poa::{
+        AdapterActivator, Cookie, Current, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing,
+        ImplicitActivationPolicy, Incarnation, LifespanPolicy, NoContext, ObjectDemux, ObjectId, OperationDemux,
+        PoaError, PoaManager, PoaManagerFactory, RequestProcessingPolicy, ServantActivator, ServantLocator,
+        ServantManager, ServantRetentionPolicy, State, ThreadPolicy, WaitForCompletion, describe_key,
+    };
+}
+
 /// GIOP over TLS.
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
@@ -130,6 +325,8 @@ mod adapters {}
 pub mod net {
     pub use spandrel_ipc as ipc;
     pub use spandrel_message as message;
+    /// The transports of the ORB: their settings, and the interface of further protocols.
+    pub use spandrel_orb::transport;
     #[cfg(feature = "asynchronous")]
     pub use spandrel_reactor as reactor;
     #[cfg(feature = "tls")]

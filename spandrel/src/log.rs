@@ -32,7 +32,7 @@ pub const VARIABLE: &str = "SPANDREL_LOG";
 pub const FORMAT_VARIABLE: &str = "SPANDREL_LOG_FORMAT";
 
 /// An error of [`init`].
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// The filter is invalid.
@@ -45,6 +45,7 @@ pub enum LogError {
     #[error("the program already has a `tracing` subscriber")]
     Taken(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
+spandrel_error::debug_as_report!(LogError);
 
 /// Starts the log on standard error, with the filter of `SPANDREL_LOG`; the default is level `info`.
 ///

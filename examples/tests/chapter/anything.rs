@@ -2,7 +2,11 @@
 
 use std::sync::Mutex;
 
-use spandrel::{Any, ByteOrder, SystemException, TypeCode, Typed};
+use spandrel::{
+    SystemException,
+    cdr::ByteOrder,
+    types::{Any, TypeCode, Typed},
+};
 
 use super::idl::anything::{Celsius, Log, LogServant, LogSkeleton, Reading, celsius_tc};
 use crate::pair::Pair;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use spandrel::{ByteOrder, Context, ObjectRef, SystemException};
+use spandrel::{ObjectRef, SystemException, cdr::ByteOrder, types::Context};
 
 use super::idl::bank::account::{History, WithdrawError};
 use super::idl::bank::branch::{FirstError, SetFirstError};
@@ -146,7 +146,12 @@ impl lists::DeskServant for Sorter {
 }
 
 impl texts::DeskServant for Sorter {
-    fn shout(&self, plain: &str, wide: &str, title: &mut texts::Title) -> Result<spandrel::WString, SystemException> {
+    fn shout(
+        &self,
+        plain: &str,
+        wide: &str,
+        title: &mut texts::Title,
+    ) -> Result<spandrel::types::WString, SystemException> {
         *title = texts::Title::try_from("Dr").expect("short");
         Ok(format!("{plain} {wide}").to_uppercase().into())
     }

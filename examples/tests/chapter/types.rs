@@ -1,6 +1,6 @@
 //! Names, constants and types.
 
-use spandrel::{BoundedString, BoundedVec, BoundedWString, Char, Fixed, LongDouble, WString};
+use spandrel::types::{BoundedString, BoundedVec, BoundedWString, Char, Fixed, LongDouble, WString};
 
 use super::idl::{lists, naming, numbers, structs, texts, unions};
 

@@ -2,7 +2,11 @@
 
 use std::fmt::Debug;
 
-use spandrel::{BoundedString, BoundedVec, ByteOrder, Char, LongDouble, ObjectRef, SystemException};
+use spandrel::{
+    ObjectRef, SystemException,
+    cdr::ByteOrder,
+    types::{BoundedString, BoundedVec, Char, LongDouble},
+};
 
 use super::idl::mapping::*;
 use super::idl::shared::Place;

@@ -1,6 +1,6 @@
 //! Inheritance: operations once each, conversions up and down.
 
-use spandrel::{ByteOrder, ObjectRef, SystemException, SystemExceptionKind};
+use spandrel::{ObjectRef, SystemException, SystemExceptionKind, cdr::ByteOrder};
 
 use super::idl::mapping::*;
 use crate::pair::Pair;

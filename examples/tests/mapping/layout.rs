@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use spandrel::Char;
+use spandrel::types::Char;
 use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, FixedSize, Wire};
 
 use super::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};

@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 
 use spandrel::{
-    Any, BoundedWString, ByteOrder, CompletionStatus, SystemException, SystemExceptionKind, TypeCode, WString,
+    CompletionStatus, SystemException, SystemExceptionKind,
+    cdr::ByteOrder,
+    types::{Any, BoundedWString, TypeCode, WString},
 };
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Typed, Wire};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use spandrel::{ByteOrder, Interface as _, SystemException};
+use spandrel::{SystemException, cdr::ByteOrder, types::Interface as _};
 
 use super::idl::mapping::Closed;
 use super::idl::mapping::awkward::{self, option::LoopError};
@@ -74,6 +74,6 @@ fn an_inout_keeps_its_value_when_the_call_fails() {
 #[test]
 fn repository_ids_have_the_prefix_of_their_own_file() {
     assert_eq!(awkward::Option::REPOSITORY_ID, "IDL:mapping.example/Mapping/Awkward/Option:1.0");
-    use spandrel::UserException as _;
+    use spandrel::types::UserException as _;
     assert_eq!(super::idl::shared::Refused::REPOSITORY_ID, "IDL:spandrel.example/Shared/Refused:1.0");
 }

@@ -1,6 +1,6 @@
 //! A server and a client, as two ORBs that are connected by a socket only.
 
-use spandrel::{ByteOrder, Interface, ObjectRef, Orb, Poa, Servant};
+use spandrel::{ObjectRef, Orb, Poa, cdr::ByteOrder, server::Servant, types::Interface};
 
 pub(crate) struct Pair {
     pub(crate) poa: Poa,
@@ -31,7 +31,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        self.client.shutdown(true).expect("the client ends");
-        self.server.shutdown(true).expect("the server ends");
+        self.client.shutdown().expect("the client ends");
+        self.server.shutdown().expect("the server ends");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use spandrel::{ByteOrder, CompletionStatus, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, cdr::ByteOrder};
 
 use super::idl::mapping::thing::WithdrawError;
 use super::idl::mapping::*;

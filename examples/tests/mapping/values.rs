@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use spandrel::Char;
+use spandrel::types::Char;
 
 use super::idl::mapping::*;
 use super::idl::{AT_THE_TOP, shared};

@@ -6,7 +6,7 @@ use std::io;
 ///
 /// From the count, a protocol knows how much the peer may have received. With `?`, it converts to the
 /// [`io::Error`] of the cause in functions that return that.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("transfer stopped after {transferred} octets")]
 pub struct TransferError {
     /// The number of octets sent or received before it stopped. They were taken from, or lie in, the caller's
@@ -18,6 +18,7 @@ pub struct TransferError {
     #[source]
     pub cause: io::Error,
 }
+spandrel_error::debug_as_report!(TransferError);
 
 impl TransferError {
     /// The kind of the cause.

@@ -168,6 +168,7 @@ impl NullCondition {
 }
 
 /// A wait under the null locking strategy: no other thread exists that could end it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("waiting under the null locking strategy would never end")]
 pub struct WouldDeadlock;
+spandrel_error::debug_as_report!(WouldDeadlock);

@@ -48,9 +48,10 @@ pub struct OwnedPermit {
 }
 
 /// The count would not fit into a `usize` (POSIX: `EOVERFLOW`). Nothing was added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a semaphore cannot count that many permits")]
 pub struct TooManyPermits;
+spandrel_error::debug_as_report!(TooManyPermits);
 
 impl Semaphore {
     /// A semaphore with that many free permits; usable in a `static`.

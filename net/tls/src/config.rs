@@ -16,7 +16,7 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use spandrel_sync::Arc;
 
 /// The reason why settings are inconsistent.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The provider has no suitable algorithms, or the key does not belong to the certificate.
@@ -26,6 +26,7 @@ pub enum ConfigError {
     #[error("cannot verify peers' certificates with these authorities or revocation lists")]
     Verifier(#[from] VerifierBuilderError),
 }
+spandrel_error::debug_as_report!(ConfigError);
 
 /// The settings that both sides have.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ pub const MAX_OCTETS: usize = 4 << 20;
 pub const MAX_ITEMS: usize = 4096;
 
 /// The reason why certificates or keys could not be loaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PemError {
     /// The file cannot be read.
@@ -41,6 +41,7 @@ pub enum PemError {
     #[error("a certificate is not valid for an authority")]
     Authority(#[source] rustls::Error),
 }
+spandrel_error::debug_as_report!(PemError);
 
 /// The source of PEM.
 #[derive(Clone, Copy, Debug)]

@@ -306,11 +306,8 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\n{self}")?;
-        match self {
-            Self::Write { source: cause, .. } | Self::Cargo(cause) => write!(f, ": {cause}"),
-            _ => Ok(()),
-        }
+        // Cargo prints `Error: ` before it; the diagnostics of a file begin on a line of their own.
+        write!(f, "\n{}", spandrel_error::report(self))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
 /// The error for more elements than the type's bound.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[error("{len} elements exceed the bound of {bound}")]
 pub struct OverBound {
     /// The number of elements.
@@ -13,6 +13,7 @@ pub struct OverBound {
     /// The bound in the IDL type.
     pub bound: usize,
 }
+spandrel_error::debug_as_report!(OverBound);
 
 impl From<OverBound> for CdrError {
     fn from(OverBound { len, bound }: OverBound) -> Self {

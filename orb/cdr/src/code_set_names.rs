@@ -42,9 +42,10 @@ pub enum WcharSet {
 }
 
 /// The error for the number or name of an unknown code set.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is not a known code set")]
 pub struct UnknownCodeSet(String);
+spandrel_error::debug_as_report!(UnknownCodeSet);
 
 impl CharSet {
     const BASE: [Self; 3] = [Self::Latin1, Self::Ascii, Self::Utf8];

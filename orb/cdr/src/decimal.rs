@@ -31,7 +31,7 @@ fn digits(value: u128) -> u16 {
 }
 
 /// The reason for which a number is no value of a `fixed` type, or a text is no number.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FixedError {
     /// The text is not an optional sign and digits with at most one point.
@@ -44,6 +44,7 @@ pub enum FixedError {
     #[error("the number has more digits after the point than the type")]
     Inexact,
 }
+spandrel_error::debug_as_report!(FixedError);
 
 /// A decimal number of up to 31 digits, with the point anywhere among or before them.
 ///

@@ -2,7 +2,7 @@
 //! exceptions is in `spandrel-giop`.
 
 /// A value that has no CDR form, or octets that are not the CDR form of what was expected.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CdrError {
     /// The input ended inside a value.
@@ -138,7 +138,14 @@ pub enum CdrError {
     /// A link inside a graph of values, encoded without its graph.
     #[error("a link inside a graph of values cannot be encoded outside it")]
     UnfinishedValue,
+    /// Octets after the value that was expected alone; see [`from_octets`](crate::from_octets).
+    #[error("{remaining} octets follow the value")]
+    TrailingOctets {
+        /// Their number.
+        remaining: usize,
+    },
     /// Well-formed octets without an acceptable meaning.
     #[error("{0}")]
     Malformed(&'static str),
 }
+spandrel_error::debug_as_report!(CdrError);

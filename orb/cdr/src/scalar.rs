@@ -13,9 +13,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub struct Char(pub u8);
 
 /// The error for a character that ISO 8859-1 does not have.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[error("the character {0:?} does not exist in ISO 8859-1")]
 pub struct NotLatin1(pub char);
+spandrel_error::debug_as_report!(NotLatin1);
 
 impl From<u8> for Char {
     fn from(octet: u8) -> Self {

@@ -11,6 +11,7 @@ mod hostile_any;
 mod interpreted;
 mod layout_derives;
 mod lending;
+mod octet_form;
 mod padded;
 mod round_trip;
 mod shared_values;

@@ -20,6 +20,7 @@ use values::{InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
 use crate::OrbBuilder;
 use crate::code_set_agreement::parse_list;
 use crate::diagnostics::TracePropagation;
+use crate::options::PROFILES;
 use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
 
@@ -32,6 +33,7 @@ impl OrbBuilder {
     ///
     /// | option | value |
     /// | --- | --- |
+    /// | `-ORBProfile` | `default`, `small` or `high-concurrency` (see [`OrbProfile`](crate::OrbProfile)); applied before all other options |
     /// | `-ORBListenEndpoints`, `-ORBendPoint` | endpoints, separated by `;` (see [`Endpoint`](crate::Endpoint)) |
     /// | `-ORBPublish`, `-ORBendPointPublish` | `host:port`, or several, separated by commas (see [`OrbBuilder::publish`]) |
     /// | `-ORBTransports` | names, separated by commas, the preferred one first (see [`OrbBuilder::transports`]) |
@@ -87,21 +89,27 @@ impl OrbBuilder {
     /// [`InitError`] for an unknown option or an invalid value.
     pub fn take_args(mut self, args: &mut Vec<String>) -> Result<Self, InitError> {
         let mut own = Vec::with_capacity(args.len());
+        let mut options = Vec::new();
         let mut rest = std::mem::take(args).into_iter();
         while let Some(arg) = rest.next() {
             if arg.starts_with("-ORB") {
-                self = match with_value(&arg) {
-                    Some((option, value)) => self.option(option, value)?,
-                    None => {
-                        let value = rest.next().ok_or_else(|| InitError::MissingValue(arg.clone()))?;
-                        self.option(&arg, &value)?
-                    }
-                };
+                options.push(match with_value(&arg) {
+                    Some((option, value)) => (option.to_owned(), value.to_owned()),
+                    None => match rest.next() {
+                        Some(value) => (arg, value),
+                        None => return Err(InitError::MissingValue(arg)),
+                    },
+                });
             } else {
                 own.push(arg);
             }
         }
         *args = own;
+        // A profile sets many settings, and each of the other options one of them.
+        options.sort_by_key(|(option, _)| option != "-ORBProfile");
+        for (option, value) in options {
+            self = self.option(&option, &value)?;
+        }
         Ok(self)
     }
 
@@ -137,6 +145,7 @@ fn no_option(builder: OrbBuilder, _: &str, _: &str, _: InvalidValue<'_>) -> Resu
 /// The options of every ORB.
 fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidValue<'_>) -> Result<Parsed, InitError> {
     let builder = match option {
+        "-ORBProfile" => builder.profile(value.parse().map_err(|_| bad(PROFILES))?),
         "-ORBTransports" => builder.transports(value.split(',').filter(|name| !name.is_empty())),
         "-ORBClientTransportRule" | "-ORBclientTransportRule" => builder.client_transport_rule(value).map_err(bad)?,
         "-ORBInitRef" => {
@@ -260,6 +269,7 @@ mod tests {
     use spandrel_transport::Endpoint;
 
     use super::*;
+    use crate::OrbProfile;
 
     fn take(args: &[&str]) -> Result<(OrbBuilder, Vec<String>), InitError> {
         let mut args: Vec<String> = args.iter().map(ToString::to_string).collect();
@@ -282,6 +292,23 @@ mod tests {
         assert!(!wire(&["-ORBRequestCaching", "no"]).caches_requests);
         assert!(wire(&["-ORBOperationIndex", "yes"]).operation_index.is_some());
         assert!(take(&["-ORBAdaptiveDemultiplexing", "no"]).is_ok());
+    }
+
+    #[test]
+    fn a_profile_is_applied_before_the_other_options() {
+        let small = take(&["-ORBMaxConnections", "7", "-ORBProfile", "small"]).unwrap().0.server.settings();
+        assert_eq!((small.max_connections, small.max_threads, small.evicts_idle), (7, 16, true));
+        let builder = OrbBuilder::default().max_connections(7).profile(OrbProfile::Small);
+        assert_eq!(builder.server.settings().max_connections, 256, "a method is applied when it is called");
+        // The default profile takes back each setting of another one.
+        let settings = |builder: OrbBuilder| format!("{builder:?}");
+        let default = settings(OrbBuilder::default().profile(OrbProfile::Default));
+        for profile in [OrbProfile::Small, OrbProfile::HighConcurrency] {
+            let changed = OrbBuilder::default().profile(profile);
+            assert_ne!(settings(changed.clone()), default);
+            assert_eq!(settings(changed.profile(OrbProfile::Default)), default);
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+        }
     }
 
     #[test]
@@ -309,6 +336,7 @@ mod tests {
             ("-ORBMaxServiceContexts", "-1"),
             ("-ORBExceptionDetails", "some"),
             ("-ORBTargetAddressing", "name"),
+            ("-ORBProfile", "large"),
         ] {
             assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");
         }

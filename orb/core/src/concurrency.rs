@@ -13,6 +13,15 @@ const QUEUE: usize = 1024;
 ///
 /// With all strategies, idle connections without a thread of their own cost no thread and no memory for
 /// reading.
+///
+/// ```
+/// # mod options { pub use spandrel_orb::Concurrency; }
+/// use options::Concurrency; // of spandrel
+///
+/// let strategy: Concurrency = "leader-followers:4".parse()?;
+/// assert_eq!(strategy, Concurrency::LeaderFollowers { threads: Some(4) });
+/// # Ok::<(), spandrel_orb::ConcurrencyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Concurrency {
@@ -134,9 +143,10 @@ pub(crate) const SYNTAX: &str =
     "reactive, thread-per-connection[:CONNECTIONS], leader-followers[:THREADS] or thread-pool[:THREADS[:QUEUE]]";
 
 /// The error of a text that names no concurrency strategy.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no concurrency strategy: expected {SYNTAX}")]
 pub struct ConcurrencyError(String);
+spandrel_error::debug_as_report!(ConcurrencyError);
 
 impl FromStr for Concurrency {
     type Err = ConcurrencyError;

@@ -72,37 +72,78 @@ fn name_to_string(name: &[NameComponent]) -> String {
     name.iter().map(component).collect::<Vec<_>>().join("/")
 }
 
+/// The resolution of a name in a naming context, and in others that continue it. It decides which context is asked
+/// next; the caller makes the calls.
+pub(crate) struct Resolution<'n> {
+    name: &'n [NameComponent],
+    context: ObjectRef,
+    unresolved: Vec<NameComponent>,
+    continuations: u32,
+}
+
+impl<'n> Resolution<'n> {
+    pub(crate) fn new(context: ObjectRef, name: &'n [NameComponent]) -> Self {
+        Self { name, context, unresolved: name.to_vec(), continuations: 0 }
+    }
+
+    /// The context to call, the operation's name, and the encoding of its argument.
+    pub(crate) fn request(
+        &self,
+    ) -> (&ObjectRef, &'static str, impl Fn(&mut Encoder<'_>) -> Result<(), CdrError> + use<'_>) {
+        let name = &self.unresolved;
+        let encode = |out: &mut Encoder<'_>| {
+            out.len(name.len())?;
+            name.iter().try_for_each(|NameComponent { id, kind }| {
+                out.short_str(id)?;
+                out.short_str(kind)
+            })
+        };
+        (&self.context, "resolve", encode)
+    }
+
+    /// Takes the reply. Returns the object, or `None` if another context continues the resolution.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the reason if there is no such object; any system exception of the call.
+    pub(crate) fn accept(&mut self, reply: Result<Ior, ResolveError>) -> Result<Option<ObjectRef>, SystemException> {
+        let name = self.name;
+        match reply {
+            Ok(ior) => match reference(&self.context, ior) {
+                Some(object) => Ok(Some(object)),
+                None => Err(bad_url(format!("`{}` is bound to nil", name_to_string(name)))),
+            },
+            Err(ResolveError::CannotProceed { context: Some(next), unresolved: rest }) if !rest.is_empty() => {
+                (self.context, self.unresolved) = (next, rest);
+                self.continuations += 1;
+                if self.continuations < MAX_CONTINUATIONS {
+                    return Ok(None);
+                }
+                let name = name_to_string(name);
+                Err(bad_url(format!(
+                    "more than {MAX_CONTINUATIONS} naming services continue the resolution of `{name}`"
+                )))
+            }
+            Err(ResolveError::System(exception)) => Err(exception),
+            Err(error) => Err(bad_url(error.describe(name))),
+        }
+    }
+}
+
 /// Resolves a name in a naming context, and in others that continue the resolution.
 ///
 /// # Errors
 /// BAD_PARAM with the reason if there is no such object; any system exception of the calls.
 pub(crate) fn resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<ObjectRef, SystemException> {
-    let (mut context, mut unresolved) = (context.clone(), name.to_vec());
-    for _ in 0..MAX_CONTINUATIONS {
-        match invoke_resolve(&context, &unresolved) {
-            Ok(Some(object)) => return Ok(object),
-            Ok(None) => return Err(bad_url(format!("`{}` is bound to nil", name_to_string(name)))),
-            Err(ResolveError::CannotProceed { context: Some(next), unresolved: rest }) if !rest.is_empty() => {
-                (context, unresolved) = (next, rest);
-            }
-            Err(ResolveError::System(exception)) => return Err(exception),
-            Err(error) => return Err(bad_url(error.describe(name))),
+    let mut resolution = Resolution::new(context.clone(), name);
+    loop {
+        let reply = {
+            let (context, operation, encode) = resolution.request();
+            context.invoke(operation, encode, Ior::decode)
+        };
+        if let Some(object) = resolution.accept(reply)? {
+            return Ok(object);
         }
     }
-    let name = name_to_string(name);
-    Err(bad_url(format!("more than {MAX_CONTINUATIONS} naming services continue the resolution of `{name}`")))
-}
-
-fn invoke_resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
-    let encode = |out: &mut Encoder<'_>| {
-        out.len(name.len())?;
-        name.iter().try_for_each(|NameComponent { id, kind }| {
-            out.short_str(id)?;
-            out.short_str(kind)
-        })
-    };
-    let bound: Result<Ior, ResolveError> = context.invoke("resolve", encode, Ior::decode);
-    bound.map(|ior| reference(context, ior))
 }
 
 fn reference(context: &ObjectRef, ior: Ior) -> Option<ObjectRef> {
@@ -115,7 +156,7 @@ fn bad_url(detail: String) -> SystemException {
 
 /// The exceptions of `resolve` (2.3.2).
 #[derive(Debug)]
-enum ResolveError {
+pub(crate) enum ResolveError {
     NotFound { reason: u32, unresolved: Vec<NameComponent> },
     CannotProceed { context: Option<ObjectRef>, unresolved: Vec<NameComponent> },
     InvalidName,

@@ -16,7 +16,7 @@ pub(crate) struct InitialReferences {
 pub(crate) struct RuntimeReferences(RwLock<Vec<(String, Ior)>>);
 
 /// The reason why an object cannot be registered by a name.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {
     /// The name is empty.
@@ -29,6 +29,7 @@ pub enum InvalidName {
     #[error("`{0}` is the standard's name for a local object, which is no initial reference in Rust: {1}")]
     Local(String, &'static str),
 }
+spandrel_error::debug_as_report!(InvalidName);
 
 /// The standard's local objects, and their equivalents in Rust.
 const LOCAL: [(&str, &str); 7] = [

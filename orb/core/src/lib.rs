@@ -68,7 +68,8 @@ mod metrics_endpoint;
 pub mod models;
 #[doc(hidden)]
 pub mod object;
-mod object_key_aliases;
+#[doc(hidden)]
+pub mod object_key_aliases;
 mod object_operations;
 mod operation_index;
 mod options;
@@ -120,7 +121,7 @@ pub use invocation::encode_collocated;
 #[doc(hidden)]
 pub use invocation::nesting;
 pub use object::{Interface, ObjectRef};
-pub use options::OrbBuilder;
+pub use options::{OrbBuilder, OrbProfile, UnknownProfile};
 pub use orb::Orb;
 pub use policy_value::{Policy, PolicyType, PolicyValue};
 pub use request_deadlines::remaining_time;

@@ -6,8 +6,9 @@
 //! which requests become jobs.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
+    task::{Poll, Waker},
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
@@ -40,6 +41,10 @@ struct State {
     closer: Option<ThreadId>,
     jobs: VecDeque<Job>,
     thread: Option<ThreadId>,
+    /// The tasks that wait until the ORB is closed, by number.
+    closed_wakers: BTreeMap<u64, Waker>,
+    /// The number of the last task.
+    last_waker: u64,
 }
 
 impl State {
@@ -71,6 +76,29 @@ impl MainThread {
         }
     }
 
+    /// Whether the ORB is closed; if not, the task is woken then. `number` identifies the task among those that
+    /// wait: `None` at its first poll.
+    pub(crate) fn poll_closed(&self, number: &mut Option<u64>, waker: &Waker) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Poll::Ready(());
+        }
+        let number = *number.get_or_insert_with(|| {
+            state.last_waker += 1;
+            state.last_waker
+        });
+        let replaced = state.closed_wakers.insert(number, waker.clone());
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    /// Forgets a task that no longer waits.
+    pub(crate) fn forget_waker(&self, number: u64) {
+        let waker = self.state.lock().closed_wakers.remove(&number);
+        drop(waker);
+    }
+
     /// Records that this thread closes the ORB. Without a main thread the jobs are dropped: none will come to
     /// run them.
     pub(crate) fn begin_close(&self) {
@@ -90,8 +118,10 @@ impl MainThread {
         let mut state = self.state.lock();
         state.closed = true;
         let _unrun = std::mem::take(&mut state.jobs);
+        let wakers = std::mem::take(&mut state.closed_wakers);
         drop(state);
         self.changed.notify_all();
+        wakers.into_values().for_each(Waker::wake);
     }
 }
 
@@ -206,7 +236,7 @@ mod tests {
         }
         assert!(!orb.work_pending().unwrap());
         orb.perform_work().unwrap();
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
         for refused in [orb.work_pending().unwrap_err(), orb.perform_work().unwrap_err()] {
             assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::BadInvOrder, minor::ORB_HAS_SHUTDOWN));
         }
@@ -221,8 +251,8 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel();
         let stopping = orb.clone();
         let job = move || {
-            let refused = stopping.shutdown(true).unwrap_err();
-            stopping.shutdown(false).unwrap();
+            let refused = stopping.shutdown().unwrap_err();
+            stopping.begin_shutdown().unwrap();
             sender.send((thread::current().id(), refused.minor())).unwrap();
         };
         orb.run_in_main(Box::new(job)).unwrap();
@@ -252,7 +282,7 @@ mod tests {
         let refused = orb.run_in_main(job()).unwrap_err();
         assert_eq!((refused.kind(), refused.completed()), (SystemExceptionKind::Transient, CompletionStatus::No));
         assert_eq!(live_jobs.load(Ordering::SeqCst), MAX_JOBS);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
         assert_eq!(live_jobs.load(Ordering::SeqCst), 0);
         assert_eq!(orb.run_in_main(job()).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
         assert_eq!(live_jobs.load(Ordering::SeqCst), 0);
@@ -264,7 +294,7 @@ mod tests {
         orb.perform_work().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         orb.run_in_main(Box::new(move || sender.send(()).unwrap())).unwrap();
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
         // Run or dropped: in both cases no job is left.
         assert_ne!(receiver.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
     }

@@ -300,7 +300,7 @@ pub struct PollableSet {
 }
 
 /// The reason why a [`PollableSet`] returns no pollable.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PollableSetError {
     /// The set is empty.
@@ -313,6 +313,7 @@ pub enum PollableSetError {
     #[error(transparent)]
     System(#[from] SystemException),
 }
+spandrel_error::debug_as_report!(PollableSetError);
 
 impl PollableSet {
     /// An empty set.

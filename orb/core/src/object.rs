@@ -23,6 +23,21 @@ pub const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 ///
 /// `Option::None` stands for nil. Two references are equal if their IORs are equal. Two unequal references
 /// may denote the same object.
+///
+/// ```
+/// # use spandrel_orb as spandrel;
+/// use std::time::Duration;
+///
+/// use spandrel::Orb;
+///
+/// let orb = Orb::builder().build()?;
+/// let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+/// let quick = account.with_timeout(Some(Duration::from_millis(100))); // the same object with another time-out
+/// assert!(quick.is_equivalent(&account));
+/// let text = account.to_string(); // IOR:…, for another process
+/// assert_eq!(orb.string_to_object(&text)?, account);
+/// # Ok::<(), spandrel::SystemException>(())
+/// ```
 #[derive(Clone)]
 pub struct ObjectRef(Arc<BoundReference>, InterfaceLabel);
 
@@ -111,6 +126,18 @@ impl ResolvedTarget {
 }
 
 /// A typed object reference; generated code implements it.
+///
+/// ```
+/// # use spandrel_orb as spandrel;
+/// # mod types { pub use spandrel_orb::Interface; }
+/// use spandrel::{ObjectRef, SystemException};
+/// use types::Interface; // of spandrel
+///
+/// /// Finds an object of any interface.
+/// fn find<I: Interface>(object: &ObjectRef) -> Result<I, SystemException> {
+///     object.narrow()
+/// }
+/// ```
 pub trait Interface: Reference + FromBound {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;

@@ -1,16 +1,18 @@
 //! Plain object keys (`set_object_key_alias`): names for objects of this server or others, for references of the form
 //! `corbaloc:…/Name`.
 //!
+//! Keys without an entry go to the [`PlainKeyLookup`], if there is one: an adapter that serves all plain keys.
+//!
 //! A client that uses such a key is forwarded to the object: with LOCATION_FORWARD for a request, with
 //! OBJECT_FORWARD for a LocateRequest. Keys of adapters begin with an octet that no text begins with, so that
 //! they need no look-up here.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use spandrel_cdr::Ior;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{
-    RwLock,
+    Arc, RwLock,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -20,12 +22,17 @@ const MAX_ALIASES: usize = 65_536;
 /// The least first octet of a text. Keys of adapters begin with a version number, which is less.
 const FIRST: u8 = b' ';
 
+/// Finds the object with a plain key that is no alias.
+pub type PlainKeyLookup = dyn Fn(&[u8]) -> Option<Ior> + Send + Sync;
+
 /// The plain keys of one ORB. They are IORs: references with their ORB would keep it alive for ever.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Aliases {
     /// Whether there have been any.
     are_used: AtomicBool,
     by_name: RwLock<HashMap<Vec<u8>, Ior>>,
+    /// For all other keys.
+    lookup: RwLock<Option<Arc<PlainKeyLookup>>>,
 }
 
 impl Aliases {
@@ -56,6 +63,13 @@ impl Aliases {
         Ok(())
     }
 
+    /// Sets the search for keys that are no alias, in place of an earlier one.
+    pub(crate) fn set_lookup(&self, lookup: Arc<PlainKeyLookup>) {
+        let old = self.lookup.write().replace(lookup);
+        self.are_used.store(true, Ordering::Release);
+        drop(old);
+    }
+
     /// Removes a key; returns false if it was not in use.
     pub(crate) fn remove(&self, name: &[u8]) -> bool {
         self.by_name.write().remove(name).is_some()
@@ -63,6 +77,16 @@ impl Aliases {
 
     #[cold]
     fn find(&self, key: &[u8]) -> Option<Ior> {
-        self.by_name.read().get(key).cloned()
+        let alias = self.by_name.read().get(key).cloned();
+        alias.or_else(|| {
+            let lookup = self.lookup.read().clone();
+            lookup.and_then(|lookup| lookup(key))
+        })
+    }
+}
+
+impl fmt::Debug for Aliases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Aliases").field("by_name", &self.by_name).finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ mod client;
 mod code_sets;
 mod diagnostics;
 mod interception;
+mod profile;
 mod protocol;
 mod server;
 mod transport;
@@ -36,7 +37,24 @@ use crate::{
     transport::ClientProtocols,
 };
 
+pub(crate) use profile::PROFILES;
+pub use profile::{OrbProfile, UnknownProfile};
+
 /// Configures an [`Orb`]. The defaults suit most programs.
+///
+/// ```
+/// # use spandrel_orb as spandrel;
+/// use std::time::Duration;
+///
+/// use spandrel::{Endpoint, Orb};
+///
+/// let orb = Orb::builder()
+///     .listen(Endpoint::new("127.0.0.1", 0)) // once it has an object adapter
+///     .request_timeout(Some(Duration::from_secs(5)))
+///     .build()?;
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::SystemException>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OrbBuilder {
     pub(crate) settings: Settings,

@@ -48,6 +48,17 @@ use shutdown::ReactorSlot;
 /// An ORB belongs to the process that created it. In a copy of the process (`fork`), operations that need its
 /// threads or connections raise BAD_INV_ORDER, and dropping it has no effect. A new ORB may be created there.
 /// A copy made inside an upcall is aborted when the upcall returns, since only the original may answer.
+///
+/// ```no_run
+/// # use spandrel_orb as spandrel;
+/// use spandrel::Orb;
+///
+/// let orb = Orb::init(std::env::args())?; // takes the -ORB options of the command line
+/// let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?; // sends nothing
+/// println!("{}", account.is_a("IDL:Bank/Account:1.0")?);
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Orb(Arc<OrbCore>);
 

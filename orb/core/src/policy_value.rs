@@ -17,6 +17,14 @@ pub trait PolicyValue: Any + Send + Sync + fmt::Debug {
 }
 
 /// A policy of any type. Cheap to clone, and immutable: `copy` and `destroy` need no operations of their own.
+///
+/// ```
+/// # mod policy { pub use spandrel_orb::{Policy, policies::SyncScopePolicy}; }
+/// use policy::{Policy, SyncScopePolicy}; // of spandrel
+///
+/// let policy = Policy::from(SyncScopePolicy::WithServer);
+/// assert_eq!(policy.value(), Some(&SyncScopePolicy::WithServer));
+/// ```
 #[derive(Clone)]
 pub struct Policy(Arc<dyn PolicyValue>);
 

@@ -18,7 +18,7 @@ use crate::{
     ObjectRef, Orb,
     corbaname::{self, NameComponent},
     initial_references::{self, InvalidName},
-    object_key_aliases::Aliases,
+    object_key_aliases::{Aliases, PlainKeyLookup},
 };
 
 /// Parses the string form of a reference.
@@ -40,7 +40,7 @@ fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
 
 /// Parses `IOR:`, `corbaloc:` and `corbaname:`.
 fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
-    orb.resolve_url(parse_url(text)?, 0)
+    orb.locate_url(text)?.resolve()
 }
 
 /// The maximum number of initial references that are defined by each other.
@@ -53,6 +53,24 @@ enum Url {
     Initial(String),
     /// `corbaname:`, a name in a naming context.
     Name(Box<Url>, Vec<NameComponent>),
+}
+
+/// An object, and the names that lead from it to the object of a URL: each is one of the naming context that
+/// the names before it denote.
+pub(crate) struct UrlPath {
+    pub(crate) object: ObjectRef,
+    pub(crate) names: Vec<Vec<NameComponent>>,
+}
+
+impl UrlPath {
+    pub(crate) fn to(object: ObjectRef) -> Self {
+        Self { object, names: Vec::new() }
+    }
+
+    /// Calls the naming services.
+    fn resolve(self) -> Result<ObjectRef, SystemException> {
+        self.names.iter().try_fold(self.object, |context, name| corbaname::resolve(&context, name))
+    }
 }
 
 impl Orb {
@@ -89,15 +107,23 @@ impl Orb {
         }
     }
 
+    /// The path of a URL, for an ORB that parses them.
+    pub(crate) fn locate_url(&self, text: &str) -> Result<UrlPath, SystemException> {
+        self.locate(parse_url(text)?, 0)
+    }
+
     /// `indirections`: the number of initial references resolved so far.
-    fn resolve_url(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
+    fn locate(&self, url: Url, indirections: u32) -> Result<UrlPath, SystemException> {
         match url {
-            Url::Object(ior) => Ok(self.reference(ior)),
+            Url::Object(ior) => Ok(UrlPath::to(self.reference(ior))),
             Url::Initial(name) => self.find_initial(&name, indirections),
             Url::Name(context, name) => {
-                let context = self.resolve_url(*context, indirections)?;
+                let mut path = self.locate(*context, indirections)?;
                 // Without a name the URL denotes the context itself.
-                if name.is_empty() { Ok(context) } else { corbaname::resolve(&context, &name) }
+                if !name.is_empty() {
+                    path.names.push(name);
+                }
+                Ok(path)
             }
         }
     }
@@ -109,13 +135,18 @@ impl Orb {
     /// BAD_PARAM for a name that is not configured or has a malformed URL; otherwise as
     /// [`Orb::string_to_object`].
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        self.locate_initial(name)?.resolve()
+    }
+
+    /// The path of an initial reference.
+    pub(crate) fn locate_initial(&self, name: &str) -> Result<UrlPath, SystemException> {
         self.check_process()?;
         self.find_initial(name, 0)
     }
 
-    fn find_initial(&self, name: &str, indirections: u32) -> Result<ObjectRef, SystemException> {
+    fn find_initial(&self, name: &str, indirections: u32) -> Result<UrlPath, SystemException> {
         if let Some(ior) = self.registered().get(name) {
-            return Ok(self.reference(ior));
+            return Ok(UrlPath::to(self.reference(ior)));
         }
         if let Some(local) = initial_references::local(name) {
             return Err(unusable(local.to_string()));
@@ -128,7 +159,7 @@ impl Orb {
                 "the initial reference `{name}` is defined by more than {MAX_INDIRECTIONS} others, last `{url}`"
             )));
         }
-        self.resolve_url(parse_url(&url)?, indirections + 1)
+        self.locate(parse_url(&url)?, indirections + 1)
     }
 
     /// A reference to an object of this ORB's server, with these components in each profile. Begins to listen
@@ -180,6 +211,13 @@ impl Orb {
     /// IMP_LIMIT for more than 65,536 names.
     pub fn set_object_key_alias(&self, name: impl Into<Vec<u8>>, object: &ObjectRef) -> Result<(), SystemException> {
         self.aliases().get_or_make(Aliases::default).insert(name.into(), object.ior().clone())
+    }
+
+    /// Sets the search for objects with plain keys that are no [alias](Self::set_object_key_alias), in place of an
+    /// earlier one. Clients are forwarded to the found object.
+    #[doc(hidden)]
+    pub fn set_plain_key_lookup(&self, lookup: Arc<PlainKeyLookup>) {
+        self.aliases().get_or_make(Aliases::default).set_lookup(lookup);
     }
 
     /// Removes a plain object key; returns false if it was not in use.

@@ -159,6 +159,12 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
+    /// Whether a client reaches the server at the same address after it was started again.
+    pub fn has_stable_address(&self) -> bool {
+        let is_stable = |endpoint: &Endpoint| endpoint.is_stable() || endpoint.option("publish").is_some();
+        self.publish.is_some() || self.endpoints.iter().any(is_stable)
+    }
+
     /// The time limits for clients.
     pub fn client_timeouts(&self) -> ClientTimeouts {
         ClientTimeouts { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }

@@ -56,7 +56,7 @@ pub struct OwnCodeSets {
 }
 
 /// The error of a negotiation without a common code set for narrow text.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[error(
     "the server's native code set for char is {}, ours {}; neither side converts to the code set of the other, and the two have \
      no characters in common (-ORBNativeCharCodeSet and -ORBConversionCodeSets say what is offered)",
@@ -68,6 +68,7 @@ pub struct NoCommonCodeSet {
     /// The client's native code set.
     pub own: CharSet,
 }
+spandrel_error::debug_as_report!(NoCommonCodeSet);
 
 impl From<NoCommonCodeSet> for SystemException {
     fn from(cause: NoCommonCodeSet) -> Self {

@@ -6,7 +6,7 @@ use spandrel_cdr::{CdrError, GiopVersion};
 use crate::MessageType;
 
 /// The reason for which received octets are not a valid GIOP message.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GiopError {
     /// A datagram without exactly one whole one-way request of GIOP 1.2.
@@ -84,6 +84,7 @@ pub enum GiopError {
         cause: CdrError,
     },
 }
+spandrel_error::debug_as_report!(GiopError);
 
 /// The protocol that begins with these octets, if recognized.
 fn recognized_protocol(magic: [u8; 4]) -> &'static str {
@@ -136,7 +137,7 @@ impl GiopError {
 }
 
 /// The reason for which a text is not an object reference. Positions count octets from its start.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReferenceError {
     /// Neither `IOR:` nor `corbaloc:`.
@@ -207,3 +208,4 @@ pub enum ReferenceError {
     #[error("`{0}` has no address for an IIOP profile")]
     NoProfile(String),
 }
+spandrel_error::debug_as_report!(ReferenceError);

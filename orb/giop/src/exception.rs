@@ -85,13 +85,25 @@ impl fmt::Display for CompletionStatus {
 /// A standard exception that any operation may raise.
 ///
 /// The detail is for people on this side: it is not sent, and equality ignores it.
-#[derive(Clone, Debug)]
+///
+/// ```
+/// # use spandrel_giop as spandrel;
+/// use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
+///
+/// let error = SystemException::transient(0, CompletionStatus::No).with_detail("the queue is full");
+/// assert_eq!(error.kind(), SystemExceptionKind::Transient);
+/// // Nothing was executed: the call can be repeated.
+/// assert_eq!(error.completed(), CompletionStatus::No);
+/// assert!(error.to_string().starts_with("CORBA::TRANSIENT (minor 0x00000000"));
+/// ```
+#[derive(Clone)]
 pub struct SystemException {
     kind: SystemExceptionKind,
     completed: CompletionStatus,
     minor: u32,
     detail: Detail,
 }
+spandrel_error::debug_as_report!(SystemException);
 
 // Every invocation returns it as its error type: a larger one would slow each result.
 const _: () = assert!(size_of::<SystemException>() <= 24);

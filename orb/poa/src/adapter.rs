@@ -98,12 +98,29 @@ pub(crate) struct Root {
     pub(crate) root_adapter: OnceLock<Arc<Adapter>>,
     pub(crate) directory: Directory<Adapter>,
     pub(crate) managers: Managers,
+    /// Whether it was logged that persistent references do not outlive the process.
+    pub(crate) has_warned_of_port: AtomicBool,
 }
 
 /// An object adapter: creates references to servants, and finds the servant of each request. Cheap to clone.
 ///
 /// The root adapter accepts requests as soon as its first reference exists, other adapters when their manager
 /// is activated.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{LifespanPolicy, WaitForCompletion, EtherealizeObjects};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let root = Poa::root(&orb)?;
+/// let accounts = root.create_poa("accounts", None, [LifespanPolicy::Persistent.into()])?;
+/// accounts.the_poa_manager().activate()?; // its requests run
+/// // accounts.activate(AccountSkeleton::new(servant))? returns a reference.
+/// accounts.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?;
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 #[derive(Clone)]
 pub struct Poa {
     pub(crate) orb: Orb,
@@ -122,6 +139,8 @@ pub trait AdapterActivator: Send + Sync {
 
 /// Supplies servants that the adapter then retains: for adapters with RETAIN and USE_SERVANT_MANAGER
 /// (15.3.6).
+///
+/// `docs/adapters.md` has a complete server with a servant activator.
 pub trait ServantActivator: Send + Sync {
     /// Finds or creates the servant of an inactive object. The calls for one object do not overlap, nor do
     /// they overlap its etherealization.

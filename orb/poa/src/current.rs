@@ -9,12 +9,27 @@ use spandrel_sync::Arc;
 use crate::{ObjectId, Poa, frames::innermost};
 
 /// Access to the adapter, object and servant of the upcall in this thread (15.3.10).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::SystemException;
+/// use spandrel::poa::Current;
+/// use spandrel::server::{Replied, ServerCall};
+///
+/// /// Answers each request with the id of its object, as a default servant does.
+/// fn dispatch(call: ServerCall<'_>) -> Result<Replied, SystemException> {
+///     let id = Current::new().object_id().expect("the thread is inside an upcall");
+///     let id = String::from_utf8_lossy(&id).into_owned();
+///     call.reply(|out| out.str(&id))
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Current;
 
 /// The error outside an upcall (15.3.10.1).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Eq, PartialEq)]
 pub struct NoContext;
+spandrel_error::debug_as_report!(NoContext);
 
 impl Current {
     /// Creates a `Current`; it refers to the thread that uses it, not to the one that created it.

@@ -6,7 +6,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 /// The error of an operation on an adapter: one of the user exceptions of `PortableServer`, or a system
 /// exception.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PoaError {
     /// The parent already has a child of this name (15.3.9.2).
@@ -39,6 +39,7 @@ pub enum PoaError {
     /// A system exception.
     System(SystemException),
 }
+spandrel_error::debug_as_report!(PoaError);
 
 impl fmt::Display for PoaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,10 @@ use spandrel_orb::{
     AdapterState, Orb, Policy,
     adapter_references::{References, adapter_state_changed},
 };
-use spandrel_sync::{Arc, Weak, atomic::Ordering};
+use spandrel_sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::{
     PoaError,
@@ -34,6 +37,7 @@ impl Root {
             root_adapter: OnceLock::new(),
             directory: Directory::default(),
             managers: Managers::default(),
+            has_warned_of_port: AtomicBool::new(false),
         });
         let manager = root.managers.create(&root.orb, Some(ROOT_MANAGER), State::Active);
         let manager = manager.expect("the first manager has a unique id");
@@ -94,6 +98,7 @@ impl Root {
         let orb = self.orb.get()?;
         let references = References::establish_components(&orb, &new_adapter)?;
         bidirectional.iter().for_each(|policy| orb.record_bidirectional_policy(*policy));
+        self.warn_of_unstable_address(&orb, &new_adapter);
         let mut children_state = parent.children_state.lock();
         // Checked again: interceptors have run since.
         check_new_child(parent, &children_state, name)?;
@@ -105,6 +110,20 @@ impl Root {
             self.directory.publish(&adapter.prefix, &adapter);
         }
         Ok(adapter)
+    }
+
+    /// Warns, once, of a persistent adapter in a server whose port changes with each start.
+    fn warn_of_unstable_address(&self, orb: &Orb, adapter: &NewAdapter<'_>) {
+        if adapter.policies.is_persistent()
+            && !orb.server_settings().has_stable_address()
+            && !self.has_warned_of_port.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                adapter = adapter.path.join("/"),
+                "the references of a persistent adapter become invalid when the server ends, because the system \
+                 chooses its port; for a fixed one: -ORBListenEndpoints iiop://HOST:PORT"
+            );
+        }
     }
 
     /// Establishes the root adapter's references, once (16.5.4).

@@ -61,7 +61,8 @@ pub use error::PoaError;
 pub use key::describe_key;
 pub use manager::State;
 pub use object_id::ObjectId;
-pub use poa_manager::{PoaManager, PoaManagerFactory};
+pub use poa::IfMissing;
+pub use poa_manager::{EtherealizeObjects, PoaManager, PoaManagerFactory, WaitForCompletion};
 pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,

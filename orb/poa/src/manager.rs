@@ -301,6 +301,6 @@ mod tests {
         assert!(matches!(manager.hold_or_reject(), Admission::Held(_)), "one ticket was dropped");
         manager.enter(State::Active).unwrap();
         assert!(matches!(manager.hold_or_reject(), Admission::Retry));
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }

@@ -14,8 +14,8 @@ use spandrel_sync::{
 };
 
 use crate::{
-    Cookie, IdAssignmentPolicy, Incarnation, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantActivator,
-    ServantLocator, ServantManager, ServantRetentionPolicy,
+    Cookie, EtherealizeObjects, IdAssignmentPolicy, Incarnation, ObjectId, Poa, PoaError, RequestProcessingPolicy,
+    ServantActivator, ServantLocator, ServantManager, ServantRetentionPolicy, WaitForCompletion,
     serial_lock::{LockAttempt, SerialLock},
     servant_lookup::ServantLookup,
 };
@@ -150,7 +150,7 @@ impl Setup {
 
     /// Destroys the adapter, and checks that all incarnated servants were released.
     fn end(self: Arc<Self>) {
-        self.poa.destroy(true, true).expect("the wait is outside upcalls");
+        self.poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).expect("the wait is outside upcalls");
         let counts =
             [&self.activator.incarnated, &self.activator.etherealized].map(|count| count.load(Ordering::SeqCst));
         assert_eq!(counts[0], counts[1], "incarnated and etherealized");
@@ -219,7 +219,7 @@ fn after_hold_requests_no_request_runs_until_the_manager_is_activated() {
             job(&setup, requesting),
             job(&setup, |setup| {
                 let manager = setup.poa.the_poa_manager();
-                manager.hold_requests(true).expect("the thread is not in an upcall");
+                manager.hold_requests(WaitForCompletion::Yes).expect("the thread is not in an upcall");
                 for _ in 0..3 {
                     let servants: Vec<_> = setup.activator.servants.lock().values().cloned().collect();
                     assert!(servants.iter().all(|servant| servant.running.load(Ordering::SeqCst) == 0));
@@ -331,7 +331,7 @@ fn a_request_deferred_and_answered_during_its_upcall_has_one_postinvoke_before_i
         answering.join().expect("it did not panic");
         assert_eq!(ended.load(Ordering::SeqCst), 1);
         assert!(replied.load(Ordering::SeqCst) <= 1);
-        poa.destroy(true, true).expect("the wait is outside upcalls");
+        poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).expect("the wait is outside upcalls");
         root.root.orb.release();
     });
 }

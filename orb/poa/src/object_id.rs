@@ -3,6 +3,13 @@
 use std::{borrow::Borrow, fmt, ops::Deref};
 
 /// The octets that identify an object within its adapter.
+///
+/// ```
+/// # mod poa { pub use spandrel_poa::ObjectId; }
+/// use poa::ObjectId; // of spandrel
+///
+/// assert_eq!(ObjectId::from("ada").as_bytes(), b"ada");
+/// ```
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ObjectId(Box<[u8]>);
 

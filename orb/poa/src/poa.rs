@@ -7,7 +7,19 @@ use spandrel_orb::{Orb, Policy};
 use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
-use crate::{AdapterActivator, Poa, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Root};
+use crate::{
+    AdapterActivator, EtherealizeObjects, Poa, PoaError, PoaManager, PoaManagerFactory, ServantManager,
+    WaitForCompletion, adapter::Root,
+};
+
+/// The handling of a child that does not exist: `activate_it` of IDL's `find_POA`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum IfMissing {
+    /// The parent's adapter activator creates it, if there is one.
+    Activate,
+    /// It is an error.
+    Fail,
+}
 
 impl Poa {
     /// The root adapter of an ORB, created by the first call. It has the standard policies, and implicit
@@ -53,26 +65,29 @@ impl Poa {
         Ok(Self { adapter, ..self.clone() })
     }
 
-    /// The child of this name (15.3.9.3). If it is missing and `activate_it` is set, the adapter activator
-    /// creates it.
+    /// The child of this name (15.3.9.3).
     ///
     /// # Errors
     /// `AdapterNonExistent`; OBJ_ADAPTER if the activator panicked.
-    pub fn find_poa(&self, name: &str, activate_it: bool) -> Result<Self, PoaError> {
-        let adapter = self.root.find(&self.adapter, name, activate_it)?;
+    pub fn find_poa(&self, name: &str, if_missing: IfMissing) -> Result<Self, PoaError> {
+        let adapter = self.root.find(&self.adapter, name, if_missing == IfMissing::Activate)?;
         Ok(Self { adapter, ..self.clone() })
     }
 
     /// Destroys the adapter and its descendants (15.3.9.4): they can no longer be found, and their objects
-    /// are deactivated, each after its last request. With `etherealize_objects` servant activators
-    /// etherealize them. With `wait_for_completion` the call returns when all is complete.
+    /// are deactivated, each after its last request.
     ///
     /// A repeated call has no effect; the first call's `etherealize_objects` counts.
     ///
     /// # Errors
     /// BAD_INV_ORDER for waiting inside an upcall of an adapter of the same ORB.
-    pub fn destroy(&self, etherealize_objects: bool, wait_for_completion: bool) -> Result<(), PoaError> {
-        self.root.destroy(&self.adapter, etherealize_objects, wait_for_completion)
+    pub fn destroy(
+        &self,
+        etherealize_objects: EtherealizeObjects,
+        wait_for_completion: WaitForCompletion,
+    ) -> Result<(), PoaError> {
+        let etherealizes = etherealize_objects == EtherealizeObjects::Yes;
+        self.root.destroy(&self.adapter, etherealizes, wait_for_completion == WaitForCompletion::Yes)
     }
 
     /// The name among its siblings (15.3.9.6); that of the root adapter is `RootPOA`.
@@ -178,6 +193,50 @@ impl Poa {
         self.require(self.adapter.policies.has_default_servant())?;
         let old = self.adapter.default_servant.write().replace(servant);
         drop(old);
+        Ok(())
+    }
+
+    /// Makes the adapter serve all plain object keys that are no
+    /// [alias](spandrel_orb::Orb::set_object_key_alias): the object id is the key itself, so that
+    /// `corbaloc:…/Name` denotes the object with the id `Name`. OmniORB's `omniINSPOA` does the same.
+    ///
+    /// The adapter's policies decide about each key as about each id. With USE_DEFAULT_SERVANT, the
+    /// [default servant](Self::set_servant) serves all keys that have no servant of their own; with
+    /// USE_SERVANT_MANAGER, a servant manager finds their servants. [`Current::object_id`](crate::Current::object_id)
+    /// is the key. Clients are forwarded to a reference of the adapter. Control characters do not begin plain keys.
+    ///
+    /// ```
+    /// use spandrel_orb::Orb;
+    /// use spandrel_poa::{IdAssignmentPolicy, IdUniquenessPolicy, Poa, RequestProcessingPolicy};
+    ///
+    /// let orb = Orb::builder().build()?;
+    /// let policies = [
+    ///     IdAssignmentPolicy::UserId.into(),
+    ///     IdUniquenessPolicy::MultipleId.into(), // which a default servant requires
+    ///     RequestProcessingPolicy::UseDefaultServant.into(),
+    /// ];
+    /// let plain_keys = Poa::root(&orb)?.create_poa("plain keys", None, policies)?;
+    /// plain_keys.serve_plain_keys()?;
+    /// // Then `set_servant`, and `activate` of its manager.
+    /// # orb.shutdown()?;
+    /// # Ok::<(), spandrel_poa::PoaError>(())
+    /// ```
+    ///
+    /// The server begins to listen. Only one adapter of an ORB does this: the last one, until it is destroyed.
+    ///
+    /// # Errors
+    /// `WrongPolicy` without USER_ID; INITIALIZE if the server cannot listen.
+    pub fn serve_plain_keys(&self) -> Result<(), PoaError> {
+        self.adapter.check_exists()?;
+        self.require(!self.adapter.policies.assigns_ids())?;
+        // The ORB keeps the search, and an adapter keeps its ORB.
+        let adapter = Arc::downgrade(&self.adapter);
+        self.orb.set_plain_key_lookup(Arc::new(move |key| {
+            let adapter = adapter.upgrade().filter(|adapter| !adapter.is_destroyed())?;
+            let object = Self::of(&adapter).ok()?.reference_of(key, "").ok()?;
+            Some(object.ior().clone())
+        }));
+        self.orb.listen()?;
         Ok(())
     }
 }

@@ -7,7 +7,39 @@ use spandrel_sync::Arc;
 
 use crate::{PoaError, State, adapter::Root, frames::check_may_wait, manager::Manager};
 
+/// Whether an operation returns only when all that it begins is complete: `wait_for_completion` in IDL.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum WaitForCompletion {
+    /// It returns when all is complete. Inside an upcall of the same ORB, this is BAD_INV_ORDER.
+    Yes,
+    /// It returns at once.
+    No,
+}
+
+/// Whether servant activators etherealize the objects that are deactivated: `etherealize_objects` in IDL.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum EtherealizeObjects {
+    /// Each object is etherealized after its last request.
+    Yes,
+    /// No servant activator is called.
+    No,
+}
+
 /// Controls the requests of all adapters attached to it. Cheap to clone.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{State, WaitForCompletion};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let manager = Poa::root(&orb)?.the_poa_manager();
+/// manager.hold_requests(WaitForCompletion::Yes)?; // no request runs from here on
+/// assert_eq!(manager.state(), State::Holding);
+/// manager.activate()?;
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 #[derive(Clone)]
 pub struct PoaManager(pub(crate) Arc<Manager>);
 
@@ -23,27 +55,28 @@ impl PoaManager {
         self.0.enter(State::Active).map(drop)
     }
 
-    /// Enters the holding state: requests are queued. With `wait_for_completion` it returns when the running
-    /// requests have ended or the state has changed again (15.3.2.4).
+    /// Enters the holding state: requests are queued. Complete means that the running requests have ended or the
+    /// state has changed again (15.3.2.4).
     ///
     /// # Errors
     /// `AdapterInactive` if the manager is inactive; BAD_INV_ORDER for waiting inside an upcall of an adapter
     /// of the same ORB.
-    pub fn hold_requests(&self, wait_for_completion: bool) -> Result<(), PoaError> {
+    pub fn hold_requests(&self, wait_for_completion: WaitForCompletion) -> Result<(), PoaError> {
         self.change(State::Holding, wait_for_completion)
     }
 
-    /// Enters the discarding state: requests are answered with TRANSIENT, held ones too.
-    /// `wait_for_completion` as in [`hold_requests`](Self::hold_requests) (15.3.2.5).
+    /// Enters the discarding state: requests are answered with TRANSIENT, held ones too. Complete as in
+    /// [`hold_requests`](Self::hold_requests) (15.3.2.5).
     ///
     /// # Errors
     /// `AdapterInactive` if the manager is inactive; BAD_INV_ORDER for waiting inside an upcall of an adapter
     /// of the same ORB.
-    pub fn discard_requests(&self, wait_for_completion: bool) -> Result<(), PoaError> {
+    pub fn discard_requests(&self, wait_for_completion: WaitForCompletion) -> Result<(), PoaError> {
         self.change(State::Discarding, wait_for_completion)
     }
 
-    fn change(&self, state: State, wait: bool) -> Result<(), PoaError> {
+    fn change(&self, state: State, wait: WaitForCompletion) -> Result<(), PoaError> {
+        let wait = wait == WaitForCompletion::Yes;
         check_may_wait(self.0.orb(), wait)?;
         let adapters = self.0.enter(state)?;
         if wait {
@@ -52,21 +85,24 @@ impl PoaManager {
         Ok(())
     }
 
-    /// Enters the inactive state: requests are rejected from now on. With `etherealize_objects` the servant
-    /// activators of its adapters etherealize all objects, each after its last request. With
-    /// `wait_for_completion` it returns when that is complete and no request runs. A repeated call has no
-    /// effect (15.3.2.6).
+    /// Enters the inactive state: requests are rejected from now on. Complete means that all objects are
+    /// etherealized, if they are, and no request runs. A repeated call has no effect (15.3.2.6).
     ///
     /// # Errors
     /// BAD_INV_ORDER for waiting inside an upcall of an adapter of the same ORB.
-    pub fn deactivate(&self, etherealize_objects: bool, wait_for_completion: bool) -> Result<(), PoaError> {
-        check_may_wait(self.0.orb(), wait_for_completion)?;
+    pub fn deactivate(
+        &self,
+        etherealize_objects: EtherealizeObjects,
+        wait_for_completion: WaitForCompletion,
+    ) -> Result<(), PoaError> {
+        let wait = wait_for_completion == WaitForCompletion::Yes;
+        check_may_wait(self.0.orb(), wait)?;
         let is_first = self.0.state() != State::Inactive;
         let adapters = self.0.enter(State::Inactive)?;
-        if is_first && etherealize_objects {
+        if is_first && etherealize_objects == EtherealizeObjects::Yes {
             adapters.iter().for_each(|adapter| Arc::clone(adapter).end_objects());
         }
-        if wait_for_completion {
+        if wait {
             adapters.iter().for_each(|adapter| adapter.await_requests(&|| true));
         }
         Ok(())
@@ -157,9 +193,9 @@ mod tests {
         drop(made);
         assert!(factory.find("POAManager1").is_some(), "an explicitly created manager stays");
         let id = own.id().to_owned();
-        drop((own, child.destroy(true, true), child));
+        drop((own, child.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes), child));
         assert_eq!(factory.find(&id), None, "it ended with its adapter");
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 
     #[test]
@@ -168,7 +204,7 @@ mod tests {
         let stranger = Poa::root(&other).unwrap().the_poa_manager();
         let refused = Poa::root(&one).unwrap().create_poa("child", Some(&stranger), []).unwrap_err();
         assert!(matches!(refused, PoaError::System(exception) if exception.kind() == SystemExceptionKind::BadParam));
-        one.shutdown(true).unwrap();
-        other.shutdown(true).unwrap();
+        one.shutdown().unwrap();
+        other.shutdown().unwrap();
     }
 }

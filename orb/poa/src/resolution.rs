@@ -265,7 +265,7 @@ mod tests {
     use spandrel_sync::thread;
 
     use super::*;
-    use crate::Poa;
+    use crate::{Poa, WaitForCompletion};
 
     struct Plain;
 
@@ -349,7 +349,7 @@ mod tests {
         let (_orb, poa, [key, _]) = adapter(ThreadPolicy::OrbCtrlModel);
         let direct = || poa.root.resolve(&key, "run", Entry::Direct);
         assert!(matches!(direct(), Ok(Resolution::Serve(_))));
-        poa.the_poa_manager().hold_requests(false).unwrap();
+        poa.the_poa_manager().hold_requests(WaitForCompletion::No).unwrap();
         assert!(matches!(direct(), Ok(Resolution::Marshal)));
         assert!(matches!(resolve(&poa, &key, None), Ok(Resolution::Wait(_))));
         poa.the_poa_manager().activate().unwrap();

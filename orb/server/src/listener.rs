@@ -1,6 +1,6 @@
 //! The listeners of an ORB and its accepted connections: opening, admitting and closing them.
 
-use std::{io, time::Duration};
+use std::{io, net::IpAddr, time::Duration};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
@@ -18,7 +18,7 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 use spandrel_transport::{
-    Address, ConnectionAcceptor, Deadline, Listener, ListenerSource, PendingConnection, PublishedAddresses,
+    Address, ConnectionAcceptor, Deadline, IIOP, Listener, ListenerSource, PendingConnection, PublishedAddresses,
     ReactorTransport, host_name, send_octets,
 };
 
@@ -109,6 +109,7 @@ impl Server {
         let ServerResources { settings, pool, budget, upcall_monitor, .. } = &*self.resources;
         upcall_monitor.attend(pool, budget, settings.client_timeouts());
         let registry = pool.registry()?;
+        warn_of_unencrypted(&opened);
         let mut published = PublishedAddresses::default();
         for listener in opened {
             let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -320,6 +321,22 @@ mod tests {
         assert_eq!(client.recv(&mut received).unwrap(), close_connection.len());
         assert_eq!(received[..close_connection.len()], close_connection);
         assert_eq!(client.recv(&mut received).unwrap(), 0);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
+    }
+}
+/// Warns if other machines can connect, and none of the endpoints has TLS.
+fn warn_of_unencrypted(opened: &[Listener]) {
+    let accepts_others = |listener: &&Listener| {
+        let bound = listener.bound();
+        let host = bound.host_and_port().and_then(|(host, _)| host.parse::<IpAddr>().ok());
+        bound.scheme() == IIOP && host.is_some_and(|ip| !ip.to_canonical().is_loopback())
+    };
+    let has_tls = opened.iter().any(|listener| listener.bound().scheme() == "ssliop");
+    if let Some(listener) = opened.iter().find(accepts_others).filter(|_| !has_tls) {
+        tracing::warn!(
+            at = %listener.bound(),
+            "other machines can connect without encryption; for TLS, or for this machine only: \
+             -ORBListenEndpoints ssliop://HOST:PORT, or iiop://127.0.0.1:PORT"
+        );
     }
 }

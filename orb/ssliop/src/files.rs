@@ -10,13 +10,14 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use spandrel_tls::pem;
 
 /// The error of a file that cannot be read, or has unexpected content.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{}", .path.display())]
 pub struct FileError {
     path: PathBuf,
     #[source]
     cause: pem::PemError,
 }
+spandrel_error::debug_as_report!(FileError);
 
 /// The credentials of an ORB, and its trusted authorities.
 #[derive(Debug)]

@@ -55,7 +55,7 @@ pub(crate) struct Options {
 }
 
 /// The reason for which TLS cannot be set up.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
     /// A server without a certificate and key.
@@ -71,6 +71,7 @@ pub enum SetupError {
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
+spandrel_error::debug_as_report!(SetupError);
 
 impl Options {
     pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {

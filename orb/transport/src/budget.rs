@@ -41,7 +41,7 @@ impl MemoryBudget {
 }
 
 /// The error of a charge beyond a memory limit.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone, Copy, thiserror::Error)]
 #[error(
     "{wanted} octets in addition to {used} in use would exceed the limit of {limit} octets for {scope} ({setting})"
 )]
@@ -52,6 +52,7 @@ pub struct MemoryLimitExceeded {
     scope: &'static str,
     setting: &'static str,
 }
+spandrel_error::debug_as_report!(MemoryLimitExceeded);
 
 /// The memory limit of one connection, and the progress of the message that it receives.
 #[derive(Debug)]

@@ -25,6 +25,15 @@ use crate::address::{IIOP, scheme_of};
 /// prefix (`10.0.0.0/8`), or `all` |
 ///
 /// With `publish` or `interface`, and without a host, connections are accepted at all addresses.
+///
+/// ```
+/// # use spandrel_transport as spandrel;
+/// use spandrel::Endpoint;
+///
+/// let endpoint: Endpoint = "iiop://127.0.0.1:2809".parse()?;
+/// assert_eq!(endpoint, Endpoint::new("127.0.0.1", 2809));
+/// # Ok::<(), spandrel::EndpointError>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Endpoint {
     scheme: String,
@@ -33,12 +42,13 @@ pub struct Endpoint {
 }
 
 /// The error for text that is not an endpoint.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("`{text}` is not an endpoint: {reason} (expected `iiop://host:port` or `giop:tcp:host:port`)")]
 pub struct EndpointError {
     text: String,
     reason: &'static str,
 }
+spandrel_error::debug_as_report!(EndpointError);
 
 impl Endpoint {
     /// An IIOP endpoint; an empty host means this machine only, port 0 lets the system choose.
@@ -99,6 +109,17 @@ impl Endpoint {
     /// [`io::ErrorKind::InvalidInput`] for an address of another form.
     pub fn host_and_port(&self) -> io::Result<(&str, u16)> {
         host_and_port(&self.address).map_err(|reason| self.invalid(reason))
+    }
+
+    /// Whether the server has the same address when it is started again: a port, or a path, that is not left to
+    /// the system.
+    #[must_use]
+    pub fn is_stable(&self) -> bool {
+        match self.scheme() {
+            "uds" | "shm" => !self.address.is_empty(),
+            "bidir" => true, // no address at all
+            _ => self.host_and_port().map_or(!self.address.is_empty(), |(_, port)| port != 0),
+        }
     }
 
     /// The error for an unusable endpoint, with a reason in its address or one of its options.

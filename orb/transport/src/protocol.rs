@@ -93,9 +93,10 @@ pub trait ServerProtocol: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The reason for which a protocol rejects the value of an option.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(String);
+spandrel_error::debug_as_report!(OptionError);
 
 impl OptionError {
     /// An error that names the expected values.

@@ -7,7 +7,7 @@ use spandrel_giop::{GiopError, MessageType};
 use crate::budget::MemoryLimitExceeded;
 
 /// The reason for which no message was read.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ReadError {
     /// The peer closed the connection between messages.
     #[error("the peer closed the connection")]
@@ -34,6 +34,7 @@ pub enum ReadError {
     #[error(transparent)]
     Giop(#[from] GiopError),
 }
+spandrel_error::debug_as_report!(ReadError);
 
 /// A request that is discarded on arrival.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub struct DiscardedRequest {
 }
 
 /// The reason for which a message is rejected.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum RejectReason {
     /// The message is too long.
     #[error("a message of {len} octets exceeds the limit of {limit} (-ORBMaxMessageSize)")]
@@ -61,3 +62,4 @@ pub enum RejectReason {
     #[error(transparent)]
     MemoryLimit(#[from] MemoryLimitExceeded),
 }
+spandrel_error::debug_as_report!(RejectReason);

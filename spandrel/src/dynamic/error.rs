@@ -4,7 +4,7 @@ use spandrel_cdr::TypeCodeError;
 use spandrel_idl::{Diagnostics, model::Definition};
 
 /// An error of a description read from IDL.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescribeError {
     /// The text is not valid IDL; the diagnostics name the lines.
@@ -27,6 +27,7 @@ pub enum DescribeError {
         why: String,
     },
 }
+spandrel_error::debug_as_report!(DescribeError);
 
 pub(super) fn unsupported(definition: &Definition, why: &str) -> DescribeError {
     DescribeError::Unsupported { name: definition.scoped_name.clone(), why: why.to_owned() }

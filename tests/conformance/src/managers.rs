@@ -7,11 +7,13 @@ use std::{
 };
 
 use spandrel::{
-    Poa, Policy, Servant, SystemException,
+    Poa, SystemException,
     poa::{
         Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantLocator,
         ServantManager, ServantRetentionPolicy,
     },
+    policy::Policy,
+    server::Servant,
 };
 
 use crate::support::{eventually, named_servant, same_servant};

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use spandrel::{
-    CompletionStatus, ObjectRef, Orb, Poa, Policy, Servant, SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
     poa::{IdUniquenessPolicy, PoaError, RequestProcessingPolicy, ServantRetentionPolicy},
+    policy::Policy,
+    server::Servant,
 };
 
 use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};
@@ -64,8 +66,8 @@ impl Default for Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        _ = self.client.shutdown(false);
-        _ = self.server.shutdown(false);
+        _ = self.client.begin_shutdown();
+        _ = self.server.begin_shutdown();
     }
 }
 

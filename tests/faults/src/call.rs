@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use spandrel::dynamic::{CreateRequest, RequestError};
 use spandrel::messaging::ExceptionHolder;
-use spandrel::policies::{SetOverrideType, SyncScopePolicy};
-use spandrel::{CompletionStatus, SystemException, Typed};
+use spandrel::policy::{SetOverrideType, SyncScopePolicy};
+use spandrel::{CompletionStatus, SystemException, types::Typed};
 use spandrel_test_support::ready_within;
 
 use crate::TIMEOUT;

@@ -87,7 +87,7 @@ fn call_until_stopped(mut rng: Rng, current: &Mutex<String>, next: &AtomicU64, s
         let size = if rng.u8(..10) == 0 { rng.usize(1..50_000) } else { rng.usize(1..100) };
         calls.push((number, call_kind, call_kind.invoke(&book, number, &vec![0; size])));
     }
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(calls)
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use spandrel::IiopProfile;
 use spandrel::ssliop::{Ssliop, pem};
+use spandrel::types::IiopProfile;
 use spandrel_giop::component::{Component, SslSecTrans};
 use spandrel_test_support::certificates::Authority;
 

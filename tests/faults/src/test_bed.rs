@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use spandrel::{IiopProfile, Orb};
+use spandrel::{Orb, types::IiopProfile};
 use spandrel_test_support::holds_within;
 use tempfile::TempDir;
 
@@ -129,7 +129,7 @@ impl TestBed {
         let start = Instant::now();
         let outcomes = call_all(&book, scenario, numbers.clone())?;
         let took = start.elapsed();
-        orb.shutdown(true)?;
+        orb.shutdown()?;
         self.gate.clear();
         let injected = self.proxy.end_scenario()?;
         ensure!(took <= timeout.min(LEEWAY) + LEEWAY, "{scenario}: the calls took {took:?}: {outcomes:?}");

@@ -98,7 +98,7 @@ fn calls_with_a_timeout_end_at_it_and_succeed_when_the_host_resumes() {
         let exception = exception.expect("one of the requests is sent");
         assert_eq!(exception.completed(), CompletionStatus::Maybe, "{call_kind:?}: {exception}");
     }
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn connecting_to_a_suspended_host_ends_at_the_timeout() {
         assert!(kinds.contains(&exception.kind()), "{call_kind:?}: {exception}");
         assert!(took <= LIMIT + LEEWAY, "{call_kind:?} took {took:?}");
     }
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// 1 s of idle time and 2 probes at 1 s intervals: 3 s.
@@ -153,8 +153,8 @@ fn keep_alive_ends_calls_without_a_timeout() {
         );
     }
     assert!(took <= 2 * DETECTION_TIME + LEEWAY, "the calls took {took:?}");
-    orb.shutdown(true).unwrap();
-    other_orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
+    other_orb.shutdown().unwrap();
 }
 
 /// Suspends the server's host after a call: for the server, its client stops responding.
@@ -168,7 +168,7 @@ fn assert_connection_is_closed(number: u8, options: &[&str]) {
     let start = Instant::now();
     wait_until("the connection to close", || remote_server.server.descriptors().unwrap() <= before);
     assert!(start.elapsed() <= 2 * DETECTION_TIME + LEEWAY, "closing took {:?}", start.elapsed());
-    orb.shutdown(false).unwrap();
+    orb.begin_shutdown().unwrap();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use spandrel::{IiopProfile, Orb};
+use spandrel::{Orb, types::IiopProfile};
 
 use crate::attacked::Target;
 

@@ -41,7 +41,7 @@ impl GoodClient {
                 ensure!(reply == data, "a reply has other octets than its request");
                 call_count.fetch_add(1, Ordering::Relaxed);
             }
-            orb.shutdown(true)?;
+            orb.shutdown()?;
             Ok(longest)
         };
         let client = Self { stop, calls, thread: thread::Builder::new().spawn(call)? };

@@ -48,7 +48,7 @@ pub fn attack(attack: &Attack, options: &[&str], strength: u32) -> Result<Outcom
         ensure!(may_retry, "a new client is not served after the attack: {refused}");
     }
     let recovery = ended.elapsed();
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     good_client.wait_for_calls(20)?;
     let client = good_client.finish()?;
     server.check_alive()?;

@@ -18,7 +18,7 @@ fn call(behaviour: Behaviour) -> SystemException {
     let start = Instant::now();
     let exception = target.echo(&[1, 2, 3]).unwrap_err();
     malicious_server::check_elapsed(start, LIMIT + LEEWAY).unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     exception
 }
 
@@ -41,7 +41,7 @@ fn a_duplicate_reply_is_dropped() {
     let target = Target::unchecked_narrow(&orb.string_to_object(&malicious_server::serve(behaviour).unwrap()).unwrap());
     assert!(target.echo(&[1]).unwrap().is_empty());
     assert!(target.echo(&[2]).unwrap().is_empty());
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use spandrel::dynamic::{
     DescribedCall, DescribedOperations, DescribedServant, Descriptions, DynamicObject, NvList, RequestError,
     any_to_object, describe, object_to_any,
 };
-use spandrel::{Any, ObjectRef, Orb, Poa};
+use spandrel::{ObjectRef, Orb, Poa, types::Any};
 
 /// Forwards requests to an object, and bridges the objects that its attributes return.
 struct Bridge {
@@ -54,7 +54,7 @@ impl DescribedOperations for Bridge {
         let result = DescribedOperations::call(&self.beyond, call, arguments)?;
         let name = &*call.operation.name;
         if name == "shutdown" {
-            self.beyond.object().orb().shutdown(false)?;
+            self.beyond.object().orb().begin_shutdown()?;
         }
         if !name.starts_with("_get_the_") {
             return Ok(result);

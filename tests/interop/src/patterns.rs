@@ -1,6 +1,6 @@
 //! The bulk patterns: long data whose elements follow from the seed and the index.
 
-use spandrel::Char;
+use spandrel::types::Char;
 
 use crate::idl::BinStruct;
 

@@ -11,7 +11,7 @@ use crate::suite::Tally;
 /// Serves until the ORB is shut down or the standard input ends.
 pub fn serve(orb: &Orb) {
     let serving = orb.clone();
-    when_input_ends(move || _ = serving.shutdown(false));
+    when_input_ends(move || _ = serving.begin_shutdown());
     orb.run();
 }
 

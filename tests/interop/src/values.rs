@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use spandrel::{BoundedString, BoundedVec, Char, LongDouble};
+use spandrel::types::{BoundedString, BoundedVec, Char, LongDouble};
 
 use crate::idl::{
     BinStruct, Choice, Colour, Envelope, Grid, Keywords, Kinds, Mismatch, Packed, Point, Price, Record, Rich, Scalars,

@@ -48,5 +48,5 @@ fn assert_values_pass(orders: [&str; 3], expected_failures: &[&str]) {
     assert!(tally.run > 12, "only {tally}");
     let names: Vec<&str> = tally.failures.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, expected_failures, "{tally:#?}");
-    orbs[1..].iter().for_each(|orb| orb.shutdown(true).unwrap());
+    orbs[1..].iter().for_each(|orb| orb.shutdown().unwrap());
 }

@@ -10,6 +10,6 @@ fn servers_call_clients_that_do_not_listen() {
     let client_orb = builder().listen(Endpoint::nowhere()).build().unwrap();
     let tally = client::run(&client_orb, &reference, &mut |_| {}).unwrap();
     assert!(tally.is_good() && tally.run == 7, "{tally:#?}");
-    client_orb.shutdown(true).unwrap();
-    orb.shutdown(true).unwrap();
+    client_orb.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, GiopVersion, Wire};
+use spandrel_cdr::{
+    ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, OctetForm, TrailingOctets, Wire, from_octets,
+};
 use spandrel_interop::idl::{Cube, Grid, Keywords, Point, Record, Scalars};
 use spandrel_interop::values::{Value, check, value};
 
@@ -90,4 +92,25 @@ fn messages_written_by_jacorb() {
     check_rotate_messages::<Record>("jacorb-rotate-record-1.0");
     check_rotate_messages::<Record>("jacorb-rotate-record-1.2");
     check_rotate_messages::<Vec<Vec<String>>>("jacorb-rotate-stringseqs-1.2");
+}
+
+/// Checks the result in the reply of a `rotate_*` call as octets outside of a message.
+#[track_caller]
+fn check_result<T: Value + Decode + Encode>(name: &str) {
+    let [_, reply] = &messages(name)[..] else { panic!("{name} is not a request and a reply") };
+    assert_eq!(reply.body % 8, 0, "alignment counts from the body as from the message");
+    let body = &reply.octets[reply.body..];
+    let form = OctetForm::bare(reply.wire.order).version(reply.wire.version);
+    assert!(matches!(from_octets::<T>(body, &form), Err(CdrError::TrailingOctets { .. })), "it is one of three values");
+    let result: T = from_octets(body, &form.trailing_octets(TrailingOctets::Ignore)).unwrap();
+    check("the result", &result, 2, 3).unwrap();
+}
+
+#[test]
+fn results_of_omniorb_and_jacorb_are_bare_cdr() {
+    check_result::<Scalars>("rotate-scalars-1.2"); // little-endian
+    check_result::<Record>("rotate-record-1.2");
+    check_result::<Vec<Vec<String>>>("rotate-stringseqs-1.2");
+    check_result::<Scalars>("jacorb-rotate-scalars-1.2"); // big-endian
+    check_result::<Record>("jacorb-rotate-record-1.2");
 }

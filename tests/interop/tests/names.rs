@@ -12,5 +12,5 @@ fn names_resolve_to_their_object() {
         let tally = client::run(&client_orb, &port, &mut |_| {});
         assert!(tally.is_good() && tally.run == 9, "{tally:#?}");
     }
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }

@@ -1,7 +1,10 @@
 //! Value types between our client and our server, in both byte orders, and omniORB's golden values.
 
-use spandrel::values::{CdrError, Decode, Decoder, Encode, Encoder, ValueRef};
-use spandrel::{ByteOrder, GiopVersion, Orb};
+use spandrel::types::values::{CdrError, Decode, Decoder, Encode, Encoder, ValueRef};
+use spandrel::{
+    Orb,
+    cdr::{ByteOrder, GiopVersion},
+};
 use spandrel_cdr::Wire;
 use spandrel_interop::more_values_idl::*;
 use spandrel_interop::valuetypes::{client, server};

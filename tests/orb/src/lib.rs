@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use spandrel::{CompletionStatus, Concurrency, Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
+use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException, options::Concurrency};
 
 pub mod recorder;
 pub mod scripted;
@@ -163,8 +163,8 @@ impl TargetServant for Probe {
     }
 
     fn stop(&self) -> Result<bool, SystemException> {
-        let refused = self.orb.shutdown(true).is_err();
-        self.orb.shutdown(false)?;
+        let refused = self.orb.shutdown().is_err();
+        self.orb.begin_shutdown()?;
         Ok(refused)
     }
 }
@@ -255,6 +255,6 @@ fn listen_beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }

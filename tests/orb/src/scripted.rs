@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use spandrel::{GiopVersion, IiopProfile, Ior};
+use spandrel::{
+    cdr::GiopVersion,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{Decode, Encoder, Limits, Wire};
 use spandrel_giop::{
     LocateRequestHeader, LocateStatus, Message, MessageType, ReplyStatus, RequestHeader, ServiceContext,

@@ -11,8 +11,9 @@ use std::{
 
 use socket2::{Domain, Socket, Type};
 use spandrel::{
-    CompletionStatus, DeferredCall, Endpoint, IiopProfile, Interface, OrbBuilder, Replied, Servant, ServerCall,
-    SystemException, SystemExceptionKind,
+    CompletionStatus, Endpoint, OrbBuilder, SystemException, SystemExceptionKind,
+    server::{DeferredCall, Replied, Servant, ServerCall},
+    types::{IiopProfile, Interface},
 };
 use spandrel_cdr::TaggedProfile;
 use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRANS};

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use spandrel::{IiopProfile, Ior, ior_to_string};
+use spandrel::types::{IiopProfile, Ior, ior_to_string};
 
 use crate::{Server, support::read_message};
 

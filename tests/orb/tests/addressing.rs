@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 use std::{error::Error, net::TcpListener};
 
 #[cfg(unix)]
-use spandrel::statistics::Event;
-use spandrel::{Endpoint, IiopProfile, Ior, ObjectRef, Orb, OrbBuilder, SystemExceptionKind};
+use spandrel::diagnostics::statistics::Event;
+use spandrel::{
+    Endpoint, ObjectRef, Orb, OrbBuilder, SystemExceptionKind,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{TaggedComponent, TaggedProfile};
 use spandrel_giop::component::Component;
 use spandrel_orb_tests::{

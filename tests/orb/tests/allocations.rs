@@ -1,6 +1,6 @@
 //! Design decision 3: a call in the steady state allocates nothing on either side.
 
-use spandrel::{Collocation, Orb, TypeCode, dynamic::CreateRequest};
+use spandrel::{Orb, dynamic::CreateRequest, options::Collocation, types::TypeCode};
 use spandrel_orb_tests::{Server, probe::Target};
 use spandrel_test_support::alone;
 use stats_alloc::Region;

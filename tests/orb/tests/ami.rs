@@ -171,7 +171,7 @@ fn shutdown_calls_the_exception_operation_of_pending_handlers() {
     let (handler, lines) = RecordingHandler::new();
     target.sendc_hold(Some(handler.clone()), 1).unwrap();
     server.probe.await_held(1);
-    target.as_object().orb().shutdown(true).unwrap();
+    target.as_object().orb().shutdown().unwrap();
     assert!(lines.recv_timeout(TEST_TIMEOUT).unwrap().starts_with("hold_excep CORBA::BAD_INV_ORDER"));
     assert_eq!(target.sendc_ping(Some(handler)).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
     server.probe.open(1);

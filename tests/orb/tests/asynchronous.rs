@@ -6,7 +6,11 @@ use std::{
     sync::{Arc, Barrier, mpsc},
 };
 
-use spandrel::{CompletionStatus, GiopVersion, IiopProfile, Ior, Orb, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, Orb, SystemExceptionKind,
+    cdr::GiopVersion,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{ByteOrder, Encode, Encoder, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 use spandrel_orb_tests::{
@@ -313,7 +317,7 @@ fn shutdown_ends_pending_calls() {
     let pending = target.hold_async(1);
     server.probe.await_held(1);
     let orb = target.as_object().orb().clone();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let error = block_on(pending).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::Maybe), "{error}");
     let error = block_on(target.ping_async()).unwrap_err();

@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use spandrel::{CompletionStatus, IiopProfile, Ior, Orb, OrbBuilder, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{ByteOrder, Encode, Encoder, GiopVersion, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 #[cfg(target_os = "linux")]
@@ -233,7 +236,7 @@ fn shutdown_ends_calls_that_wait_for_a_connection() {
     let calls: Vec<_> = (0..100).map(|_| target.ping_async()).collect();
     let (dropped, pending): (Vec<_>, Vec<_>) = calls.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
     drop(dropped);
-    target.as_object().orb().shutdown(true).unwrap();
+    target.as_object().orb().shutdown().unwrap();
     for (_, call) in pending {
         let error = block_on(call).unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::No), "{error}");
@@ -263,7 +266,7 @@ fn shutdown_ends_partially_written_requests() {
     // The first request is being written by another thread.
     stream.read_exact(&mut [0]).unwrap();
     let calls = [first, target.echo_octets_async(&long)];
-    target.as_object().orb().shutdown(true).unwrap();
+    target.as_object().orb().shutdown().unwrap();
     // The first request may be written completely; the second was not begun.
     for (call, completed) in calls.into_iter().zip([CompletionStatus::Maybe, CompletionStatus::No]) {
         let error = block_on(call).unwrap_err();
@@ -376,7 +379,7 @@ fn a_waker_may_shut_its_orb_down() {
     server.probe.await_held(2);
     let orb = target.as_object().orb().clone();
     let (send, ended) = mpsc::channel();
-    let ends = waker(move || send.send(orb.shutdown(false)).unwrap());
+    let ends = waker(move || send.send(orb.begin_shutdown()).unwrap());
     assert!(poll(&mut held, &ends).is_pending());
     server.probe.open(1);
     ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();

@@ -17,8 +17,10 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Concurrency, DeferredCall, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant,
-    ServerCall, SystemException, SystemExceptionKind, Task,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    options::{Concurrency, Task},
+    server::{DeferredCall, Replied, Servant, ServerCall},
+    types::IiopProfile,
 };
 use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
@@ -201,7 +203,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 
@@ -283,7 +285,7 @@ fn shutdown_waits_for_pending_futures() {
         let target = server.client();
         let held = in_background(move || target.hold(1));
         server.gates.await_state(|state| state.held == 1);
-        server.orb.shutdown(false).unwrap();
+        server.orb.begin_shutdown().unwrap();
         let (gates, orb) = (Arc::clone(&server.gates), server.orb.clone());
         let ended = in_background(move || orb.run());
         assert!(ended.recv_timeout(Duration::from_millis(50)).is_err(), "a request is not answered yet");
@@ -300,7 +302,7 @@ fn shutdown_drops_pending_futures_after_its_timeout() {
         let target = server.client();
         let held = in_background(move || target.hold(1));
         server.gates.await_state(|state| state.held == 1);
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
         let error = held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
         server.gates.await_state(|state| state.held == 0);
@@ -362,7 +364,7 @@ fn a_deferred_call_is_answered_by_another_thread_or_raises_no_response() {
     assert_eq!(target.add(5, 6).unwrap(), 11);
     let error = target.ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::NoResponse, CompletionStatus::Maybe), "{error}");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -396,7 +398,7 @@ fn shutdown_drops_pending_one_ways_after_its_timeout() {
         let target = server.client();
         target.note(&[1]).unwrap();
         server.gates.await_state(|state| state.held == 1);
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
         server.gates.await_state(|state| state.held == 0);
         assert_eq!(server.notes.load(Ordering::SeqCst), 0);
     });
@@ -479,7 +481,7 @@ fn every_error_after_deferring_gives_exactly_one_reply() {
         }
         stream.shutdown(Shutdown::Write).unwrap();
         assert!(read_message(&mut stream).is_err(), "there is no further reply");
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     });
 }
 
@@ -519,7 +521,7 @@ fn a_half_closed_connection_stays_open_until_its_deferred_requests_have_ended() 
         drop(deferred);
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     });
 }
 

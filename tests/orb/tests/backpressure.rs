@@ -11,7 +11,7 @@ use std::{
 
 use spandrel::{
     CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
-    policies::{SetOverrideType, SyncScopePolicy},
+    policy::{SetOverrideType, SyncScopePolicy},
 };
 use spandrel_orb_tests::{
     Server,

@@ -11,7 +11,7 @@ use std::{
 use spandrel::{
     CompletionStatus, OrbBuilder, SystemExceptionKind,
     interception::{ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption},
-    policies::{RequestEndTimePolicy, SetOverrideType},
+    policy::{RequestEndTimePolicy, SetOverrideType},
 };
 use spandrel_orb_tests::{Server, probe::Target, support::kind_and_completion};
 

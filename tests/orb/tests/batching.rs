@@ -10,8 +10,8 @@ use std::{
 
 use spandrel::{
     CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
-    policies::{BufferingConstraintPolicy, SetOverrideType, SyncScopePolicy},
-    statistics::{Event, Level},
+    diagnostics::statistics::{Event, Level},
+    policy::{BufferingConstraintPolicy, SetOverrideType, SyncScopePolicy},
 };
 use spandrel_orb_tests::{
     Server,
@@ -171,7 +171,7 @@ fn shutdown_or_dropping_the_orb_flushes_the_buffer() {
         target.note(&[2]).unwrap();
         let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
         if shuts_down {
-            orb.shutdown(true).unwrap();
+            orb.shutdown().unwrap();
         }
         drop((orb, target));
         for number in 1..=2 {

@@ -9,11 +9,14 @@ use std::{
 };
 
 use spandrel::{
-    BidirectionalPolicy, CancelReason, CancellationToken, CompletionStatus, Concurrency, Endpoint, GiopVersion,
-    IiopProfile, Located, Orb, OrbBuilder, SystemException, SystemExceptionKind, WaitStrategy, ior_to_string,
-    policies::SetOverrideType,
-    statistics::Event,
-    transport::{Address, Listener, ListenerSource, PublishedAddresses, ServerProtocol, SocketSettings},
+    CompletionStatus, Endpoint, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    diagnostics::statistics::Event,
+    net::transport::{Address, Listener, ListenerSource, PublishedAddresses, ServerProtocol, SocketSettings},
+    options::{Concurrency, WaitStrategy},
+    policy::{BidirectionalPolicy, SetOverrideType},
+    server::{CancelReason, CancellationToken},
+    types::{IiopProfile, Located, ior_to_string},
 };
 use spandrel_orb_tests::{
     Probe, Repeater, Server,
@@ -363,7 +366,7 @@ fn a_clients_shutdown_waits_for_running_callbacks() {
     pair.client.probe.await_held(1);
     let ending = {
         let orb = pair.client.orb.clone();
-        in_background(move || orb.shutdown(true))
+        in_background(move || orb.shutdown())
     };
     // Shutdown waits for the running request.
     assert!(ending.recv_timeout(Duration::from_millis(50)).is_err());
@@ -439,7 +442,7 @@ fn the_bidirectional_policy_of_an_adapter_overrides_the_orbs_setting() {
 #[test]
 fn the_bidirectional_policy_can_be_set_on_the_policy_manager() {
     let pair = Pair::of(Orb::builder().listen(Endpoint::nowhere()), server());
-    let policy = pair.client.orb.create_policy(37, &spandrel::Any::new(&1u16).unwrap()).unwrap();
+    let policy = pair.client.orb.create_policy(37, &spandrel::types::Any::new(&1u16).unwrap()).unwrap();
     assert_eq!(policy.value(), Some(&BidirectionalPolicy::Both));
     pair.client.orb.policy_manager().set_policy_overrides(&[policy], SetOverrideType::AddOverride).unwrap();
     pair.to_server.call_back(Some(&pair.own)).unwrap();

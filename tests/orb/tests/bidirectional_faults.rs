@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use spandrel::{CompletionStatus, Endpoint, IiopProfile, Ior, Orb, OrbBuilder, Poa, SystemException};
+use spandrel::{
+    CompletionStatus, Endpoint, Orb, OrbBuilder, Poa, SystemException,
+    types::{IiopProfile, Ior},
+};
 use spandrel_orb_tests::access::{Guard, GuardServant, GuardSkeleton};
 
 /// Counts of executed operations, and the outcomes that the server's servant observed.
@@ -106,7 +109,7 @@ fn call_through_cut(cut_after: usize, of_server: bool) -> bool {
     let counts = Arc::<ExecutionCounts>::default();
     let (server, there) = side(Orb::builder(), &counts);
     let (client, own) = side(Orb::builder().listen(Endpoint::nowhere()), &counts);
-    let ior = spandrel::Interface::as_object(&there).ior();
+    let ior = spandrel::types::Interface::as_object(&there).ior();
     let profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
     let port = cutting_proxy(profile.port, cut_after, of_server);
     let moved = IiopProfile { port, components: Vec::new(), ..profile }.encode().unwrap();
@@ -114,8 +117,8 @@ fn call_through_cut(cut_after: usize, of_server: bool) -> bool {
     let outer = Guard::unchecked_narrow(&client.reference(ior)).call_back(Some(&own));
     let outer = outer.map(drop).map_err(|exception| exception.completed());
     // After both shutdowns nothing is executed any more.
-    client.shutdown(true).unwrap();
-    server.shutdown(true).unwrap();
+    client.shutdown().unwrap();
+    server.shutdown().unwrap();
     let what = format!("cut after {cut_after} octets of the {}", if of_server { "server" } else { "client" });
     compare(&outer, counts.called_back.load(Ordering::SeqCst), &format!("call, {what}"));
     let outcomes = counts.outcomes.lock().unwrap();

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use spandrel::{CompletionStatus, Concurrency, IiopProfile, Orb, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind, options::Concurrency, types::IiopProfile};
 use spandrel_orb_tests::{
     Server,
     probe::Target,

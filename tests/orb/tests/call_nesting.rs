@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use spandrel::{CompletionStatus, Concurrency, Orb, OrbBuilder, SystemExceptionKind, WaitStrategy};
+use spandrel::{
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    options::{Concurrency, WaitStrategy},
+};
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},

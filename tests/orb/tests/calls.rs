@@ -1,6 +1,11 @@
 //! Static calls: every kind of outcome, in every version and byte order.
 
-use spandrel::{ByteOrder, CompletionStatus, GiopVersion, Located, Orb, OrbBuilder, SystemExceptionKind, minor};
+use spandrel::{
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
+    minor,
+    types::Located,
+};
 use spandrel_orb_tests::{
     Server,
     probe::{Refused, Target, target::RefuseError},
@@ -104,7 +109,7 @@ fn implicit_operations_are_answered() {
 #[test]
 fn a_corbaloc_reaches_the_object() {
     let server = Server::start();
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let key: String = profile.object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{key}", server.port());
     let target = Target::narrow(&Orb::builder().build().unwrap().string_to_object(&url).unwrap()).unwrap();
@@ -172,7 +177,7 @@ fn a_call_on_a_shut_down_orb_raises_bad_inv_order() {
     let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.ping().unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let refused = target.ping().unwrap_err();
     assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::BadInvOrder, minor::ORB_HAS_SHUTDOWN));
 }

@@ -13,9 +13,13 @@ use std::{
 };
 
 use spandrel::{
-    CancelReason, CancellationToken, CompletionStatus, Concurrency, DeferredCall, ObjectRef, Orb, OrbBuilder, Poa,
-    Replied, Servant, ServerCall, SystemException, SystemExceptionKind, minor, poa::ThreadPolicy,
-    policies::DeadlineContext, remaining_time, statistics::Event,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    minor,
+    options::Concurrency,
+    poa::ThreadPolicy,
+    policy::DeadlineContext,
+    server::{CancelReason, CancellationToken, DeferredCall, Replied, Servant, ServerCall, remaining_time},
 };
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CancelRequest, RequestTemplate, ResponseFlags, ServiceContext, ids};
@@ -191,8 +195,8 @@ impl Server {
         self.profile().port
     }
 
-    fn profile(&self) -> spandrel::IiopProfile {
-        spandrel::IiopProfile::decode(&self.object.ior().profiles[0]).unwrap().unwrap()
+    fn profile(&self) -> spandrel::types::IiopProfile {
+        spandrel::types::IiopProfile::decode(&self.object.ior().profiles[0]).unwrap().unwrap()
     }
 
     /// An encoded request for `work`.
@@ -263,7 +267,7 @@ fn a_cancel_request_cancels_its_request_only() {
             server.release.open();
         }
         server.assert_ends(CancelReason::ClientCancelled);
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
     });
 }
 
@@ -283,7 +287,7 @@ fn closing_the_connection_cancels_running_requests() {
             close_methods(&client);
             server.release.open();
             server.assert_ends(CancelReason::ConnectionLost);
-            server.orb.shutdown(true).unwrap();
+            server.orb.shutdown().unwrap();
         });
     }
 }
@@ -301,7 +305,7 @@ fn the_clients_deadline_cancels_the_request() {
             // Without a beginning, the deadline had passed before the request was run.
             server.begun.try_recv().ok()?;
             server.assert_ends(CancelReason::DeadlineElapsed);
-            server.orb.shutdown(true).unwrap();
+            server.orb.shutdown().unwrap();
             Some(())
         });
     });
@@ -315,9 +319,9 @@ fn shutdown_cancels_requests_after_its_timeout() {
         client.write_all(&server.request(7, &[])).unwrap();
         server.await_begun();
         server.release.open();
-        server.orb.shutdown(false).unwrap();
+        server.orb.begin_shutdown().unwrap();
         server.assert_ends(CancelReason::ShuttingDown);
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
     });
 }
 
@@ -336,7 +340,7 @@ fn a_client_timeout_sends_a_cancel_request() {
             assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
             server.assert_ends(CancelReason::ClientCancelled);
             client.invoke::<(), SystemException>("idle", |_| Ok(()), |_| Ok(())).unwrap();
-            server.orb.shutdown(true).unwrap();
+            server.orb.shutdown().unwrap();
             Some(())
         });
     });
@@ -353,7 +357,7 @@ fn dropping_a_future_sends_a_cancel_request() {
         drop(call);
         server.assert_ends(CancelReason::ClientCancelled);
         client.invoke::<(), SystemException>("idle", |_| Ok(()), |_| Ok(())).unwrap();
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
     });
 }
 
@@ -378,7 +382,7 @@ fn a_cancellation_is_visible_to_a_token_created_later() {
         client.write_all(&out.to_vec()).unwrap();
         let reply = read_message(&mut client).unwrap();
         assert_eq!(u32::from_ne_bytes(reply[16..20].try_into().unwrap()), 0, "no exception");
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
     }
 }
 
@@ -401,7 +405,7 @@ fn single_thread_and_main_thread_servants_are_cancelled() {
         server.await_begun();
         drop(client);
         server.assert_ends(CancelReason::ConnectionLost);
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
         main.recv_timeout(TEST_TIMEOUT).unwrap();
     }
 }
@@ -413,11 +417,11 @@ fn answered_requests_and_other_threads_are_not_cancelled() {
     for _ in 0..3 {
         client.invoke::<(), SystemException>("idle", |_| Ok(()), |_| Ok(())).unwrap();
     }
-    client.orb().shutdown(true).unwrap();
+    client.orb().shutdown().unwrap();
     let outside = CancellationToken::current();
     assert!(!outside.is_cancelled() && outside.reason().is_none() && remaining_time().is_none());
     let statistics = server.orb.statistics();
-    server.orb.shutdown(true).unwrap();
+    server.orb.shutdown().unwrap();
     for event in [Event::CancelledByClient, Event::CancelledByLoss, Event::CancelledByShutdown] {
         assert_eq!(statistics.count(event), 0, "{event:?}");
     }

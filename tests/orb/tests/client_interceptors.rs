@@ -187,7 +187,7 @@ fn an_asynchronous_request_is_intercepted_as_two_requests() {
 fn interceptors_are_destroyed_with_their_orb() {
     let log = Log::default();
     let orb = client_recording(Orb::builder(), &log);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     assert_eq!(log.take(), points_of(IN_ORDER, "destroy"));
 }
 

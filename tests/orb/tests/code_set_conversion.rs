@@ -4,10 +4,11 @@
 use std::io::Write;
 
 use spandrel::{
-    CharSet, CompletionStatus, GiopVersion, IiopProfile, InitError, ObjectRef, Orb, OrbBuilder, SystemException,
-    SystemExceptionKind, WString, WcharSet,
+    CompletionStatus, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::{CharSet, GiopVersion, WcharSet},
     generated::{Replied, Servant, ServerCall},
-    ior_to_string, minor,
+    minor,
+    types::{IiopProfile, WString, ior_to_string},
 };
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Encoder, Ior, Limits, Wire};
 use spandrel_giop::{

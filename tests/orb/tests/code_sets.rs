@@ -3,10 +3,11 @@
 use std::{net::TcpStream, sync::mpsc, time::Duration};
 
 use spandrel::{
-    CharSet, CompletionStatus, GiopVersion, IiopProfile, ObjectRef, Orb, SystemException, SystemExceptionKind, WString,
-    WcharSet,
+    CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind,
+    cdr::{CharSet, GiopVersion, WcharSet},
     generated::{Replied, Servant, ServerCall},
-    ior_to_string, minor,
+    minor,
+    types::{IiopProfile, WString, ior_to_string},
 };
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Encode, Encoder, Ior, Wide, Wire};
 use spandrel_giop::{

@@ -1,5 +1,6 @@
 //! Collocated calls: with every strategy, they have the outcomes of remote calls.
 
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{
     sync::{
         Arc, Mutex,
@@ -11,11 +12,14 @@ use std::{
 };
 
 use spandrel::{
-    Collocation, CompletionStatus, Concurrency, DeferredCall, Located, ObjectRef, Orb, Poa, Policy, Replied, Servant,
-    ServerCall, SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
     interception::{ClientRequestInterceptor, Interceptor},
     minor,
+    options::{Collocation, Concurrency},
     poa::{Current, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager, ThreadPolicy},
+    policy::Policy,
+    server::{DeferredCall, Replied, Servant, ServerCall},
+    types::Located,
 };
 use spandrel_orb_tests::{
     Server,
@@ -128,7 +132,7 @@ fn the_calling_thread_runs_the_servant_unless_collocation_is_off() {
         void(&orb.string_to_object(&object.to_string()).unwrap()).unwrap();
         let ran_here = *LAST_THREAD.lock().unwrap() == Some(thread::current().id());
         assert_eq!(ran_here, strategy != Collocation::No, "{strategy:?}");
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -234,7 +238,7 @@ fn a_servant_may_answer_later_from_another_thread() {
         assert!(!deferred.is_cancelled());
         answer(deferred);
         assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "später");
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -257,7 +261,7 @@ fn a_request_deferred_twice_waits_for_the_second_answer() {
         second.answer(|call| call.reply(|out| out.short_str("twice"))).map(drop).unwrap();
         assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "twice");
         drop(second);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -269,7 +273,7 @@ fn a_dropped_deferred_call_raises_no_response() {
         drop(requests.recv_timeout(TEST_TIMEOUT).unwrap());
         let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::NoResponse, CompletionStatus::Maybe));
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -285,7 +289,7 @@ fn a_timeout_ends_the_call_and_cancels_the_deferred_request() {
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
         wait_until("the cancellation", || deferred.is_cancelled());
         answer(deferred);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -354,7 +358,7 @@ fn a_collocated_upcall_may_shut_down_without_waiting() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         assert!(target.stop().unwrap(), "{strategy:?}");
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
         assert_eq!(kind_minor_completion(&target.ping().unwrap_err()).0, SystemExceptionKind::BadInvOrder);
     }
 }
@@ -365,9 +369,9 @@ fn shutdown_waits_for_running_collocated_calls() {
         let (server, target) = server(strategy);
         let called = in_background(move || target.hold(1));
         server.probe.await_held(1);
-        server.orb.shutdown(false).unwrap();
+        server.orb.begin_shutdown().unwrap();
         let orb = server.orb.clone();
-        let ended = in_background(move || orb.shutdown(true));
+        let ended = in_background(move || orb.shutdown());
         assert!(ended.try_recv().is_err());
         server.probe.open(1);
         called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
@@ -384,7 +388,7 @@ fn shutdown_ends_unanswered_collocated_calls_after_its_timeout() {
         let object = Poa::root(&orb).unwrap().activate(DeferringServant(send)).unwrap();
         let called = in_background(move || echo(&object, ""));
         let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
-        orb.shutdown(false).unwrap();
+        orb.begin_shutdown().unwrap();
         let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(
             kind_and_completion(&error),
@@ -394,7 +398,7 @@ fn shutdown_ends_unanswered_collocated_calls_after_its_timeout() {
         // The client may observe the end a little earlier.
         wait_until("the cancellation", || deferred.is_cancelled());
         drop(deferred);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -447,7 +451,7 @@ fn collocated_calls_may_recur() {
         assert_eq!(descend(&object, 20).unwrap(), 20 * 21 / 2);
         assert_eq!(deepest.load(Ordering::Relaxed), 21);
         *recursive.own.lock().unwrap() = None;
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -553,7 +557,7 @@ impl AdapterFixture {
 
 impl Drop for AdapterFixture {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 
@@ -624,10 +628,10 @@ fn the_manager_state_holds_or_refuses_collocated_calls() {
         let fixture = AdapterFixture::new(strategy, Vec::new());
         let manager = fixture.poa.the_poa_manager();
         fixture.target.ping().unwrap();
-        manager.discard_requests(false).unwrap();
+        manager.discard_requests(WaitForCompletion::No).unwrap();
         let refused = fixture.target.ping().unwrap_err();
         assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::Transient, CompletionStatus::No));
-        manager.hold_requests(false).unwrap();
+        manager.hold_requests(WaitForCompletion::No).unwrap();
         let limited =
             Target::unchecked_narrow(&fixture.target.as_object().with_timeout(Some(Duration::from_millis(30))));
         assert_eq!(limited.ping().unwrap_err().kind(), SystemExceptionKind::Timeout, "{strategy:?}");
@@ -636,7 +640,7 @@ fn the_manager_state_holds_or_refuses_collocated_calls() {
         assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: the call was not held");
         manager.activate().unwrap();
         held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
-        manager.deactivate(false, false).unwrap();
+        manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
         assert_eq!(fixture.target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
     }
 }
@@ -730,6 +734,6 @@ fn a_pool_of_one_thread_serves_requests_while_it_waits_for_a_collocated_reply() 
         // The call that arrives first waits for the other.
         assert!(matches!(second.add(1, 1), Ok(0 | 6)), "{strategy:?}");
         assert!(matches!(called.recv_timeout(TEST_TIMEOUT).unwrap(), Ok(0 | 6)), "{strategy:?}");
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }

@@ -8,8 +8,9 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, GiopVersion, Orb, SystemExceptionKind,
-    policies::{ConnectionTimeoutPolicy, SetOverrideType},
+    CompletionStatus, Orb, SystemExceptionKind,
+    cdr::GiopVersion,
+    policy::{ConnectionTimeoutPolicy, SetOverrideType},
 };
 use spandrel_ipc::inet;
 use spandrel_orb_tests::{
@@ -90,9 +91,9 @@ fn a_connection_timeout_policy_bounds_connecting_and_not_the_call() {
     assert!(before.elapsed() < Duration::from_secs(30));
     // The timeout applies to each address of the reference separately.
     let server = Server::start();
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
-    ior.profiles.insert(0, spandrel::IiopProfile { port, ..profile }.encode().unwrap());
+    ior.profiles.insert(0, spandrel::types::IiopProfile { port, ..profile }.encode().unwrap());
     let target = limited(&Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior)));
     let held = in_background(move || target.hold(1));
     server.probe.await_held(1);
@@ -105,8 +106,8 @@ fn a_connection_timeout_policy_bounds_connecting_and_not_the_call() {
 fn the_next_profile_is_tried_when_the_first_refuses_the_connection() {
     let server = Server::start();
     let closed = ClosedPort::reserve();
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
-    let dead = spandrel::IiopProfile { port: closed.port(), ..profile };
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let dead = spandrel::types::IiopProfile { port: closed.port(), ..profile };
     let mut ior = server.object.ior().clone();
     ior.profiles.insert(0, dead.encode().unwrap());
     let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
@@ -145,9 +146,9 @@ fn a_close_connection_instead_of_a_reply_is_retried_on_a_new_connection() {
         let reply = read_message(&mut upstream).unwrap();
         stream.write_all(&reply).unwrap();
     });
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
-    ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
+    ior.profiles = vec![spandrel::types::IiopProfile { port, ..profile }.encode().unwrap()];
     let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     // A fresh connection that is closed at once is retried once at the most.
     let outcome = target.add(20, 22);
@@ -170,9 +171,9 @@ fn a_server_that_closes_after_each_reply_is_called_over_new_connections() {
         stream.write_all(&reply).unwrap();
         stream.write_all(b"GIOP\x01\x02\x01\x05\x00\x00\x00\x00").unwrap();
     });
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
-    ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
+    ior.profiles = vec![spandrel::types::IiopProfile { port, ..profile }.encode().unwrap()];
     let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     for i in 0..20 {
         assert_eq!(target.add(i, 1).unwrap(), i + 1);

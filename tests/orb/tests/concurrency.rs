@@ -10,7 +10,12 @@ use std::{
     thread,
 };
 
-use spandrel::{CompletionStatus, Concurrency, Orb, Poa, Replied, Servant, ServerCall, SystemException};
+use spandrel::diagnostics::statistics::Level;
+use spandrel::{
+    CompletionStatus, Orb, OrbBuilder, Poa, SystemException,
+    options::{Concurrency, OrbProfile},
+    server::{Replied, Servant, ServerCall},
+};
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
@@ -135,7 +140,7 @@ fn circular_calls_complete_with_a_single_thread() {
         let (first, second) = (bind(&first), bind(&second));
         let called = in_background(move || first.recurse(Some(&second), Some(&first), 10));
         assert_eq!(called.recv_timeout(TEST_TIMEOUT).expect("the nested calls end").unwrap(), 10, "{strategy}");
-        orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
+        orbs.iter().for_each(|orb| orb.shutdown().unwrap());
     }
 }
 
@@ -191,7 +196,7 @@ fn shutdown_answers_running_and_waiting_requests() {
             })
             .collect();
         server.probe.await_held(1);
-        server.orb.shutdown(false).unwrap();
+        server.orb.begin_shutdown().unwrap();
         server.probe.open(1);
         for call in calls {
             // A request that was not accepted any more was not run.
@@ -211,7 +216,28 @@ fn aborted_connections_are_removed() {
             stream.write_all(b"GIOP\x01\x02\x01\x03\x00\x00").unwrap();
         }
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
-        let level = spandrel::statistics::Level::ServerConnections;
+        let level = spandrel::diagnostics::statistics::Level::ServerConnections;
         wait_until("the end of the aborted connections", || server.orb.statistics().level(level) <= 1);
+    }
+}
+
+/// The threads of a server that has answered this number of clients, whose connections stay open.
+fn threads_for(clients: usize, builder: OrbBuilder) -> i64 {
+    let server = Server::with(builder);
+    let clients: Vec<Target> = (0..clients).map(|_| server.client()).collect();
+    clients.iter().for_each(|client| client.ping().unwrap());
+    // The level is updated when the metrics are rendered.
+    let _ = server.orb.render_metrics();
+    let threads = [Level::ThreadsOfConnections, Level::ThreadsOfPool].map(|level| server.orb.statistics().level(level));
+    server.orb.shutdown().unwrap();
+    threads.iter().sum()
+}
+
+#[test]
+fn profiles_differ_in_their_threads() {
+    assert!(threads_for(20, Orb::builder().profile(OrbProfile::Default)) >= 20);
+    for profile in [OrbProfile::Small, OrbProfile::HighConcurrency] {
+        let threads = threads_for(20, Orb::builder().profile(profile));
+        assert!((1..10).contains(&threads), "{profile}: {threads}");
     }
 }

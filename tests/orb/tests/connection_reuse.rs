@@ -59,7 +59,7 @@ fn concurrent_first_calls_open_no_more_connections_than_allowed() {
     });
     let profile = spandrel_orb_tests::support::without_local_addresses(&server.object.ior().profiles[0]);
     let mut ior = server.object.ior().clone();
-    ior.profiles = vec![spandrel::IiopProfile { host: "localhost".into(), port, ..profile }.encode().unwrap()];
+    ior.profiles = vec![spandrel::types::IiopProfile { host: "localhost".into(), port, ..profile }.encode().unwrap()];
     let target: Target =
         Target::unchecked_narrow(&Orb::builder().connections_per_peer(2).build().unwrap().reference(ior));
     let barrier = Arc::new(Barrier::new(CALLERS));
@@ -108,7 +108,7 @@ fn listen_can_be_repeated_after_a_failure() {
     drop(busy);
     let published = orb.listen().expect("both ports are free");
     assert_eq!(published.len(), 2);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, ConnectionSharing, GiopVersion, Orb, OrbBuilder, Purging, SystemExceptionKind,
-    statistics::{Event, Level},
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    cdr::GiopVersion,
+    diagnostics::statistics::{Event, Level},
+    options::{ConnectionSharing, Purging},
 };
 use spandrel_orb_tests::{
     Server,

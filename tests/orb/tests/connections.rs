@@ -24,6 +24,7 @@ mod tls_refusals;
 mod tls_renewal;
 mod transports;
 mod upcall_monitor;
+mod warnings;
 
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;

@@ -1,19 +1,22 @@
 //! One-way requests by datagram (DIOP): selection of calls, size limits, and malformed datagrams.
 #![cfg(unix)]
 
+use spandrel::interception::IfPresent;
+use spandrel::poa::WaitForCompletion;
 use std::{
     net::UdpSocket,
     sync::{Arc, Mutex},
 };
 
 use spandrel::{
-    Endpoint, IiopProfile, Orb, OrbBuilder,
+    Endpoint, Orb, OrbBuilder,
+    diagnostics::statistics::{Event, Statistics},
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
         ServerRequestInterceptor, ServiceContext,
     },
-    policies::{SetOverrideType, SyncScopePolicy},
-    statistics::{Event, Statistics},
+    policy::{SetOverrideType, SyncScopePolicy},
+    types::IiopProfile,
 };
 use spandrel_giop::datagram::DatagramAddress;
 use spandrel_orb_tests::{Server, listen, probe::Target, support::eventually};
@@ -74,7 +77,8 @@ impl Interceptor for ContextRecorder {}
 
 impl ClientRequestInterceptor for ContextRecorder {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        Ok(info.add_request_service_context(ServiceContext { id: CONTEXT, data: b"context".to_vec() }, false)?)
+        Ok(info
+            .add_request_service_context(ServiceContext { id: CONTEXT, data: b"context".to_vec() }, IfPresent::Fail)?)
     }
 }
 
@@ -191,7 +195,7 @@ fn held_datagrams_are_limited() {
     let target = server.client_with(client());
     target.ping().unwrap();
     let manager = server.poa.the_poa_manager();
-    manager.hold_requests(false).unwrap();
+    manager.hold_requests(WaitForCompletion::No).unwrap();
     for _ in 0..8 {
         target.note(&[7]).unwrap();
     }
@@ -199,7 +203,7 @@ fn held_datagrams_are_limited() {
     eventually(|| count(server.orb.statistics(), Event::RefusedDeferred) == 5);
     manager.activate().unwrap();
     eventually(|| target.count().unwrap() == 3);
-    manager.hold_requests(false).unwrap();
+    manager.hold_requests(WaitForCompletion::No).unwrap();
     target.note(&[7]).unwrap();
     manager.activate().unwrap();
     eventually(|| target.count().unwrap() == 4);

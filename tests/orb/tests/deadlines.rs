@@ -1,6 +1,7 @@
 //! Deadlines in service contexts: their encoding, their inheritance by nested calls, and requests refused
 //! because of them.
 
+use spandrel::poa::WaitForCompletion;
 use std::{
     io::Write,
     net::TcpStream,
@@ -9,14 +10,16 @@ use std::{
 };
 
 use spandrel::{
-    CancellationToken, Collocation, CompletionStatus, Concurrency, IiopProfile, Ior, ObjectRef, Orb, OrbBuilder, Poa,
-    Policy, Replied, Servant, ServerCall, SystemException, SystemExceptionKind, minor,
-    policies::{
-        DeadlineContext, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
-        RequestStartTimePolicy, SetOverrideType, UtcT,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    minor,
+    options::{Collocation, Concurrency},
+    policy::{
+        DeadlineContext, Policy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy,
+        RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType, UtcT,
     },
-    remaining_time,
-    statistics::Event,
+    server::{CancellationToken, Replied, Servant, ServerCall, remaining_time},
+    types::{IiopProfile, Ior},
 };
 use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
@@ -270,7 +273,7 @@ fn without_inherit_deadlines_nested_calls_have_no_deadline() {
     });
     assert!(last.observations.try_recv().is_err(), "the last server has no deadline");
     // The first server's client has timed out, and its nested call is cancelled by this shutdown.
-    last.orb.shutdown(false).unwrap();
+    last.orb.begin_shutdown().unwrap();
 }
 
 #[test]
@@ -358,7 +361,7 @@ fn a_held_request_that_expires_is_answered_and_not_run() {
     ] {
         let server = Server::start(Orb::builder().concurrency(concurrency), None);
         let manager = server.poa.the_poa_manager();
-        manager.hold_requests(true).unwrap();
+        manager.hold_requests(WaitForCompletion::Yes).unwrap();
         let mut client = server.raw();
         let short = Some(Duration::from_millis(50));
         client.write_all(&server.request("hop", &[remaining(short, None)])).unwrap();
@@ -650,7 +653,7 @@ fn a_call_held_for_its_start_time_ends_with_its_orb_or_future() {
         call_operation(&blocking, "hop")
     });
     begun.recv_timeout(TEST_TIMEOUT).unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let ended = [block_on(asynchronous), call.recv_timeout(TEST_TIMEOUT).unwrap()];
     for outcome in ended {
         assert_eq!(

@@ -1,12 +1,15 @@
 //! Demultiplexing of objects and operations: every strategy, stale predictions, and wrong operation indices
 //! from hostile clients (paper 001, chapter 6; paper 003).
 
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
 
 use spandrel::{
-    CompletionStatus, IiopProfile, ObjectRef, Orb, Poa, Policy, Replied, ServerCall, SystemException,
-    SystemExceptionKind,
-    poa::{IdAssignmentPolicy, ObjectDemux, ObjectId, OperationDemux, Servant},
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    poa::{IdAssignmentPolicy, ObjectDemux, ObjectId, OperationDemux},
+    policy::Policy,
+    server::{Replied, Servant, ServerCall},
+    types::IiopProfile,
 };
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, ServiceContext, ids};
@@ -128,7 +131,7 @@ fn a_stale_prediction_never_selects_another_object() {
     // The object is activated again with another servant.
     poa.activate_object_with_id(&id(1), Arc::new(NumberedServant(100))).unwrap();
     assert_eq!((one.count(), three.count(), one.count()), (Ok(100), Ok(3), Ok(100)));
-    poa.destroy(true, true).unwrap();
+    poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
     assert!(is_gone(one.count()));
 }
 

@@ -11,12 +11,14 @@ use std::{
 };
 
 use spandrel::{
-    AddressingDisposition, ByteOrder, CompletionStatus, GiopVersion, IiopProfile, Ior, Located, ObjectRef, Orb,
-    SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
     interception::{
         self, ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, OrbInitInfo, OrbInitializer,
         ServerRequestInfo, ServerRequestInterceptor,
     },
+    options::AddressingDisposition,
+    types::{IiopProfile, Ior, Located},
 };
 use spandrel_cdr::{Encoder, Limits, TaggedProfile, Wire};
 use spandrel_giop::{

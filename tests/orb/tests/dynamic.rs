@@ -1,9 +1,11 @@
 //! The dynamic invocation interface: requests composed at run time, to servants of every kind.
 
 use spandrel::{
-    Any, ByteOrder, CompletionStatus, GiopVersion, Orb, OrbBuilder, SystemExceptionKind, TypeCode, Typed,
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
     dynamic::{ArgMode, CreateRequest, MultipleRequests, NamedValue, NvList, Request, RequestError},
     minor,
+    types::{Any, TypeCode, Typed},
 };
 use spandrel_orb_tests::{
     Server,

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use spandrel::{
-    Any, CompletionStatus, Context, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind, TypeCode, Typed,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
     dynamic::{
         ArgMode, CreateRequest, DeferredRequest, DescribedCall, DescribedServant, DynAny, DynamicImplementation,
         DynamicObject, DynamicServant, InterfaceDescription, NamedValue, NvList, RequestError, ServerRequest,
         UnknownUserException, ValueTypes, describe,
     },
     minor,
+    types::{Any, Context, TypeCode, Typed},
 };
 use spandrel_orb_tests::{
     probe::{Refused, Target, target::RefuseError},
@@ -38,7 +39,7 @@ impl ServerOrb {
 
 impl Drop for ServerOrb {
     fn drop(&mut self) {
-        self.0.shutdown(true).unwrap();
+        self.0.shutdown().unwrap();
     }
 }
 

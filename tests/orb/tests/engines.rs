@@ -4,8 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    ByteOrder, Collocation, ObjectRef, Orb, Poa, Typed as _,
+    ObjectRef, Orb, Poa,
+    cdr::ByteOrder,
     dynamic::{DescribedServant, DynamicObject, describe},
+    options::Collocation,
+    types::Typed as _,
 };
 
 /// The servant and the calls, generated once for each engine.
@@ -17,7 +20,7 @@ macro_rules! engine {
             use std::fmt::{Debug, Write as _};
 
             use engines::*;
-            use spandrel::{Any, ObjectRef, SystemException};
+            use spandrel::{ObjectRef, SystemException, types::Any};
 
             use super::OneWayLog;
 
@@ -202,7 +205,7 @@ fn every_engine_calls_every_other_engine() {
                 let client = Orb::builder().byte_order(order).build().unwrap();
                 all.push(call(&client.string_to_object(&object).unwrap()));
             }
-            server.shutdown(true).unwrap();
+            server.shutdown().unwrap();
         }
     }
     assert!(all[0].contains("hello Straße") && all[0].contains("Refused"), "{}", all[0]);
@@ -225,7 +228,7 @@ fn collocated_calls_have_the_same_results_with_every_strategy() {
                 let orb = Orb::builder().collocation(strategy).byte_order(order).build().unwrap();
                 let object = serve(&Poa::root(&orb).unwrap(), &Arc::default());
                 all.extend(CLIENTS.map(|call| call(&object)));
-                orb.shutdown(true).unwrap();
+                orb.shutdown().unwrap();
             }
         }
     }
@@ -255,7 +258,7 @@ fn a_bridge_with_descriptions_from_idl_forwards_calls_unchanged() {
         assert_eq!(call(&client.string_to_object(&between.to_string()).unwrap()), expected);
     }
     assert_eq!(notes.0.lock().unwrap().len(), 1 + CLIENTS.len());
-    ends.iter().for_each(|orb| orb.shutdown(true).unwrap());
+    ends.iter().for_each(|orb| orb.shutdown().unwrap());
 }
 
 #[test]

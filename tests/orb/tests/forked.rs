@@ -23,9 +23,10 @@ mod child_processes {
     use fork::{Fork, fork};
     use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, kill_process, setrlimit, waitpid};
     use spandrel::{
-        CompletionStatus, Concurrency, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException,
-        SystemExceptionKind,
-        policies::{RebindPolicy, SetOverrideType},
+        CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+        options::Concurrency,
+        policy::{RebindPolicy, SetOverrideType},
+        server::{Replied, Servant, ServerCall},
     };
     use spandrel_giop::ids;
     use spandrel_orb_tests::{
@@ -99,11 +100,11 @@ mod child_processes {
             assert_refused(target.as_object().locate());
             let orb = target.as_object().orb();
             assert_refused(orb.string_to_object(&server.ior()));
-            assert_refused(orb.shutdown(true));
+            assert_refused(orb.shutdown());
             orb.run();
             let own = server.client_with(Orb::builder());
             assert_eq!(own.add(40, 2).unwrap(), 42, "a new ORB in the child process works");
-            own.as_object().orb().shutdown(true).unwrap();
+            own.as_object().orb().shutdown().unwrap();
         });
         assert_eq!(target.add(1, 2).unwrap(), 3);
     }
@@ -124,7 +125,7 @@ mod child_processes {
         in_child_process(|| {
             assert_refused(server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))));
             assert_refused(server.orb.listen());
-            assert_refused(server.orb.shutdown(true));
+            assert_refused(server.orb.shutdown());
             assert_refused(server.orb.perform_work());
             assert_refused(server.orb.run_in_main(Box::new(|| {})));
             server.orb.run();
@@ -165,7 +166,7 @@ mod child_processes {
         assert_eq!(target.add(1, 2).unwrap(), 3);
         client.ping().unwrap();
         let (orb, ..) = serving.take().unwrap();
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 
     fn replies_go_to_the_parent() {
@@ -230,7 +231,7 @@ mod child_processes {
             for child in children {
                 assert_eq!(exit_status(child).terminating_signal(), Some(Signal::ABORT.as_raw()));
             }
-            orb.shutdown(true).unwrap();
+            orb.shutdown().unwrap();
         }
     }
 
@@ -255,7 +256,7 @@ mod child_processes {
                 assert_refused(target.ping());
                 assert_refused(object.non_existent());
                 assert_refused(block_on(target.ping_async()));
-                assert_refused(object.orb().shutdown(false));
+                assert_refused(object.orb().begin_shutdown());
                 serve_and_call(&server);
             });
         }

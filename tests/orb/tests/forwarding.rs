@@ -1,17 +1,22 @@
 //! Location forwarding in replies (CORBA 3.3 Part 2, 9.4.3.1, 9.4.6 and 9.6).
 
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use spandrel::{
-    CompletionStatus, GiopVersion, Ior, Located, ObjectRef, Orb, Poa, Policy, Servant, SystemException,
-    SystemExceptionKind, minor,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    minor,
     poa::{
         Cookie, IdAssignmentPolicy, Incarnation, ObjectId, PoaManager, RequestProcessingPolicy, ServantLocator,
         ServantManager, ServantRetentionPolicy,
     },
+    policy::Policy,
+    server::Servant,
+    types::{Ior, Located},
 };
 use spandrel_cdr::Limits;
 use spandrel_giop::{LocateStatus, Message, ReplyHeader, ReplyStatus, ids};
@@ -228,7 +233,7 @@ fn every_locate_reply_status_is_returned() {
 /// A servant's permanent forwarding is encoded according to the client's version.
 #[test]
 fn a_servants_permanent_forwarding_is_followed_in_every_version() {
-    use spandrel::{Replied, Servant, ServerCall};
+    use spandrel::server::{Replied, Servant, ServerCall};
 
     struct ForwardingServant(ObjectRef);
 
@@ -344,9 +349,12 @@ fn a_locate_reply_has_the_exception_of_a_refusing_adapter() {
     type Change = fn(&PoaManager);
     let states: [(Change, Option<SystemExceptionKind>); 3] = [
         // Held requests are not refused.
-        (|manager| manager.hold_requests(false).unwrap(), None),
-        (|manager| manager.discard_requests(false).unwrap(), Some(SystemExceptionKind::Transient)),
-        (|manager| manager.deactivate(false, false).unwrap(), Some(SystemExceptionKind::ObjAdapter)),
+        (|manager| manager.hold_requests(WaitForCompletion::No).unwrap(), None),
+        (|manager| manager.discard_requests(WaitForCompletion::No).unwrap(), Some(SystemExceptionKind::Transient)),
+        (
+            |manager| manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap(),
+            Some(SystemExceptionKind::ObjAdapter),
+        ),
     ];
     for (change, refusal) in states {
         change(&manager);
@@ -381,7 +389,7 @@ fn malformed_forwardings_end_the_call() {
         for status in [ReplyStatus::LocationForward, ReplyStatus::LocationForwardPerm] {
             let octets = body.clone();
             let (port, requests) = scripted(move |request| Some(request.reply(status, |out| out.octets(&octets))));
-            let orb = Orb::builder().byte_order(spandrel::ByteOrder::Little).build().unwrap();
+            let orb = Orb::builder().byte_order(spandrel::cdr::ByteOrder::Little).build().unwrap();
             for error in exceptions_of_both_calls(|| target(&orb, &ior_at(port, GiopVersion::V1_2, "key"))) {
                 let kinds = [SystemExceptionKind::Marshal, SystemExceptionKind::InvObjref];
                 assert!(kinds.contains(&error.kind()), "{error}");

@@ -2,7 +2,11 @@
 
 use std::{io::Write, net::TcpStream, sync::mpsc};
 
-use spandrel::{ByteOrder, GiopVersion, Orb, ior_to_string};
+use spandrel::{
+    Orb,
+    cdr::{ByteOrder, GiopVersion},
+    types::ior_to_string,
+};
 use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{
     CancelRequest, Fragments, HEADER_LEN, Message, MessageHeader, MessageType, ReplyHeader, RequestTemplate,
@@ -100,7 +104,7 @@ fn locate_requests_and_locate_replies_are_fragmented() {
     let orb = Orb::builder().fragment_size(Some(64)).build().unwrap();
     let url = format!("corbaloc::1.2@127.0.0.1:{}/{}", tap.port(), name.replace(' ', "%20"));
     let object = orb.string_to_object(&url).unwrap();
-    assert!(matches!(object.locate().unwrap(), spandrel::Located::Forward(_)));
+    assert!(matches!(object.locate().unwrap(), spandrel::types::Located::Forward(_)));
     for (messages, first) in
         [(tap.take_requests(), MessageType::LocateRequest), (tap.take_replies(), MessageType::LocateReply)]
     {
@@ -111,7 +115,7 @@ fn locate_requests_and_locate_replies_are_fragmented() {
 
 /// The fragments of a request that echoes these octets.
 fn echo_request(server: &Server, request_id: u32, octets: &[u8]) -> Vec<Vec<u8>> {
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
     let template = RequestTemplate::new(wire, &profile.object_key);
     let mut out = Encoder::new(wire);
@@ -182,7 +186,7 @@ fn a_request_fragmented_at_any_octet_is_answered() {
         assert_eq!(read_echo(&read_message(&mut stream).unwrap()), (9, vec![7; 50]), "cut at {at}");
     }
     // In GIOP 1.1 only inside the octet sequence at the end, where no alignment is affected.
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_1);
     let mut out = Encoder::new(wire);
     let body =

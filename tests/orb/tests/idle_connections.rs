@@ -13,9 +13,11 @@ use std::{
 };
 
 use spandrel::{
-    ByteOrder, CompletionStatus, Concurrency, GiopVersion, IiopProfile, ObjectRef, Orb, OrbBuilder,
-    SystemExceptionKind,
-    statistics::{Event, Level},
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
+    diagnostics::statistics::{Event, Level},
+    options::Concurrency,
+    types::IiopProfile,
 };
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};

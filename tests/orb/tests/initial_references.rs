@@ -1,10 +1,16 @@
 //! Initial references (CORBA 3.3 Part 1, 8.5.2 and 8.5.3), `corbaloc:rir:` (Part 2, 7.6.10.2), plain object
 //! keys, and `corbaname:` (Naming Service 1.3, 2.5.3).
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use spandrel::poa::{
+    Current, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, PoaError,
+    RequestProcessingPolicy, WaitForCompletion,
+};
 use spandrel::{
-    InitError, InvalidName, Located, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
+    CompletionStatus, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
+    server::Servant,
+    types::{InvalidName, Located},
 };
 use spandrel_orb_tests::{
     Server,
@@ -13,6 +19,7 @@ use spandrel_orb_tests::{
         naming_context::{CannotProceed, InvalidName as NoName, NotFound, NotFoundReason, ResolveError},
     },
     probe::Target,
+    support::{block_on, servant},
 };
 
 fn init(args: &[&str]) -> Orb {
@@ -314,4 +321,88 @@ fn the_builder_takes_initial_references() {
 fn an_initial_reference_to_itself_is_refused() {
     let orb = Orb::builder().init_ref("A", " corbaloc:rir:/A").build().unwrap();
     orb.resolve_initial_references("A").unwrap_err();
+}
+
+#[test]
+fn names_are_resolved_asynchronously() {
+    let names = NamingServer::start();
+    let orb = init(&["-ORBInitRef", &format!("NameService={}", names.url(""))]);
+    let find = |text: String| block_on(orb.string_to_object_async(&text));
+    for rest in ["/NameService#a/b.kind", "#elsewhere/a/b.kind"] {
+        assert!(find(names.url(rest)).unwrap().is_equivalent(&names.find(rest).unwrap()), "{rest}");
+    }
+    ping(find("corbaname:rir:#a/b.kind".to_owned()));
+    ping(find(names.server.ior()));
+    ping(block_on(orb.resolve_initial_references_async("NameService")).and_then(|_| find(names.url("#a/b.kind"))));
+    assert_refused(find(names.url("#nil")), minor::BAD_URL_OTHER, "bound to nil");
+    assert_refused(find(names.url("#elsewhere")), minor::BAD_URL_OTHER, "cannot proceed");
+    assert_eq!(find(names.url("#fail")).unwrap_err().kind(), SystemExceptionKind::PersistStore);
+    assert_refused(find("corbaname:#a".to_owned()), minor::BAD_ADDRESS, "no address");
+}
+
+#[test]
+fn a_name_is_resolved_without_blocking_the_caller() {
+    let names = NamingServer::start();
+    names.server.poa.the_poa_manager().hold_requests(WaitForCompletion::No).unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let found = orb.string_to_object_async(&names.url("#a/b.kind"));
+    names.server.poa.the_poa_manager().activate().unwrap();
+    assert!(block_on(found).unwrap().is_equivalent(&names.server.object));
+}
+
+/// A servant of which `echo` returns the object id.
+fn plain_servant() -> Arc<dyn Servant> {
+    Arc::new(servant(|operation, call| match operation {
+        "echo" => {
+            let key = Current::new().object_id().map_err(|_| SystemException::internal(0, CompletionStatus::No))?;
+            let key = String::from_utf8_lossy(&key).into_owned();
+            call.reply(|out| out.str(&key))
+        }
+        "_is_a" => call.reply(|out| {
+            out.bool(true);
+            Ok(())
+        }),
+        _ => call.reply(|_| Ok(())),
+    }))
+}
+
+#[test]
+fn a_default_servant_serves_all_plain_keys() {
+    let server = Server::start();
+    let policies = [
+        IdAssignmentPolicy::UserId.into(),
+        IdUniquenessPolicy::MultipleId.into(),
+        RequestProcessingPolicy::UseDefaultServant.into(),
+        LifespanPolicy::Persistent.into(),
+    ];
+    let plain = server.poa.create_poa("plain", None, policies).unwrap();
+    plain.set_servant(plain_servant()).unwrap();
+    plain.the_poa_manager().activate().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let find = |rest: &str| orb.string_to_object(&plain_key_url(&server, rest)).unwrap();
+    assert_eq!(find("Any").locate().unwrap(), Located::Unknown, "before the adapter serves plain keys");
+
+    plain.serve_plain_keys().unwrap();
+    for version in ["1.0", "1.2"] {
+        let orb = init(&["-ORBGiopVersion", version]);
+        for (rest, key) in [("Any", "Any"), ("dev/lab%201", "dev/lab 1"), ("%c3%a9", "\u{e9}")] {
+            let object = orb.string_to_object(&plain_key_url(&server, rest)).unwrap();
+            assert_eq!(Target::unchecked_narrow(&object).echo("").unwrap(), key);
+        }
+    }
+    assert!(Target::narrow(&find("Other")).is_ok(), "the servant tells its interface");
+    // An object that is active has its own servant, and an alias comes first.
+    plain
+        .activate_object_with_id(
+            &ObjectId::from("Active"),
+            Arc::new(servant(|_, call| call.reply(|out| out.str("own")))),
+        )
+        .unwrap();
+    assert_eq!(Target::unchecked_narrow(&find("Active")).echo("").unwrap(), "own");
+    server.orb.set_object_key_alias("Probe", &server.object).unwrap();
+    assert_eq!(Target::narrow(&find("Probe")).unwrap().echo("of the alias").unwrap(), "of the alias");
+
+    plain.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
+    assert_eq!(find("Any").locate().unwrap(), Located::Unknown, "the adapter is destroyed");
+    assert_eq!(server.poa.serve_plain_keys(), Err(PoaError::WrongPolicy), "it assigns its ids itself");
 }

@@ -1,18 +1,20 @@
 //! Service contexts between interceptors of client and server, slots within one ORB, and the attributes
 //! available at each interception point (CORBA 3.3 Part 1, 16.3.12 to 16.3.14, 16.4, 16.7).
 
+use spandrel::interception::IfPresent;
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    Any, CompletionStatus, GiopVersion, IiopProfile, InvalidName, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
-    SystemExceptionKind, Typed,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
     dynamic::CreateRequest,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Encoding, Interceptor, Interruption, InvalidSlot, OrbInitInfo,
         OrbInitializer, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
     },
     minor,
-    policies::{RebindPolicy, SyncScopePolicy},
+    policy::{RebindPolicy, SyncScopePolicy},
+    types::{Any, IiopProfile, InvalidName, Typed},
 };
 use spandrel_orb_tests::{
     Probe, Server,
@@ -59,11 +61,11 @@ impl ClientRequestInterceptor for Sender {
         let Some(number) = value(&info.slot(self.slot).unwrap()) else { return Ok(()) };
         let data = codec.encode_value(&any(number)).unwrap();
         let context = ServiceContext { id: ID, data };
-        info.add_request_service_context(context.clone(), false)?;
+        info.add_request_service_context(context.clone(), IfPresent::Fail)?;
         // 16.3.13.11: BAD_INV_ORDER if the context exists and `replace` is false.
-        let again = info.add_request_service_context(context.clone(), false).unwrap_err();
+        let again = info.add_request_service_context(context.clone(), IfPresent::Fail).unwrap_err();
         assert_eq!(again.minor(), minor::SERVICE_CONTEXT_EXISTS);
-        info.add_request_service_context(context.clone(), true)?;
+        info.add_request_service_context(context.clone(), IfPresent::Replace)?;
         assert_eq!(info.request_service_context(ID)?, context);
         assert_eq!(info.request_service_context(ID + 1).unwrap_err().minor(), minor::UNKNOWN_SERVICE_CONTEXT);
         assert_unavailable(info.reply_service_context(ID));
@@ -77,13 +79,15 @@ impl ClientRequestInterceptor for Sender {
 
     fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
         assert_eq!(info.reply_status()?, ReplyStatus::Successful);
-        assert_unavailable(info.add_request_service_context(ServiceContext { id: 1, data: Vec::new() }, true));
+        assert_unavailable(
+            info.add_request_service_context(ServiceContext { id: 1, data: Vec::new() }, IfPresent::Replace),
+        );
         assert_unavailable(info.received_exception_id());
         assert_unavailable(info.forward_reference());
         assert_not_provided(info.result());
         if let Ok(context) = info.reply_service_context(ID) {
             let codec = info.target().orb().codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
-            let read = codec.unwrap().decode_value(&context.data, &spandrel::TypeCode::LONG).unwrap();
+            let read = codec.unwrap().decode_value(&context.data, &spandrel::types::TypeCode::LONG).unwrap();
             self.received.lock().unwrap().push(value(&read).unwrap());
         }
         Ok(())
@@ -151,7 +155,7 @@ impl ServerRequestInterceptor for Receiver {
         assert_eq!(info.adapter_name()?, ["RootPOA"]);
         if let Some(number) = value(&info.slot(self.slot)?) {
             let data = [vec![1, 0, 0, 0], number.to_le_bytes().to_vec()].concat();
-            info.add_reply_service_context(ServiceContext { id: ID, data }, false)?;
+            info.add_reply_service_context(ServiceContext { id: ID, data }, IfPresent::Fail)?;
             assert_eq!(info.reply_service_context(ID)?.id, ID);
         }
         Ok(())
@@ -441,7 +445,7 @@ fn collocated_calls_are_intercepted() {
     assert_eq!(target.add(2, 3).unwrap(), 5);
     assert_eq!(*received.lock().unwrap(), [6]);
     assert_eq!(value(&orb.pi_current().slot(slot).unwrap()), Some(6), "the caller's slots are restored");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// Records arguments, exceptions and results of dynamic requests.
@@ -481,7 +485,7 @@ fn dynamic_requests_provide_arguments_and_results() {
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let mut request = target.as_object().request("add");
     request.add_in_arg(&40).unwrap().add_in_arg(&2).unwrap();
-    request.set_return_type(spandrel::TypeCode::LONG).add_exception(Refused::type_code());
+    request.set_return_type(spandrel::types::TypeCode::LONG).add_exception(Refused::type_code());
     request.invoke().unwrap();
     assert_eq!(request.return_value::<i32>().unwrap(), 42);
     request.send_deferred().unwrap();

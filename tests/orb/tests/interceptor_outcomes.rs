@@ -3,7 +3,10 @@
 
 use std::{io::Write, net::TcpStream, sync::Arc};
 
-use spandrel::{IiopProfile, Ior, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
+use spandrel::{
+    ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    types::{IiopProfile, Ior},
+};
 use spandrel_orb_tests::{
     Probe, Server,
     probe::{Target, TargetSkeleton},
@@ -172,7 +175,7 @@ fn a_dropped_or_shut_down_request_ends_in_receive_exception() {
     let answer = target.hold_async(1);
     server.probe.await_held(2);
     log.take();
-    target.as_object().orb().shutdown(true).unwrap();
+    target.as_object().orb().shutdown().unwrap();
     assert_eq!(block_on(answer).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
     let points =
         [points_of(IN_ORDER, "send_poll"), points_of(IN_REVERSE, "receive_exception BAD_INV_ORDER COMPLETED_MAYBE")]

@@ -16,6 +16,8 @@ mod deadlines;
 mod dispositions;
 mod dynamic;
 mod engines;
+mod error_reports;
+mod facade;
 mod forwarding;
 mod fragments;
 mod initial_references;

@@ -1,14 +1,16 @@
 //! IOR interceptors (CORBA 3.3 Part 1, 16.5): components and factories of references, and state changes of
 //! adapters.
 
+use spandrel::poa::{EtherealizeObjects, IfMissing, WaitForCompletion};
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    CompletionStatus, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
     interception::{
         AdapterState, Interceptor, IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate,
         TaggedComponent,
     },
+    types::IiopProfile,
 };
 use spandrel_orb_tests::{Probe, probe::TargetSkeleton};
 
@@ -101,7 +103,7 @@ fn components_are_in_every_reference_of_every_adapter() {
     assert_eq!(second.take(), ["establish RootPOAManager Active", "established RootPOA/Child"]);
     let object = child.create_reference("IDL:Probe/Target:1.0").unwrap();
     assert_eq!(names(&object), ["first", "second"]);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 // 16.5.4.2: the exception makes create_POA fail; OBJ_ADAPTER with minor code 6.
@@ -112,9 +114,9 @@ fn an_exception_in_components_established_fails_create_poa() {
     let root = Poa::root(&orb).unwrap();
     let refused = SystemException::from(root.create_poa("Bad", None, []).unwrap_err());
     assert_eq!(refused, SystemException::obj_adapter(0x4f4d_0006, CompletionStatus::No));
-    assert!(root.find_poa("Bad", false).is_err());
+    assert!(root.find_poa("Bad", IfMissing::Fail).is_err());
     root.create_poa("Good", None, []).unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 // 16.5.4.3, 16.5.4.4.
@@ -129,12 +131,12 @@ fn state_changes_of_managers_and_adapters_are_reported() {
     let manager = child.the_poa_manager();
     manager.activate().unwrap();
     manager.activate().unwrap();
-    manager.discard_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
     let id = manager.id();
     assert_eq!(namer.take(), [format!("manager {id} Active"), format!("manager {id} Discarding")]);
-    child.destroy(false, true).unwrap();
+    child.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_eq!(namer.take(), ["adapters RootPOA/Child/Grandchild,RootPOA/Child NonExistent"]);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// A factory that changes the type id of the adapter's references.
@@ -167,5 +169,5 @@ fn the_current_factory_creates_the_adapters_references() {
     let object = root.create_reference("IDL:Probe/Target:1.0").unwrap();
     assert_eq!(object.type_id(), "IDL:Elsewhere:1.0");
     assert_eq!(factory.0.lock().unwrap()[0], root.reference_to_id(&object).unwrap().as_bytes());
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use spandrel::{ByteOrder, GiopVersion, Orb};
+use spandrel::{
+    Orb,
+    cdr::{ByteOrder, GiopVersion},
+};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
@@ -66,7 +69,7 @@ fn send_and_read_answer(server: &Server, octets: &[u8]) -> Vec<u8> {
 
 /// A well-formed request for an operation of the target.
 fn request(server: &Server, wire: Wire, operation: &str, arguments: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let template = RequestTemplate::new(wire, &profile.object_key);
     let mut out = Encoder::new(wire);
     let body = template.begin(&mut out, 77, ResponseFlags::TWO_WAY, operation, &[]);

@@ -6,7 +6,12 @@ use spandrel_test_support::alone;
 use std::{io::Write, net::TcpStream, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use spandrel::{ByteOrder, Concurrency, GiopVersion, IiopProfile, Orb};
+use spandrel::{
+    Orb,
+    cdr::{ByteOrder, GiopVersion},
+    options::Concurrency,
+    types::IiopProfile,
+};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{

@@ -1,6 +1,7 @@
 //! Metrics of calls and requests, recorded if enabled.
 
-use spandrel::{IiopProfile, Orb, OrbBuilder, diagnostics::TracePropagation};
+use spandrel::poa::WaitForCompletion;
+use spandrel::{Orb, OrbBuilder, diagnostics::TracePropagation, types::IiopProfile};
 use spandrel_orb_tests::{
     Server,
     probe::{Relay, Target},
@@ -122,7 +123,7 @@ fn unknown_operations_are_counted_as_other_by_the_server() {
     let (orb, target) = client_of(&server, with_metrics());
     for number in 0..50 {
         let name = format!("no_such_{number}");
-        let outcome = spandrel::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
+        let outcome = spandrel::types::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
             &name,
             |_| Ok(()),
             |_| Ok(()),
@@ -159,7 +160,7 @@ fn each_open_connection_has_its_own_series() {
     assert_eq!(number(&orb, &client_series), Some(1.0), "{}", orb.render_metrics());
     assert!(number(&orb, &client_series.replace("requests_total", "request_octets_total")).unwrap() > 12.0);
     drop(target);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     wait_until("the connection's end", || number(&server.orb, server_series).is_none());
 }
 
@@ -187,7 +188,7 @@ fn queue_lengths_and_thread_counts_are_read_when_rendered() {
     assert_eq!(level(r#"spandrel_queue_length{queue="main"}"#), 2.0);
 
     let server = Server::with(with_metrics());
-    server.poa.the_poa_manager().hold_requests(false).unwrap();
+    server.poa.the_poa_manager().hold_requests(WaitForCompletion::No).unwrap();
     let (_orb, target) = client_of(&server, Orb::builder());
     let held: Vec<_> = (0..4).map(|_| target.ping_async()).collect();
     for series in [r#"spandrel_queue_length{queue="adapter"}"#, r#"spandrel_queue_length{queue="deferred"}"#] {

@@ -5,11 +5,11 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
 };
 
-use spandrel::{Orb, SystemExceptionKind};
+use spandrel::{Orb, Poa, SystemExceptionKind};
 use spandrel_orb_tests::{
-    Server,
-    probe::Target,
-    support::{ReservedPort, TEST_TIMEOUT},
+    Probe, Server,
+    probe::{Target, TargetSkeleton},
+    support::{ReservedPort, TEST_TIMEOUT, wait_until},
 };
 
 const ANY: &str = "127.0.0.1:0";
@@ -46,6 +46,27 @@ fn metrics_are_served_with_content_type_and_length() {
     assert!(header.contains(&format!("\r\nContent-Length: {}\r\n", body.len())));
     assert!(body.contains(r#"spandrel_connections_opened_total{side="server"} 1"#));
     assert!(body.contains("# TYPE spandrel_request_seconds histogram\n"));
+}
+
+#[test]
+fn the_option_of_the_endpoint_alone_measures_calls_and_requests() {
+    let orb = Orb::init(["-ORBMetricsEndpoint", "0"].map(String::from)).unwrap();
+    let addr = orb.metrics_endpoint().unwrap();
+    let server = Server::start();
+    Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).ping().unwrap();
+    let poa = Poa::root(&orb).unwrap();
+    let object = poa.activate(TargetSkeleton::new(Probe::new(&orb))).unwrap();
+    let client = Orb::builder().build().unwrap();
+    Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap()).ping().unwrap();
+    let of_ping = r#"interface="IDL:Probe/Target:1.0",operation="ping",outcome="ok""#;
+    wait_until("the end of the request to be counted", || {
+        let text = get(addr, "/metrics");
+        ["call", "request"].iter().all(|side| {
+            text.contains(&format!("spandrel_{side}_seconds_count{{{of_ping}}} 1\n"))
+                && text.contains(&format!("spandrel_{side}_seconds_bucket{{{of_ping},le=\"+Inf\"}} 1\n"))
+        })
+    });
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -106,11 +127,11 @@ fn the_endpoint_closes_with_its_orb() {
     let orb = Orb::init(["-ORBMetricsEndpoint", "0"].map(String::from)).unwrap();
     let addr = orb.metrics_endpoint().unwrap();
     assert!(addr.ip().is_loopback() && addr.port() != 0);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let reserved = ReservedPort::reserve();
     let orb = Orb::init(["-ORBMetricsEndpoint".to_owned(), reserved.port.to_string()]).unwrap();
     let addr = orb.metrics_endpoint().unwrap();
     assert!(get(addr, "/healthz").contains("ok"));
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     assert!(TcpStream::connect(addr).is_err(), "the endpoint is closed");
 }

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    CompletionStatus, GiopVersion, IiopProfile, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException,
-    SystemExceptionKind, TypeCode,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    server::{Replied, Servant, ServerCall},
+    types::{IiopProfile, TypeCode},
 };
 use spandrel_orb_tests::{
     Server, corba,
@@ -70,7 +72,7 @@ impl ImplicitServer {
 
 impl Drop for ImplicitServer {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Object adapters over real sockets: held requests, request counts, and the order of activation and
 //! etherealization.
 
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{
     sync::{
         Arc, Condvar, Mutex,
@@ -11,14 +12,16 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, ObjectRef, Orb, Poa, Policy, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Level,
     minor,
     poa::{
         AdapterActivator, Cookie, Current, IdAssignmentPolicy, IdUniquenessPolicy, Incarnation, LifespanPolicy,
         NoContext, ObjectId, PoaError, PoaManager, RequestProcessingPolicy, ServantActivator, ServantLocator,
         ServantManager, ServantRetentionPolicy, State, ThreadPolicy,
     },
-    statistics::Level,
+    policy::Policy,
+    server::{Replied, Servant, ServerCall},
 };
 use spandrel_orb_tests::{
     Probe, configured_servers,
@@ -64,7 +67,7 @@ impl AdapterFixture {
 
 impl Drop for AdapterFixture {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 
@@ -145,16 +148,16 @@ mod managers {
         });
         wait_until("the held request", || fixture.held() == 1);
         assert!(held.try_recv().is_err(), "the request is held");
-        fixture.manager.discard_requests(false).unwrap();
+        fixture.manager.discard_requests(WaitForCompletion::No).unwrap();
         for refused in [held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err(), target.ping().unwrap_err()] {
             let outcome = (refused.kind(), refused.minor(), refused.completed());
             assert_eq!(outcome, (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No));
         }
-        fixture.manager.deactivate(true, true).unwrap();
-        fixture.manager.deactivate(true, true).unwrap();
+        fixture.manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
+        fixture.manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
         assert_eq!(fixture.manager.activate(), Err(PoaError::AdapterInactive));
-        assert_eq!(fixture.manager.hold_requests(false), Err(PoaError::AdapterInactive));
+        assert_eq!(fixture.manager.hold_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive));
     }
 
     #[test]
@@ -167,7 +170,7 @@ mod managers {
         });
         probe.await_held(1);
         let manager = fixture.manager.clone();
-        let waiting = in_background(move || manager.hold_requests(true));
+        let waiting = in_background(move || manager.hold_requests(WaitForCompletion::Yes));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         probe.open(1);
         waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
@@ -183,7 +186,7 @@ mod managers {
         let running = in_background(move || target.hold(1));
         probe.await_held(1);
         let manager = fixture.manager.clone();
-        let waiting = in_background(move || manager.hold_requests(true));
+        let waiting = in_background(move || manager.hold_requests(WaitForCompletion::Yes));
         wait_until("the state Holding", || fixture.manager.state() == State::Holding);
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         fixture.manager.activate().unwrap();
@@ -199,10 +202,10 @@ mod managers {
         let (board, manager, poa) = (Arc::clone(&outcomes), fixture.manager.clone(), fixture.poa.clone());
         let deadlocking = servant(move |_, call| {
             let refused = [
-                manager.hold_requests(true),
-                manager.discard_requests(true),
-                manager.deactivate(true, true),
-                poa.destroy(true, true),
+                manager.hold_requests(WaitForCompletion::Yes),
+                manager.discard_requests(WaitForCompletion::Yes),
+                manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes),
+                poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes),
             ];
             board.change(|outcomes| outcomes.extend(refused.into_iter().map(Result::unwrap_err)));
             call.reply(|_| Ok(()))
@@ -227,7 +230,7 @@ mod managers {
         let held = in_background(move || target.ping());
         wait_until("the held request", || fixture.held() == 1);
         assert!(held.try_recv().is_err(), "the request is held");
-        fixture.orb.shutdown(true).unwrap();
+        fixture.orb.shutdown().unwrap();
         let refused = held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
     }
@@ -413,7 +416,7 @@ mod activators {
         let (fixture, activator) = fixture();
         let poa = fixture.poa.clone();
         let ending = servant(move |_, call| {
-            poa.destroy(true, false).unwrap();
+            poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::No).unwrap();
             // Requests continue to run, but no children can be created.
             let PoaError::System(refused) = poa.create_poa("late", None, []).unwrap_err() else {
                 panic!("it is a system exception")
@@ -427,7 +430,7 @@ mod activators {
         activator.state.await_value(|state| state.etherealized.len() == 1);
         assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false)]);
         assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
-        fixture.poa.destroy(true, true).unwrap();
+        fixture.poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         let PoaError::System(exception) = fixture.poa.create_poa("late", None, []).unwrap_err() else {
             panic!("it is a system exception")
         };
@@ -444,7 +447,7 @@ mod activators {
         let running = in_background(move || target.hold(1));
         activator.servant(2).await_held(1);
         let poa = fixture.poa.clone();
-        let destroying = in_background(move || poa.destroy(true, true));
+        let destroying = in_background(move || poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes));
         activator.state.await_value(|state| state.etherealized.len() == 2);
         assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         activator.servant(2).open(1);
@@ -461,7 +464,7 @@ mod activators {
         let activator = Arc::<RecordingActivator>::default();
         poa.set_servant_manager(ServantManager::Activator(Arc::clone(&activator) as _)).unwrap();
         client(&poa.create_reference_with_id(&"d".into(), "").unwrap()).ping().unwrap();
-        fixture.orb.shutdown(true).unwrap();
+        fixture.orb.shutdown().unwrap();
         assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false)]);
     }
 
@@ -469,10 +472,10 @@ mod activators {
     fn deactivating_the_manager_etherealizes_its_objects() {
         let (fixture, activator) = fixture();
         client(&fixture.reference("a")).ping().unwrap();
-        fixture.manager.deactivate(true, true).unwrap();
+        fixture.manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false)]);
         assert_eq!(client(&fixture.reference("a")).ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
-        fixture.poa.destroy(true, true).unwrap();
+        fixture.poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(activator.state.see(|state| state.etherealized.len()), 1);
     }
 }
@@ -545,7 +548,7 @@ mod locators {
         let running = in_background(move || target.ping());
         let deferred = requests.recv_timeout(TEST_TIMEOUT).unwrap();
         let manager = fixture.manager.clone();
-        let waiting = in_background(move || manager.hold_requests(true));
+        let waiting = in_background(move || manager.hold_requests(WaitForCompletion::Yes));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request is not answered");
         assert!(locator.state.see(|(_, ended)| ended.is_empty()));
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
@@ -571,7 +574,7 @@ mod locators {
         deferred.end(outcome);
         running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
         // The upcall that deferred the request may not have returned yet.
-        fixture.poa.destroy(true, true).unwrap();
+        fixture.poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert!(watched.upgrade().is_none(), "the servant is not in use any more");
     }
 }

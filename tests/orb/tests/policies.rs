@@ -13,13 +13,13 @@ use std::{
 };
 
 use spandrel::{
-    Any, CompletionStatus, ObjectRef, Orb, Policy, PolicyType, PolicyValue, SystemException, SystemExceptionKind,
-    minor,
-    policies::{
-        ConnectionTimeoutPolicy, OverrideError, PolicyError, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy,
-        RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
-        UtcT,
+    CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind, minor,
+    policy::{
+        ConnectionTimeoutPolicy, OverrideError, Policy, PolicyError, PolicyFactory, PolicyType, PolicyValue,
+        RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
+        RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, UtcT,
     },
+    types::Any,
 };
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{LocateStatus, MessageType, ReplyStatus, bare_message, begin_locate_reply, begin_reply};

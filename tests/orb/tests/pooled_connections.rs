@@ -14,7 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{ByteOrder, Concurrency, GiopVersion, IiopProfile, Orb, OrbBuilder};
+use spandrel::{
+    Orb, OrbBuilder,
+    cdr::{ByteOrder, GiopVersion},
+    options::Concurrency,
+    types::IiopProfile,
+};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
@@ -358,7 +363,7 @@ fn shutdown_releases_all_connections_and_servants() {
         let held = server.client();
         let held = in_background(move || held.hold(1));
         server.probe.await_held(1);
-        server.orb.shutdown(true).unwrap();
+        server.orb.shutdown().unwrap();
         held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         let probe = Arc::downgrade(&server.probe);
         server.probe.open(1);
@@ -388,7 +393,7 @@ fn shutdown_during_new_connections_leaves_none() {
                 for number in 0..round * 10 {
                     assert_eq!(target.add(number, 1).unwrap(), number + 1);
                 }
-                server.orb.shutdown(true).unwrap();
+                server.orb.shutdown().unwrap();
                 is_over.store(true, Ordering::SeqCst);
             });
             await_all_ended(port);

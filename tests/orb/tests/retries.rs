@@ -1,5 +1,6 @@
 //! Retries: a request is resent only if it was certainly not executed, for every kind of call.
 
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{
     io::Write,
     net::{Shutdown, TcpStream},
@@ -11,9 +12,12 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, GiopVersion, Located, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
-    policies::{RebindPolicy, SetOverrideType, SyncScopePolicy},
-    statistics::Event,
+    CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    diagnostics::statistics::Event,
+    minor,
+    policy::{RebindPolicy, SetOverrideType, SyncScopePolicy},
+    types::Located,
 };
 use spandrel_orb_tests::{
     Server,
@@ -66,9 +70,9 @@ fn proxy_ending_first_connection(server: &Server, end: ConnectionEnd) -> (u16, A
 
 /// The server's target at the proxy's port.
 fn target_at(server: &Server, port: u16, builder: OrbBuilder) -> (Orb, Target) {
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel::types::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
-    ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
+    ior.profiles = vec![spandrel::types::IiopProfile { port, ..profile }.encode().unwrap()];
     let orb = builder.build().unwrap();
     let target = Target::unchecked_narrow(&orb.reference(ior));
     (orb, target)
@@ -161,7 +165,7 @@ fn after_message_error_the_request_is_not_resent() {
 #[test]
 fn a_transient_exception_of_the_only_server_goes_to_the_caller() {
     let server = Server::start();
-    server.poa.the_poa_manager().discard_requests(true).unwrap();
+    server.poa.the_poa_manager().discard_requests(WaitForCompletion::Yes).unwrap();
     for (kind, call) in &CALL_KINDS {
         let orb = Orb::builder().build().unwrap();
         let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
@@ -258,7 +262,7 @@ fn target_of_both(first: &Server, second: &Server, orb: &Orb) -> Target {
 fn a_refused_request_is_tried_once_at_the_next_address() {
     for (kind, call) in &CALL_KINDS {
         let (first, second) = (Server::start(), Server::start());
-        first.poa.the_poa_manager().discard_requests(true).unwrap();
+        first.poa.the_poa_manager().discard_requests(WaitForCompletion::Yes).unwrap();
         let orb = Orb::builder().build().unwrap();
         let target = target_of_both(&first, &second, &orb);
         call(&target).unwrap_or_else(|error| panic!("{kind}: {error}"));
@@ -271,7 +275,7 @@ fn a_refused_request_is_tried_once_at_the_next_address() {
         let retried = orb.statistics().count(Event::Retried) - before;
         assert_eq!(retried, u64::from(!is_known), "{kind}: the server that answered before is tried first");
         let before = before + retried;
-        second.poa.the_poa_manager().discard_requests(true).unwrap();
+        second.poa.the_poa_manager().discard_requests(WaitForCompletion::Yes).unwrap();
         let error = call(&target).unwrap_err();
         assert_eq!(
             kind_and_completion(&error),
@@ -285,10 +289,10 @@ fn a_refused_request_is_tried_once_at_the_next_address() {
 #[test]
 fn a_servers_exception_precedes_the_next_addresss_connection_failure() {
     let (first, second) = (Server::start(), Server::start());
-    first.poa.the_poa_manager().discard_requests(true).unwrap();
+    first.poa.the_poa_manager().discard_requests(WaitForCompletion::Yes).unwrap();
     let orb = Orb::builder().build().unwrap();
     let target = target_of_both(&first, &second, &orb);
-    second.orb.shutdown(true).unwrap();
+    second.orb.shutdown().unwrap();
     for (kind, call) in &CALL_KINDS {
         let error = call(&target).unwrap_err();
         assert_eq!(error.minor(), minor::REQUEST_DISCARDED, "{kind}: {error}");
@@ -324,15 +328,15 @@ fn a_locate_reply_has_the_exception_of_a_refusing_adapter_as_of_giop_1_2() {
         }
     };
     let (old, new) = ([GiopVersion::V1_0, GiopVersion::V1_1], GiopVersion::V1_2);
-    manager.hold_requests(false).unwrap();
+    manager.hold_requests(WaitForCompletion::No).unwrap();
     assert_eq!(refusal(new), None, "held requests are served later");
-    manager.discard_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
     let discarded = (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No);
     assert_eq!(refusal(new), Some(discarded));
     assert_eq!(old.map(refusal), [None; 2]);
     manager.activate().unwrap();
     assert_eq!(refusal(new), None);
-    manager.deactivate(false, false).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     let inactive = (SystemExceptionKind::ObjAdapter, minor::UNKNOWN_ADAPTER_FAILED, CompletionStatus::No);
     assert_eq!(refusal(new), Some(inactive));
 }

@@ -3,9 +3,11 @@
 use std::{cell::RefCell, io::Write, net::TcpStream, time::Duration};
 
 use spandrel::{
-    ByteOrder, CompletionStatus, Concurrency, GiopVersion, IiopProfile, Orb, OrbBuilder, QueueOverflow,
-    SystemExceptionKind,
-    statistics::{Event, Level},
+    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
+    diagnostics::statistics::{Event, Level},
+    options::{Concurrency, QueueOverflow},
+    types::IiopProfile,
 };
 use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags, SystemException, ids};

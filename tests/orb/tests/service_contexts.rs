@@ -1,6 +1,7 @@
 //! Service contexts: unknown ones are passed through unchanged, and limits apply to all (CORBA 3.3 Part 2,
 //! 7.7).
 
+use spandrel::interception::IfPresent;
 use std::{
     io::Write,
     net::TcpStream,
@@ -8,12 +9,14 @@ use std::{
 };
 
 use spandrel::{
-    ByteOrder, CompletionStatus, GiopVersion, IiopProfile, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
+    diagnostics::statistics::Event,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, OrbInitInfo, OrbInitializer,
         ServerRequestInfo, ServerRequestInterceptor,
     },
-    statistics::Event,
+    types::IiopProfile,
 };
 use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{
@@ -56,7 +59,7 @@ impl Interceptor for ContextRecorder {}
 impl ClientRequestInterceptor for ContextRecorder {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         for context in &self.added {
-            info.add_request_service_context(context.clone(), false)?;
+            info.add_request_service_context(context.clone(), IfPresent::Fail)?;
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! ORB shutdown: orderly, bounded in time, from any thread.
 
 use std::{
+    future::Future,
     io::Write,
     net::TcpStream,
     sync::{Arc, mpsc},
+    task::{Context, Waker},
     thread,
     time::{Duration, Instant},
 };
@@ -15,7 +17,7 @@ use spandrel_giop::{RequestTemplate, ResponseFlags, locate_request};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ReservedPort, TEST_TIMEOUT, in_background, read_message, wait_until},
+    support::{ReservedPort, TEST_TIMEOUT, block_on, in_background, read_message, servant, wait_until},
 };
 
 #[test]
@@ -28,9 +30,9 @@ fn run_returns_after_shutdown() {
         send.send(()).unwrap();
     });
     server.client().ping().unwrap();
-    server.orb.shutdown(true).unwrap();
+    server.orb.shutdown().unwrap();
     receive.recv_timeout(TEST_TIMEOUT).expect("run returned");
-    server.orb.shutdown(true).expect("a second shutdown succeeds");
+    server.orb.shutdown().expect("a second shutdown succeeds");
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn a_running_request_is_answered_before_close_connection() {
     let held = target.clone();
     thread::spawn(move || send.send(held.hold(1)).unwrap());
     server.probe.await_held(1);
-    server.orb.shutdown(false).unwrap();
+    server.orb.begin_shutdown().unwrap();
     server.probe.open(1);
     receive.recv_timeout(TEST_TIMEOUT).expect("the held call ends").expect("it was answered");
     server.orb.run();
@@ -62,7 +64,7 @@ fn a_call_after_the_servers_shutdown_raises_transient() {
     let server = Server::with(reserved.listening(Orb::builder()));
     let target = server.client();
     target.ping().unwrap();
-    server.orb.shutdown(true).unwrap();
+    server.orb.shutdown().unwrap();
     let error = target.ping().unwrap_err();
     // CloseConnection makes the client reconnect, and the port has no listener any more.
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
@@ -92,7 +94,7 @@ fn incomplete_messages_do_not_delay_shutdown() {
     }
     server.client().ping().unwrap();
     let before = Instant::now();
-    server.orb.shutdown(true).unwrap();
+    server.orb.shutdown().unwrap();
     assert!(before.elapsed() < Duration::from_secs(15), "{:?}", before.elapsed());
 }
 
@@ -121,7 +123,7 @@ fn a_client_that_reads_nothing_does_not_block_shutdown() {
     while unread.write_all(&many).is_ok() {}
     let orb = server.orb.clone();
     std::mem::forget(server);
-    let ended = in_background(move || orb.shutdown(true));
+    let ended = in_background(move || orb.shutdown());
     ended.recv_timeout(TEST_TIMEOUT).expect("the ORB ends").unwrap();
     drop(unread);
 }
@@ -131,7 +133,7 @@ fn an_idle_orb_shuts_down_at_once_with_an_unlimited_timeout() {
     let server = Server::with(Orb::builder().shutdown_timeout(Duration::MAX));
     let orb = server.orb.clone();
     std::mem::forget(server);
-    let ended = in_background(move || orb.shutdown(true));
+    let ended = in_background(move || orb.shutdown());
     ended.recv_timeout(TEST_TIMEOUT).expect("the ORB ends").unwrap();
 }
 
@@ -164,7 +166,7 @@ fn an_adapter_that_is_made_after_shutdown_does_not_listen() {
         }
     }
     let (front, late) = (Server::start(), Orb::builder().build().unwrap());
-    late.shutdown(true).unwrap();
+    late.shutdown().unwrap();
     let (send, receive) = mpsc::channel();
     let opener = front.poa.activate(Opener(late, send)).unwrap();
     let client = Orb::builder().build().unwrap();
@@ -201,8 +203,43 @@ fn a_running_upcall_may_make_calls_during_shutdown() {
     stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(&request_to(&front, "any", 1, &relay)).unwrap();
     back.probe.await_held(1);
-    front.orb.shutdown(false).unwrap();
+    front.orb.begin_shutdown().unwrap();
     back.probe.open(1);
     let reply = read_message(&mut stream).unwrap();
     assert_eq!(reply[16..20], [0; 4], "NO_EXCEPTION: a running request completes");
+}
+
+#[test]
+fn an_asynchronous_shutdown_ends_when_the_orb_has_shut_down() {
+    let server = Server::start();
+    let target = server.client();
+    let call = in_background(move || target.hold(1));
+    server.probe.await_held(1);
+    let mut closed = Box::pin(server.orb.shutdown_async());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(closed.as_mut().poll(&mut context).is_pending(), "a request runs");
+    // A task that is dropped no longer waits.
+    drop(server.orb.shutdown_async());
+    server.probe.open(1);
+    block_on(closed).unwrap();
+    call.recv_timeout(TEST_TIMEOUT).unwrap().expect("the running request was answered");
+    server.orb.run(); // returns at once
+    block_on(server.orb.shutdown_async()).expect("it is repeatable");
+}
+
+#[test]
+fn an_upcall_cannot_await_the_shutdown() {
+    let orb = Orb::builder().build().unwrap();
+    let poa = Poa::root(&orb).unwrap();
+    let own = orb.clone();
+    let object = poa
+        .activate(servant(move |_, call| {
+            let refused = block_on(own.shutdown_async()).unwrap_err();
+            assert_eq!(refused.kind(), SystemExceptionKind::BadInvOrder);
+            call.reply(|_| Ok(()))
+        }))
+        .unwrap();
+    let client = Orb::builder().build().unwrap();
+    Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap()).ping().unwrap();
+    orb.shutdown().unwrap();
 }

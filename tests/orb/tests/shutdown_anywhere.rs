@@ -1,5 +1,6 @@
 //! Shutdown from any thread and under any load: it ends in time, or is refused where waiting would deadlock.
 
+use spandrel::poa::WaitForCompletion;
 use std::{
     sync::{Arc, Mutex, OnceLock, mpsc},
     task::{Context, Poll},
@@ -7,13 +8,14 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Concurrency, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException,
-    SystemExceptionKind,
+    CompletionStatus, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
         ServerRequestInterceptor,
     },
     minor,
+    options::Concurrency,
+    server::{Replied, Servant, ServerCall},
 };
 use spandrel_orb_tests::{
     Repeater, Server,
@@ -47,14 +49,14 @@ fn strategies() -> [OrbBuilder; 5] {
 #[track_caller]
 fn shut_down_in_time(orb: &Orb) {
     let (orb, start) = (orb.clone(), Instant::now());
-    in_background(move || orb.shutdown(true)).recv_timeout(SHUTDOWN_LIMIT).expect("the shutdown completes").unwrap();
+    in_background(move || orb.shutdown()).recv_timeout(SHUTDOWN_LIMIT).expect("the shutdown completes").unwrap();
     assert!(start.elapsed() < SHUTDOWN_LIMIT);
 }
 
 /// Begins a shutdown after the one with waiting was refused; returns the refusal.
 fn refused_with_waiting(orb: &Orb) -> SystemException {
-    let refused = orb.shutdown(true).unwrap_err();
-    orb.shutdown(false).unwrap();
+    let refused = orb.shutdown().unwrap_err();
+    orb.begin_shutdown().unwrap();
     refused
 }
 
@@ -78,7 +80,7 @@ impl Interceptor for Shared {}
 
 impl ClientRequestInterceptor for Shared {
     fn send_request(&self, _info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        *self.0.outcome.lock().unwrap() = self.0.orb.get().map(|orb| orb.shutdown(true));
+        *self.0.outcome.lock().unwrap() = self.0.orb.get().map(|orb| orb.shutdown());
         Ok(())
     }
 }
@@ -118,7 +120,7 @@ fn a_task_may_shut_down_and_wait() {
     let server = Server::with(brief());
     let (send, receive) = mpsc::channel();
     let orb = server.orb.clone();
-    server.orb.spawn(async move { send.send(orb.shutdown(true)).unwrap() }).unwrap();
+    server.orb.spawn(async move { send.send(orb.shutdown()).unwrap() }).unwrap();
     receive.recv_timeout(SHUTDOWN_LIMIT).expect("the shutdown completes").unwrap();
 }
 
@@ -130,7 +132,7 @@ fn waiting_in_a_waker_that_the_shutdown_wakes_is_refused() {
     let (send, receive) = mpsc::channel();
     let stopped = orb.clone();
     let act = move || {
-        let refused = stopped.shutdown(true).unwrap_err();
+        let refused = stopped.shutdown().unwrap_err();
         stopped.run();
         send.send(refused).unwrap();
     };
@@ -185,7 +187,7 @@ fn several_threads_may_shut_down_concurrently_and_repeatedly() {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 let orb = server.orb.clone();
-                in_background(move || (orb.shutdown(true), orb.shutdown(true), orb.shutdown(false)))
+                in_background(move || (orb.shutdown(), orb.shutdown(), orb.begin_shutdown()))
             })
             .collect();
         for thread in threads {
@@ -216,7 +218,7 @@ fn shutdown_answers_held_requests() {
     let other = server.poa.create_poa("other", None, []).unwrap();
     other.the_poa_manager().activate().unwrap();
     let quick = other.activate(RelaySkeleton::new(Repeater)).unwrap();
-    server.poa.the_poa_manager().hold_requests(false).unwrap();
+    server.poa.the_poa_manager().hold_requests(WaitForCompletion::No).unwrap();
     let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let quick: Relay = orb.string_to_object(&quick.to_string()).unwrap().unchecked_narrow();
@@ -275,7 +277,7 @@ fn a_shut_down_or_destroyed_orb_refuses_operations() {
     let target = server.client();
     let orb = target.as_object().orb().clone();
     target.ping().unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let shut_down = |error: SystemException| (error.kind(), error.minor());
     let has_shut_down = (SystemExceptionKind::BadInvOrder, minor::ORB_HAS_SHUTDOWN);
     assert_eq!(shut_down(target.ping().unwrap_err()), has_shut_down);
@@ -285,7 +287,7 @@ fn a_shut_down_or_destroyed_orb_refuses_operations() {
     // 8.2.3: OBJECT_NOT_EXIST from the ORB; calls on references end as before.
     assert_eq!(orb.perform_work().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     assert_eq!(orb.string_to_object(&server.ior()).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
-    assert_eq!(orb.shutdown(true).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
+    assert_eq!(orb.shutdown().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     assert_eq!(shut_down(target.ping().unwrap_err()), has_shut_down);
     assert_eq!(shut_down(orb.destroy().unwrap_err()), has_shut_down);
     orb.run();

@@ -7,12 +7,14 @@ use std::{
 };
 
 use spandrel::{
-    Concurrency, Orb, OrbBuilder, Servant,
+    Orb, OrbBuilder, Poa,
     interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor},
+    options::Concurrency,
     poa::{
-        IdAssignmentPolicy, Incarnation, ObjectId, Poa, RequestProcessingPolicy, ServantActivator, ServantManager,
+        IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager,
         ThreadPolicy,
     },
+    server::Servant,
 };
 use spandrel_orb_tests::{
     Probe, Server,

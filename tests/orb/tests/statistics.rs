@@ -7,8 +7,11 @@ use std::{
 };
 
 use spandrel::{
-    Endpoint, Orb, Statistics, SystemExceptionKind,
-    statistics::{Event, Level},
+    Endpoint, Orb, SystemExceptionKind,
+    diagnostics::{
+        Statistics,
+        statistics::{Event, Level},
+    },
 };
 use spandrel_orb_tests::{
     Server,
@@ -37,7 +40,7 @@ fn connections_are_counted_on_both_sides() {
         (1, 1)
     );
     drop(target);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     assert_eq!(
         (client_statistics.count(Event::ConnectionOpened), client_statistics.level(Level::ClientConnections)),
         (1, 0)
@@ -59,7 +62,7 @@ fn an_orderly_close_of_a_bidirectional_connection_is_no_fault_on_either_side() {
     let target = Target::narrow(&client.orb.string_to_object(&server.ior()).unwrap()).unwrap();
     let own = Target::narrow(&client.orb.string_to_object(&client.ior()).unwrap()).unwrap();
     target.call_back(Some(&own)).unwrap();
-    client.orb.shutdown(true).unwrap();
+    client.orb.shutdown().unwrap();
     let (client_statistics, server_statistics) = (client.orb.statistics(), server.orb.statistics());
     wait_until("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
     assert_eq!((client_statistics.count(Event::ConnectionOpened), closed(&client.orb)), (1, vec![]));
@@ -75,7 +78,7 @@ fn the_end_of_a_connection_is_counted_once() {
     let held = target.hold_async(1);
     call_until_timeout(&target, |limited| limited.hold(1));
     // The connection is closed for a timeout while another call waits on it.
-    server.orb.shutdown(true).unwrap();
+    server.orb.shutdown().unwrap();
     assert_eq!(block_on(held).unwrap_err().kind(), SystemExceptionKind::CommFailure);
     server.probe.open(1);
     assert_eq!(closed(&orb), [("ClientClosedForTimeout".to_owned(), 1)]);

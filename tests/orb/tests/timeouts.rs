@@ -79,7 +79,7 @@ fn a_forwarding_does_not_restart_the_timeout() {
     let profile = spandrel_orb_tests::support::without_local_addresses(&closing.object.ior().profiles[0]);
     let elsewhere = {
         let mut ior = closing.object.ior().clone();
-        ior.profiles = vec![spandrel::IiopProfile { port: silent, ..profile }.encode().unwrap()];
+        ior.profiles = vec![spandrel::types::IiopProfile { port: silent, ..profile }.encode().unwrap()];
         ior
     };
     let forwarder = fake_server(move |_, mut stream| {

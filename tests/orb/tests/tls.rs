@@ -10,11 +10,13 @@ use std::{
 
 use certificates::{Authority, Identity, WithIdentity, authority, chain, client, plain, server, serving, trusting};
 #[cfg(target_os = "linux")]
-use spandrel::transport::KeepAlive;
+use spandrel::net::transport::KeepAlive;
 use spandrel::{
-    Concurrency, Endpoint, IiopProfile, Interface, Orb, SystemException, SystemExceptionKind,
+    Endpoint, Orb, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    options::Concurrency,
     ssliop::{ClientVerification, Plain},
-    statistics::Event,
+    types::{IiopProfile, Interface},
 };
 use spandrel_orb_tests::{Server, listen, probe::Target, support::wait_until};
 

@@ -6,9 +6,10 @@ use std::{future::poll_fn, task::Poll, time::Duration};
 
 use certificates::{WithIdentity, authority, chain, client, serving, trusting};
 use spandrel::{
-    CompletionStatus, Concurrency, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    CompletionStatus, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    diagnostics::statistics::Event,
+    options::Concurrency,
     ssliop::{ClientVerification, PeerIdentity, Ssliop},
-    statistics::Event,
 };
 use spandrel_orb_tests::{
     access::{Guard, GuardAsyncServant, GuardAsyncSkeleton, GuardServant, GuardSkeleton},
@@ -140,7 +141,7 @@ fn a_servant_sees_the_name_in_the_clients_certificate() {
             }
         }
         assert_eq!(PeerIdentity::current(), None, "this thread runs no request");
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -156,7 +157,7 @@ fn an_asynchronous_servant_sees_the_identity_at_every_poll() {
                 format!("{name}, then anonymous, then {name}")
             );
         }
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
     }
 }
 
@@ -169,7 +170,7 @@ fn collocated_calls_keep_the_outer_clients_identity() {
     assert_eq!(Guard::unchecked_narrow(&outer).caller_chain().unwrap(), "anonymous, then anonymous", "no request runs");
     let guard = guard(with_certificate("teller.example"), &outer.to_string());
     assert_eq!(guard.caller_chain().unwrap(), "teller.example, then teller.example");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -181,8 +182,8 @@ fn collocated_calls_to_another_orb_keep_the_outer_clients_identity() {
     let guard = guard(with_certificate("teller.example"), &outer.to_string());
     // The call is collocated in the thread of the outer request.
     assert_eq!(guard.caller_chain().unwrap(), "teller.example, then teller.example");
-    other.shutdown(true).unwrap();
-    orb.shutdown(true).unwrap();
+    other.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -193,8 +194,8 @@ fn a_callback_sees_the_servers_identity() {
     let back = own.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap();
     let there = Guard::unchecked_narrow(&client.string_to_object(&reference).unwrap());
     assert_eq!(there.call_back(Some(&Guard::unchecked_narrow(&back))).unwrap(), "127.0.0.1");
-    client.shutdown(true).unwrap();
-    server.shutdown(true).unwrap();
+    client.shutdown().unwrap();
+    server.shutdown().unwrap();
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn a_certificate_without_a_unique_common_name_has_no_name() {
         // Hosts are identified by the subject alternative names.
         assert_eq!(guard.check_access().is_ok(), is_allowed);
     }
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// A returning client resumes its session and sends no certificate again.
@@ -229,5 +230,5 @@ fn a_resumed_session_keeps_the_clients_identity() {
         }
         wait_until("the end of both connections", || orb.statistics().count(Event::ServerClosedIdle) >= 2 * round);
     }
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }

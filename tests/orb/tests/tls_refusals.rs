@@ -13,10 +13,12 @@ use std::{
 
 use certificates::{Authority, WithIdentity, authority, chain, client, plain, server, serving, trusting};
 use spandrel::{
-    CompletionStatus, Concurrency, GiopVersion, IiopProfile, Ior, Orb, OrbBuilder, SystemException,
-    SystemExceptionKind,
+    CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    cdr::GiopVersion,
+    diagnostics::statistics::{self, Level},
+    options::Concurrency,
     ssliop::{ClientVerification, Ssliop},
-    statistics::{self, Level},
+    types::{IiopProfile, Ior},
 };
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::component::{Component, SslSecTrans};

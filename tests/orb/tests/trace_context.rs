@@ -47,7 +47,8 @@ impl RelayServer {
     /// The relay as referred to by another ORB.
     fn as_client_of(&self, orb: &Orb) -> Relay {
         Relay::unchecked_narrow(
-            &orb.string_to_object(&self.orb.object_to_string(spandrel::Interface::as_object(&self.relay))).unwrap(),
+            &orb.string_to_object(&self.orb.object_to_string(spandrel::types::Interface::as_object(&self.relay)))
+                .unwrap(),
         )
     }
 
@@ -58,7 +59,7 @@ impl RelayServer {
 
 impl Drop for RelayServer {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }
 
@@ -187,5 +188,5 @@ fn an_upcall_nested_in_a_waiting_thread_does_not_inherit_its_trace() {
     server.as_client_of(&client).recurse(Some(&other), None, 1).unwrap();
     let contexts = server.contexts();
     assert!(matches!(&contexts[..], [Some(outer), None] if outer.trace_id() == root.trace_id()), "{contexts:?}");
-    elsewhere.shutdown(true).unwrap();
+    elsewhere.shutdown().unwrap();
 }

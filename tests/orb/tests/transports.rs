@@ -11,9 +11,12 @@ use std::{
 };
 
 use spandrel::{
-    Endpoint, IiopProfile, Orb,
-    net::ipc::inet::{Acceptor, Addr, Connector, Inet, Stream},
-    transport::{Address, Listener, Protocol, PublishedAddresses, ServerProtocol, SocketSettings, cost},
+    Endpoint, Orb,
+    net::{
+        ipc::inet::{Acceptor, Addr, Connector, Inet, Stream},
+        transport::{Address, Listener, Protocol, PublishedAddresses, ServerProtocol, SocketSettings, cost},
+    },
+    types::IiopProfile,
 };
 use spandrel_cdr::TaggedComponent;
 use spandrel_orb_tests::{
@@ -100,7 +103,7 @@ fn an_endpoint_of_an_unknown_protocol_is_refused_by_name() {
 mod same_host {
     use std::{fs, path::PathBuf};
 
-    use spandrel::{Ior, ObjectRef, OrbBuilder, SystemExceptionKind};
+    use spandrel::{ObjectRef, OrbBuilder, SystemExceptionKind, types::Ior};
     use spandrel_giop::{
         ids::TAG_LOCAL_ADDRESS,
         local_address::{LocalAddress, TAG_OMNIORB_UNIX_TRANS, UnixTransport},
@@ -286,7 +289,7 @@ mod same_host {
 
     #[test]
     fn every_concurrency_strategy_serves_every_transport() {
-        use spandrel::Concurrency::{LeaderFollowers, Reactive, ThreadPerConnection, ThreadPool};
+        use spandrel::options::Concurrency::{LeaderFollowers, Reactive, ThreadPerConnection, ThreadPool};
         let concurrencies = [
             ThreadPerConnection { limit: 64 },
             LeaderFollowers { threads: None },
@@ -347,7 +350,7 @@ mod same_host {
         let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
         let address = UnixTransport { host: host.clone(), path: socket.to_str().unwrap().to_owned() };
         let profile = IiopProfile {
-            version: spandrel::GiopVersion::V1_2,
+            version: spandrel::cdr::GiopVersion::V1_2,
             host,
             port: 0,
             object_key: b"NameService".to_vec(),

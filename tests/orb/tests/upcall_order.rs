@@ -1,20 +1,25 @@
 //! The order of servant, `postinvoke`, ending interception points and reply (CORBA 3.3 Part 1, 15.3.7.2,
 //! 16.3.10.2).
 
+use spandrel::interception::IfPresent;
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{
     sync::{Arc, mpsc},
     time::Duration,
 };
 
 use spandrel::{
-    ByteOrder, Collocation, CompletionStatus, GiopVersion, Interface, ObjectRef, Orb, OrbBuilder, Poa, Policy, Servant,
-    SystemException, SystemExceptionKind,
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
     interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor, ServiceContext},
+    options::Collocation,
     poa::{
         Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantLocator, ServantManager,
         ServantRetentionPolicy, ThreadPolicy,
     },
-    policies::{SetOverrideType, SyncScopePolicy},
+    policy::{Policy, SetOverrideType, SyncScopePolicy},
+    server::Servant,
+    types::Interface,
 };
 use spandrel_orb_tests::{
     Server, configured_servers,
@@ -294,7 +299,7 @@ fn a_deferred_reply_waits_for_postinvoke_in_the_thread_of_the_adapter() {
                     deferred.end(answered);
                 }));
             });
-            orb.shutdown(false).unwrap();
+            orb.begin_shutdown().unwrap();
             main.recv_timeout(TEST_TIMEOUT).unwrap();
         }
     }
@@ -310,14 +315,15 @@ fn deferred_calls_have_the_same_order() {
         |ending: &str| -> Vec<String> { all_steps(ending).into_iter().filter(|step| step != "servant").collect() };
     for collocated in [false, true] {
         let target = if collocated { object.unchecked_narrow() } else { target_of(&object) };
-        let ping = |ending: &str, check: fn(Result<(), SystemException>), answer: fn(spandrel::DeferredCall)| {
-            let target = target.clone();
-            let call = in_background(move || target.ping());
-            answer(requests.recv_timeout(TEST_TIMEOUT).unwrap());
-            check(call.recv_timeout(TEST_TIMEOUT).unwrap());
-            assert_eq!(log.take(), steps(ending));
-        };
-        let reply = |deferred: spandrel::DeferredCall| {
+        let ping =
+            |ending: &str, check: fn(Result<(), SystemException>), answer: fn(spandrel::server::DeferredCall)| {
+                let target = target.clone();
+                let call = in_background(move || target.ping());
+                answer(requests.recv_timeout(TEST_TIMEOUT).unwrap());
+                check(call.recv_timeout(TEST_TIMEOUT).unwrap());
+                assert_eq!(log.take(), steps(ending));
+            };
+        let reply = |deferred: spandrel::server::DeferredCall| {
             let answered = deferred.answer(|call| call.reply(|_| Ok(())));
             deferred.end(answered);
         };
@@ -352,7 +358,7 @@ fn a_servant_without_locator_and_interceptors_replies_before_it_returns() {
     let object = root.activate_shared(Arc::new(servant)).unwrap();
     target_of(&object).ping().unwrap();
     seen.send(()).unwrap();
-    root.destroy(true, true).unwrap();
+    root.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
 }
 
 /// Adds a context of some octets to each reply.
@@ -362,7 +368,7 @@ impl Interceptor for ContextSender {}
 
 impl ServerRequestInterceptor for ContextSender {
     fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
-        info.add_reply_service_context(ServiceContext { id: 0x5350_7778, data: vec![7; self.0] }, false)
+        info.add_reply_service_context(ServiceContext { id: 0x5350_7778, data: vec![7; self.0] }, IfPresent::Fail)
     }
 }
 

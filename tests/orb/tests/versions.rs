@@ -11,7 +11,9 @@ use std::{
 };
 
 use spandrel::{
-    ByteOrder, CompletionStatus, GiopVersion, IiopProfile, Located, Orb, SystemException, SystemExceptionKind,
+    CompletionStatus, Orb, SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, GiopVersion},
+    types::{IiopProfile, Located},
 };
 use spandrel_cdr::{Encoder, Limits, TaggedComponent, Wire};
 use spandrel_giop::{
@@ -229,7 +231,7 @@ fn giop_1_0_profiles_have_no_components() {
     let tagged = profile.encode().unwrap();
     let read = IiopProfile::decode(&tagged).unwrap().unwrap();
     assert_eq!((read.components, &read.object_key), (Vec::new(), &profile.object_key));
-    let ior = spandrel::Ior { type_id: String::new(), profiles: vec![tagged] };
+    let ior = spandrel::types::Ior { type_id: String::new(), profiles: vec![tagged] };
     let target: Target = Orb::builder().build().unwrap().reference(ior).unchecked_narrow();
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(target.echo("latin: \u{e9}").unwrap(), "latin: \u{e9}");
@@ -246,7 +248,7 @@ fn the_lower_version_of_client_and_profile_is_used() {
         let mut profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
         profile.port = tap.port();
         profile.version = GiopVersion { major: 1, minor: published };
-        let ior = spandrel::Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
+        let ior = spandrel::types::Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
         let orb = Orb::builder().giop_version(GiopVersion { major: 1, minor: own }).build().unwrap();
         let target = Target::unchecked_narrow(&orb.reference(ior));
         assert_eq!(target.add(1, 2).unwrap(), 3);

@@ -8,7 +8,7 @@ use spandrel::dynamic::{
     Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, RequestError,
     Undescribed, ValueTypes, describe_file,
 };
-use spandrel::{Any, ObjectRef, Orb};
+use spandrel::{ObjectRef, Orb, types::Any};
 
 use crate::{common, ior};
 
@@ -135,7 +135,7 @@ fn read(
 
 fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<String> {
     let mut text = String::new();
-    if operation.result.kind() != spandrel::TcKind::Void {
+    if operation.result.kind() != spandrel::types::TcKind::Void {
         text = format!("{}\n", DynAny::new(&outcome.result)?);
     }
     for out in &outcome.outs {

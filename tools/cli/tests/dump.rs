@@ -10,10 +10,15 @@ use std::{
 };
 
 use etherparse::PacketBuilder;
-use spandrel::{ByteOrder, GiopVersion, IiopProfile, Orb, SystemException, minor};
 use spandrel::{
     CompletionStatus,
     dynamic::{DynAny, DynamicObject},
+};
+use spandrel::{
+    Orb, SystemException,
+    cdr::{ByteOrder, GiopVersion},
+    minor,
+    types::IiopProfile,
 };
 use spandrel_cdr::{Encode, Encoder, Wire};
 use spandrel_giop::{
@@ -483,7 +488,7 @@ fn by_way_of(bank: &Bank, port: u16) -> String {
     let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
     profile.port = port;
     ior.profiles = vec![profile.encode().unwrap()];
-    spandrel::ior_to_string(&ior)
+    spandrel::types::ior_to_string(&ior)
 }
 
 /// Deposits 100 at the account.
@@ -492,7 +497,7 @@ fn call(reference: &str, idl: &Path) {
     let orb = Orb::builder().build().unwrap();
     let account =
         DynamicObject::new(orb.string_to_object(reference).unwrap(), described.interface("Bank::Account").unwrap());
-    let arguments = [spandrel::Any::new(&100_i64).unwrap(), spandrel::Any::new("rent").unwrap()];
+    let arguments = [spandrel::types::Any::new(&100_i64).unwrap(), spandrel::types::Any::new("rent").unwrap()];
     assert_eq!(account.call("deposit", &arguments).unwrap().result::<i64>().unwrap(), 200);
 }
 

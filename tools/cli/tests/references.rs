@@ -2,7 +2,10 @@
 
 use crate::support;
 
-use spandrel::{Orb, Poa, Replied, Servant, ServerCall, SystemException};
+use spandrel::{
+    Orb, Poa, SystemException,
+    server::{Replied, Servant, ServerCall},
+};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
 /// A servant with the implicit operations only.
@@ -82,7 +85,7 @@ fn an_existing_object_replies_to_both_requests() {
     check_code(&output, 1);
     assert!(stdout(&output).contains("LocateRequest: UNKNOWN_OBJECT"), "{}", stdout(&output));
     assert!(stderr(&output).contains("the server answers, and the object does not exist"), "{}", stderr(&output));
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn an_object_that_has_moved_is_followed() {
     let text = stdout(&output);
     assert!(text.contains("LocateRequest: OBJECT_FORWARD in ") && text.contains("_non_existent: false in "), "{text}");
     assert!(text.contains(&format!("forwarded to {}", orb.object_to_string(&new))), "{text}");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

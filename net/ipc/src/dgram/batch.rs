@@ -55,7 +55,7 @@ pub struct Datagram<'a, A = ()> {
 }
 
 /// The reason why a datagram was not added to a [`Batch`].
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
     /// The batch is full.
@@ -73,6 +73,7 @@ pub enum PushError {
     #[error("no datagram can be sent to that address")]
     Address(#[source] io::Error),
 }
+spandrel_error::debug_as_report!(PushError);
 
 impl From<PushError> for io::Error {
     fn from(error: PushError) -> Self {

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 /// The reason why a datagram was not sent. No part of it was sent, and the endpoint stays usable.
 ///
 /// With `?`, it turns into an [`io::Error`] in functions that return that.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// It is longer than the maximum of one datagram (`EMSGSIZE`). Over UDP that is 65,507 octets (IPv4), or
@@ -36,6 +36,7 @@ pub enum SendError {
     #[error(transparent)]
     System(#[from] io::Error),
 }
+spandrel_error::debug_as_report!(SendError);
 
 impl SendError {
     /// The kind of the cause; [`io::ErrorKind::InvalidInput`] for a datagram that is too long.

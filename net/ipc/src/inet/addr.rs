@@ -16,11 +16,12 @@ use crate::dgram::{Address, Encode, Name};
 pub struct Addr(SocketAddr);
 
 /// A text that is not `host:port` with a numeric host.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not an address: expected `127.0.0.1:2809` or `[::1]:2809`")]
 pub struct AddrParseError {
     text: String,
 }
+spandrel_error::debug_as_report!(AddrParseError);
 
 impl Addr {
     /// The first address of `host`, which is a name or a number (`127.0.0.1`, `::1` or `[::1]`).

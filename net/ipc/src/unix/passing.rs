@@ -42,7 +42,7 @@ pub const MAX_HANDLES: usize = 64;
 
 /// The reason why a received message was not the requested handle. It comes inside an [`io::Error`] of the
 /// kind [`InvalidData`](io::ErrorKind::InvalidData); all received handles have been closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassingError {
     /// Octets came without a handle.
@@ -71,6 +71,7 @@ pub enum PassingError {
     #[error("some of the handles were lost on the way: too many were sent, or this process has no descriptors left")]
     Lost,
 }
+spandrel_error::debug_as_report!(PassingError);
 
 impl From<PassingError> for io::Error {
     fn from(error: PassingError) -> Self {

@@ -116,10 +116,11 @@ pub struct Expired<P> {
 }
 
 /// The timer queue is full: it has as many timers as its limit allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timer queue is full: it holds {limit} timers, its limit")]
 #[non_exhaustive]
 pub struct Full {
     /// The limit, from [`TimerOptions::limit`](super::TimerOptions::limit).
     pub limit: usize,
 }
+spandrel_error::debug_as_report!(Full);

@@ -67,6 +67,7 @@ impl FromStr for TimerStrategy {
 }
 
 /// The name of an unknown timer queue.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no timer queue is called `{0}`: there are `heap`, `wheel`, `hashed-wheel` and `list`")]
 pub struct UnknownStrategy(String);
+spandrel_error::debug_as_report!(UnknownStrategy);

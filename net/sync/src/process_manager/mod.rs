@@ -45,7 +45,7 @@ pub enum OnDrop {
 }
 
 /// The reason why a child was not spawned.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// The manager has as many children as its limit allows.
@@ -63,6 +63,7 @@ pub enum ProcessError {
         source: io::Error,
     },
 }
+spandrel_error::debug_as_report!(ProcessError);
 
 /// Spawns child processes and keeps track of them.
 ///

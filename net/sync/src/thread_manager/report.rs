@@ -7,7 +7,7 @@ use super::Priority;
 use crate::Arc;
 
 /// The reason why a thread was not spawned. Nothing of its body has run.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The manager has as many threads as its limit allows.
@@ -64,11 +64,13 @@ pub enum SpawnError {
         source: io::Error,
     },
 }
+spandrel_error::debug_as_report!(SpawnError);
 
 /// The error of [`ThreadContext::checkpoint`](super::ThreadContext::checkpoint) in a thread that is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the thread is cancelled")]
 pub struct Cancelled;
+spandrel_error::debug_as_report!(Cancelled);
 
 /// A thread that ended by a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,9 +120,10 @@ impl Joined {
 }
 
 /// A wait for threads timed out before all had ended. Those that have ended can still be joined.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("still running: {}", threads.join(", "))]
 pub struct StillRunning {
     /// The names of the threads that still run.
     pub threads: Vec<Arc<str>>,
 }
+spandrel_error::debug_as_report!(StillRunning);

@@ -35,7 +35,7 @@ pub struct Any {
 }
 
 /// The reason for which an [`Any`] gives no value of a Rust type.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtractError {
     /// The value is of another type.
@@ -50,6 +50,7 @@ pub enum ExtractError {
     #[error(transparent)]
     Value(#[from] CdrError),
 }
+spandrel_error::debug_as_report!(ExtractError);
 
 impl Any {
     /// Holds a copy of the value, with the type code of its Rust type.

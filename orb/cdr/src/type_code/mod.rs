@@ -27,7 +27,7 @@ pub use properties::{Label, ValueModifier, Visibility};
 use node::{Mark, Node, Repr};
 
 /// The error of a query on a type code, or of its creation.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypeCodeError {
     /// Type codes of this kind lack the property: IDL `CORBA::TypeCode::BadKind`.
@@ -48,6 +48,7 @@ pub enum TypeCodeError {
     #[error("{0}")]
     BadTypeCode(&'static str),
 }
+spandrel_error::debug_as_report!(TypeCodeError);
 
 /// Queries. Each returns [`TypeCodeError::BadKind`] if the type lacks the property.
 impl TypeCode {

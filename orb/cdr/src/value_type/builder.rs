@@ -7,7 +7,7 @@ use super::{ImplementedBy, ValueRef};
 use crate::encoder::values::{Anchor, Entry, Graph, GraphPosition};
 
 /// The reason for which a graph cannot be built.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// A value for a reference that this builder has not reserved.
@@ -23,6 +23,7 @@ pub enum GraphError {
         count: usize,
     },
 }
+spandrel_error::debug_as_report!(GraphError);
 
 /// A graph under construction. References to its values can be stored before the values exist, and
 /// dereferenced after [`GraphBuilder::build`] has returned.

@@ -33,6 +33,16 @@ use crate::{
 ///
 /// # Panics
 /// If it is polled after it was ready.
+///
+/// ```
+/// # use spandrel_orb as spandrel;
+/// use spandrel::{ObjectRef, SystemException};
+///
+/// async fn exists(object: &ObjectRef) -> Result<bool, SystemException> {
+///     let request = object.is_a_async("IDL:Bank/Account:1.0"); // the request is on its way
+///     request.await
+/// }
+/// ```
 #[must_use = "dropping it abandons the request"]
 pub struct AsyncReply<R, E> {
     answer: AsyncRawReply,

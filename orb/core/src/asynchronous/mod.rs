@@ -7,6 +7,7 @@
 mod arguments;
 mod call;
 mod future;
+mod references;
 mod termination;
 
 pub use future::{AsyncRawReply, AsyncReply};

@@ -27,7 +27,7 @@ impl Orb {
             let orb = orb.upgrade().filter(|_| is_first.swap(false, Ordering::Relaxed));
             orb.is_some_and(|orb| {
                 tracing::info!(%request, "shutting down");
-                orb.shutdown(false).is_ok()
+                orb.begin_shutdown().is_ok()
             })
         });
         let handler = handler.map_err(|error| {

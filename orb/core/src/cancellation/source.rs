@@ -366,7 +366,7 @@ mod tests {
         let cancelled = polled.cancelled();
         orb.spawn(async move { sender.send(cancelled.await).unwrap() }).unwrap();
         assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(CancelReason::DeadlineElapsed));
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
         let (_source, late) = token(&orb, Some(Instant::now()));
         assert!(late.is_cancelled(), "also without a timer");
     }
@@ -378,7 +378,7 @@ mod tests {
         let mut cancelled = token.cancelled();
         let mut cx = std::task::Context::from_waker(Waker::noop());
         assert_eq!(std::pin::Pin::new(&mut cancelled).poll(&mut cx), Poll::Pending);
-        orb.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
         assert_eq!(token.reason(), Some(CancelReason::ShuttingDown));
     }
 }

@@ -8,7 +8,7 @@ use spandrel_transport::{EndpointError, OptionError};
 use crate::OrbBuilder;
 
 /// The reason why an ORB was not created.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
     /// The option is unknown.
@@ -45,6 +45,7 @@ pub enum InitError {
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
 }
+spandrel_error::debug_as_report!(InitError);
 
 /// Creates the error for an invalid value from a description of the expected one.
 pub(super) type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;

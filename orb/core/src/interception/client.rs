@@ -6,7 +6,7 @@ use spandrel_cdr::{Any, TaggedComponent, TaggedProfile, TypeCode};
 use spandrel_giop::{CompletionStatus, IiopProfile, ResponseFlags, ServiceContext, SystemException, minor};
 use spandrel_sync::Arc;
 
-use super::contexts::{add_context, find_context};
+use super::contexts::{IfPresent, add_context, find_context};
 use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
     SlotId, SlotTable, dynamic::UndecodedResult, no_description, not_available, sync_scope,
@@ -23,6 +23,34 @@ use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies:
 /// An asynchronous request is two (16.3.7.2): `send_request` is followed by `receive_other` before control
 /// returns to the client. Once there is an outcome, `send_poll` and an ending point are called by the thread
 /// that completes the client's tasks. They must not wait.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::Orb;
+/// use spandrel::interception::{
+///     ClientRequestInfo, ClientRequestInterceptor, IfPresent, Interceptor, Interruption, ServiceContext,
+/// };
+///
+/// /// Adds a service context to each request.
+/// struct Sender;
+///
+/// impl Interceptor for Sender {
+///     fn name(&self) -> &str {
+///         "sender"
+///     }
+/// }
+///
+/// impl ClientRequestInterceptor for Sender {
+///     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+///         let context = ServiceContext { id: 0x4241_4e01, data: b"ada".to_vec() };
+///         Ok(info.add_request_service_context(context, IfPresent::Replace)?)
+///     }
+/// }
+///
+/// let orb = Orb::builder().client_request_interceptor(Sender)?.build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ClientRequestInterceptor: Interceptor {
     /// Called before a request is sent. Service contexts may be added (16.3.6.1).
     ///
@@ -318,17 +346,17 @@ impl<'r> ClientRequestInfo<'r> {
         self.received_exception().map(RaisedException::repository_id)
     }
 
-    /// Adds a context to the request; with `replace`, instead of one with its id.
+    /// Adds a context to the request; `if_present` decides about one with its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if there is one that is not to be replaced, and except in `send_request`.
+    /// BAD_INV_ORDER if there is one, with [`IfPresent::Fail`], and except in `send_request`.
     pub fn add_request_service_context(
         &mut self,
         context: ServiceContext,
-        replace: bool,
+        if_present: IfPresent,
     ) -> Result<(), SystemException> {
         self.only_at(&[Point::SendRequest])?;
-        add_context(&mut self.outgoing.contexts, context, replace)
+        add_context(&mut self.outgoing.contexts, context, if_present)
     }
 
     fn description(&self) -> Result<&DynamicRequest, SystemException> {

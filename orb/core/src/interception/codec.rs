@@ -3,7 +3,7 @@
 //! The only encoding is the CDR encapsulation: an octet for the byte order, and then the value, or its type
 //! code and the value. Text is encoded as in encapsulations: narrow in ISO 8859-1, wide in UTF-16.
 
-use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, Limits, TypeCode, Wire};
+use spandrel_cdr::{Any, ByteOrder, CdrError, GiopVersion, Limits, OctetForm, TypeCode, from_octets, to_octets};
 
 use crate::{Orb, orb::WeakOrb};
 
@@ -30,12 +30,13 @@ impl Encoding {
 }
 
 /// The error for an encoding without a codec (`UnknownEncoding`).
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[error("there is no encoding {} of version {}.{}", .0.format, .0.major_version, .0.minor_version)]
 pub struct UnknownEncoding(pub Encoding);
+spandrel_error::debug_as_report!(UnknownEncoding);
 
 /// The reason why a [`Codec`] fails.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The value's type does not exist in the encoding's version, or the value cannot be encoded in it.
@@ -48,6 +49,7 @@ pub enum CodecError {
     #[error("the octets are no value of the type `{0}`")]
     TypeMismatch(TypeCode, #[source] CdrError),
 }
+spandrel_error::debug_as_report!(CodecError);
 
 /// The factory of codecs (`IOP::CodecFactory`).
 #[derive(Clone, Debug)]
@@ -71,8 +73,8 @@ impl CodecFactory {
         if encoding.format != Encoding::CDR_ENCAPS || !known.contains(&version) {
             return Err(UnknownEncoding(encoding));
         }
-        let wire = Wire { limits: self.limits, ..Wire::new(ByteOrder::NATIVE, version) };
-        Ok(Codec { orb: self.orb.clone(), wire })
+        let form = OctetForm::encapsulation(ByteOrder::NATIVE).version(version).limits(self.limits);
+        Ok(Codec { orb: self.orb.clone(), form })
     }
 }
 
@@ -81,7 +83,7 @@ impl CodecFactory {
 #[derive(Clone, Debug)]
 pub struct Codec {
     orb: WeakOrb,
-    wire: Wire,
+    form: OctetForm<'static>,
 }
 
 impl Codec {
@@ -90,7 +92,7 @@ impl Codec {
     /// # Errors
     /// `InvalidTypeForEncoding`.
     pub fn encode(&self, data: &Any) -> Result<Vec<u8>, CodecError> {
-        self.written(|out| data.encode(out))
+        to_octets(data, &self.form).map_err(CodecError::InvalidTypeForEncoding)
     }
 
     /// Decodes a value with its type, as [`encode`](Self::encode) makes it.
@@ -99,13 +101,7 @@ impl Codec {
     /// `FormatMismatch`.
     pub fn decode(&self, data: &[u8]) -> Result<Any, CodecError> {
         let orb = self.orb.upgrade();
-        let read = || {
-            let mut input = self.open(data, orb.as_ref())?;
-            let any = Any::decode(&mut input)?;
-            must_be_all(&input)?;
-            Ok(any)
-        };
-        read().map_err(CodecError::FormatMismatch)
+        from_octets(data, &self.bound(orb.as_ref())).map_err(CodecError::FormatMismatch)
     }
 
     /// Encodes the value alone.
@@ -113,7 +109,7 @@ impl Codec {
     /// # Errors
     /// `InvalidTypeForEncoding`.
     pub fn encode_value(&self, data: &Any) -> Result<Vec<u8>, CodecError> {
-        self.written(|out| data.write_value(out))
+        self.form.encode_with(|out| data.write_value(out)).map_err(CodecError::InvalidTypeForEncoding)
     }
 
     /// Decodes a value of this type, as [`encode_value`](Self::encode_value) makes it.
@@ -121,32 +117,22 @@ impl Codec {
     /// # Errors
     /// `FormatMismatch` if the octets are no encapsulation, `TypeMismatch` if they hold no value of the type.
     pub fn decode_value(&self, data: &[u8], type_code: &TypeCode) -> Result<Any, CodecError> {
+        if data.is_empty() {
+            return Err(CodecError::FormatMismatch(CdrError::Truncated { needed: 1, remaining: 0 }));
+        }
         let orb = self.orb.upgrade();
-        let mut input = self.open(data, orb.as_ref()).map_err(CodecError::FormatMismatch)?;
-        let read = Any::read(type_code.clone(), &mut input).and_then(|any| {
-            must_be_all(&input)?;
-            Ok(any)
-        });
-        read.map_err(|cause| CodecError::TypeMismatch(type_code.clone(), cause))
+        self.bound(orb.as_ref())
+            .decode_with(data, |input| Any::read(type_code.clone(), input))
+            .map_err(|cause| CodecError::TypeMismatch(type_code.clone(), cause))
     }
 
-    fn written<'a>(&self, write: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>) -> Result<Vec<u8>, CodecError> {
-        let mut out = Encoder::new(self.wire);
-        out.u8(self.wire.order.flag());
-        write(&mut out).map(|()| out.to_vec()).map_err(CodecError::InvalidTypeForEncoding)
+    /// The form with the ORB to which decoded references belong.
+    fn bound<'o>(&self, orb: Option<&'o Orb>) -> OctetForm<'o> {
+        match orb {
+            Some(orb) => self.form.binder(orb),
+            None => self.form,
+        }
     }
-
-    fn open<'m>(&self, data: &'m [u8], orb: Option<&'m Orb>) -> Result<Decoder<'m>, CdrError> {
-        let input = Decoder::of_encapsulation(data, self.wire)?;
-        Ok(match orb {
-            Some(orb) => input.with_binder(orb),
-            None => input,
-        })
-    }
-}
-
-fn must_be_all(input: &Decoder<'_>) -> Result<(), CdrError> {
-    if input.remaining() == 0 { Ok(()) } else { Err(CdrError::Malformed("something follows the value")) }
 }
 
 #[cfg(test)]

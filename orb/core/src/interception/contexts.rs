@@ -11,14 +11,23 @@ pub(super) fn no_context(id: u32) -> SystemException {
         .with_detail(|| format!("there is no service context {id:#x}"))
 }
 
+/// The handling of a service context whose id another one has: `replace` in IDL.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum IfPresent {
+    /// The new context replaces it.
+    Replace,
+    /// Adding another one is an error.
+    Fail,
+}
+
 pub(super) fn add_context(
     contexts: &mut Vec<ServiceContext>,
     context: ServiceContext,
-    replace: bool,
+    if_present: IfPresent,
 ) -> Result<(), SystemException> {
     match contexts.iter_mut().find(|other| other.id == context.id) {
         None => contexts.push(context),
-        Some(other) if replace => *other = context,
+        Some(other) if if_present == IfPresent::Replace => *other = context,
         Some(_) => {
             return Err(SystemException::bad_inv_order(minor::SERVICE_CONTEXT_EXISTS, CompletionStatus::No)
                 .with_detail(|| format!("there is a service context {:#x} already", context.id)));

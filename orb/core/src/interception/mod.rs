@@ -39,6 +39,7 @@ pub use crate::interception_state::SlotId;
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub(crate) use client::{OutgoingContexts, ResponseRequest, flow::ClientFlow};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
+pub use contexts::IfPresent;
 pub use current::PiCurrent;
 pub(crate) use dynamic::describing;
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
@@ -77,7 +78,7 @@ pub trait Interceptor: Send + Sync {
 }
 
 /// The exception that an interceptor raises to end or forward a request.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum Interruption {
     /// A system exception, with which the request ends.
     #[error(transparent)]
@@ -86,6 +87,7 @@ pub enum Interruption {
     #[error("the request is forwarded to an object of type `{}`", .0.type_id())]
     ForwardRequest(ObjectRef),
 }
+spandrel_error::debug_as_report!(Interruption);
 
 /// BAD_INV_ORDER for a value that is not available at a point (16.3.13, 16.3.14).
 fn not_available() -> SystemException {

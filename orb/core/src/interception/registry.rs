@@ -15,9 +15,10 @@ use crate::{
 };
 
 /// The error for a second interceptor of a kind with the same name (16.7.2.1).
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("an interceptor named `{0}` is registered already")]
 pub struct DuplicateName(pub String);
+spandrel_error::debug_as_report!(DuplicateName);
 
 /// The interceptors of an ORB, in the order of their registration, and their slots.
 #[derive(Clone, Default)]

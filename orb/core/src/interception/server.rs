@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemExcep
 
 use super::{
     Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
-    contexts::{add_context, find_context, no_context},
+    contexts::{IfPresent, add_context, find_context, no_context},
     no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, policies::SyncScopePolicy};
@@ -21,6 +21,34 @@ use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, pol
 ///
 /// A servant locator's `preinvoke` comes between the starting and the intermediate points, and its
 /// `postinvoke` between the servant and the ending points (16.3.10.2).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor};
+/// use spandrel::{CompletionStatus, Orb, SystemException};
+///
+/// /// Refuses all requests but those of a given operation.
+/// struct Gate(&'static str);
+///
+/// impl Interceptor for Gate {
+///     fn name(&self) -> &str {
+///         "gate"
+///     }
+/// }
+///
+/// impl ServerRequestInterceptor for Gate {
+///     fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+///         if info.operation() == self.0 {
+///             return Ok(());
+///         }
+///         Err(SystemException::no_permission(0, CompletionStatus::No).into())
+///     }
+/// }
+///
+/// let orb = Orb::builder().server_request_interceptor(Gate("deposit"))?.build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ServerRequestInterceptor: Interceptor {
     /// Called when a request has arrived, before its adapter is called (16.3.9.1). Services move data from
     /// its contexts into slots.
@@ -239,12 +267,16 @@ impl ServerRequestInfo<'_> {
         find_context(&self.record.reply_contexts, id)
     }
 
-    /// Adds a context to the reply; with `replace`, instead of one with its id.
+    /// Adds a context to the reply; `if_present` decides about one with its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if there is one that is not to be replaced.
-    pub fn add_reply_service_context(&mut self, context: ServiceContext, replace: bool) -> Result<(), SystemException> {
-        add_context(&mut self.record.reply_contexts, context, replace)
+    /// BAD_INV_ORDER if there is one, with [`IfPresent::Fail`].
+    pub fn add_reply_service_context(
+        &mut self,
+        context: ServiceContext,
+        if_present: IfPresent,
+    ) -> Result<(), SystemException> {
+        add_context(&mut self.record.reply_contexts, context, if_present)
     }
 
     /// The exception that is about to be sent. One that the operation raises can be [extracted](RaisedException::extract).

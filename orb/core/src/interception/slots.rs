@@ -16,9 +16,10 @@ use spandrel_sync::{Arc, Weak, thread_local};
 use crate::interception_state::{OrbToken, SlotId};
 
 /// The error for a slot that was not allocated when the ORB was made.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[error("slot {0} was not allocated")]
 pub struct InvalidSlot(pub SlotId);
+spandrel_error::debug_as_report!(InvalidSlot);
 
 impl From<InvalidSlot> for SystemException {
     /// BAD_PARAM, for interceptors that pass it on.

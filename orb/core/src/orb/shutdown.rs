@@ -10,7 +10,7 @@
 //! A wait for the shutdown is refused (BAD_INV_ORDER) in threads that it would wait for: in upcalls, in jobs of
 //! the main thread, and in the thread that ends the ORB, with the wakers and destructors that run there.
 
-use std::sync::OnceLock;
+use std::{future::poll_fn, sync::OnceLock};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_sync::{Mutex, atomic::Ordering, held, thread};
@@ -83,13 +83,53 @@ impl Orb {
     }
 
     /// Shuts the ORB down: it stops accepting connections, waits for running requests, sends CloseConnection
-    /// to every client, and closes the connections.
-    ///
-    /// With `wait` it returns when all this is done, otherwise at once. Calling it again is harmless.
+    /// to every client, and closes the connections. It returns when all this is done; IDL `shutdown(TRUE)`.
+    /// Calling it again is harmless.
     ///
     /// # Errors
-    /// BAD_INV_ORDER for waiting inside an upcall, which would deadlock; or in a copy of the process.
-    pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
+    /// BAD_INV_ORDER inside an upcall, where waiting would deadlock (see [`begin_shutdown`](Self::begin_shutdown));
+    /// or in a copy of the process.
+    pub fn shutdown(&self) -> Result<(), SystemException> {
+        self.start_shutdown(true)?;
+        self.await_closed();
+        Ok(())
+    }
+
+    /// Begins to [shut the ORB down](Self::shutdown), and returns at once; IDL `shutdown(FALSE)`.
+    /// [`run`](Self::run) returns when the ORB has been shut down.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER in a copy of the process.
+    pub fn begin_shutdown(&self) -> Result<(), SystemException> {
+        self.start_shutdown(false)
+    }
+
+    /// As [`shutdown`](Self::shutdown), asynchronously: the shutdown begins at once, and the future waits for its
+    /// end. Dropping the future does not stop the shutdown.
+    ///
+    /// Requests of the [main thread](Self::run) end only if that thread runs them: it must not block on this
+    /// future.
+    ///
+    /// ```
+    /// # fn run<T>(_: impl Future<Output = T> + Send + 'static) {}
+    /// # let orb = spandrel_orb::Orb::builder().build()?;
+    /// run(async move { orb.shutdown_async().await });
+    /// # Ok::<(), spandrel_orb::SystemException>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    pub fn shutdown_async(&self) -> impl Future<Output = Result<(), SystemException>> + Send + 'static + use<> {
+        let begun = self.start_shutdown(true);
+        let mut closed = Closed { orb: self.clone(), number: None };
+        async move {
+            begun?;
+            poll_fn(|context| closed.orb.0.main.poll_closed(&mut closed.number, context.waker())).await;
+            Ok(())
+        }
+    }
+
+    fn start_shutdown(&self, wait: bool) -> Result<(), SystemException> {
         self.check_process()?;
         self.check_not_destroyed()?;
         if wait && (is_in_upcall() || self.0.main.is_closing_here()) {
@@ -104,13 +144,10 @@ impl Orb {
                 self.close();
             }
         }
-        if wait {
-            self.await_closed();
-        }
         Ok(())
     }
 
-    /// [Shuts down](Self::shutdown) with `wait` and destroys the ORB. Further operations on it end in
+    /// [Shuts down](Self::shutdown) and destroys the ORB. Further operations on it end in
     /// OBJECT_NOT_EXIST, and calls by its references in BAD_INV_ORDER as after shutdown (CORBA 3.3 Part 1,
     /// 8.2.3).
     ///
@@ -121,7 +158,7 @@ impl Orb {
         if self.0.is_destroyed.load(Ordering::Acquire) {
             return Err(has_shut_down());
         }
-        self.shutdown(true)?;
+        self.shutdown()?;
         if self.0.is_destroyed.swap(true, Ordering::AcqRel) { Err(has_shut_down()) } else { Ok(()) }
     }
 
@@ -159,6 +196,21 @@ impl Orb {
         }
         self.0.interception.destroy();
         self.diagnostics().close();
+    }
+}
+
+/// A task's wait for the end of the shutdown.
+struct Closed {
+    orb: Orb,
+    /// The task among those that wait.
+    number: Option<u64>,
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.orb.0.main.forget_waker(number);
+        }
     }
 }
 

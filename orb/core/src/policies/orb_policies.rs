@@ -17,7 +17,7 @@ use crate::{Policy, PolicyType};
 
 /// The reason why a policy could not be created (`CORBA::PolicyError`; the numbers are those of
 /// `CORBA::PolicyErrorCode`).
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Eq, Hash, PartialEq, thiserror::Error)]
 #[repr(i16)]
 pub enum PolicyError {
     /// The policy could not be created.
@@ -36,6 +36,7 @@ pub enum PolicyError {
     #[error("the value is valid, and not supported")]
     UnsupportedPolicyValue = 4,
 }
+spandrel_error::debug_as_report!(PolicyError);
 
 /// A factory of policies for the types that it is registered for (`PortableInterceptor::PolicyFactory`).
 pub trait PolicyFactory: Send + Sync {

@@ -19,7 +19,7 @@ pub enum SetOverrideType {
 }
 
 /// The reason why no policy was set.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverrideError {
     /// `CORBA::InvalidPolicies`: the policies at these indexes of the list are not supported.
@@ -32,6 +32,7 @@ pub enum OverrideError {
     #[error(transparent)]
     System(#[from] SystemException),
 }
+spandrel_error::debug_as_report!(OverrideError);
 
 impl From<OverrideError> for SystemException {
     fn from(error: OverrideError) -> Self {

@@ -3,7 +3,7 @@
 use spandrel_cdr::{CdrError, TcKind, TypeCodeError};
 
 /// The exceptions of `DynAny` and `DynAnyFactory`.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DynAnyError {
     /// The value is not of the operation's type: IDL `DynAny::TypeMismatch`.
@@ -28,6 +28,7 @@ pub enum DynAnyError {
     #[error(transparent)]
     Octets(#[from] CdrError),
 }
+spandrel_error::debug_as_report!(DynAnyError);
 
 impl From<TypeCodeError> for DynAnyError {
     /// A type code without a property of its kind.

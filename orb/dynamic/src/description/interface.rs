@@ -88,7 +88,7 @@ pub struct Undescribed {
 }
 
 /// The reason for which an interface cannot be described.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptionError {
     /// Two operations or attributes of the same name.
@@ -122,6 +122,7 @@ pub enum DescriptionError {
         type_code: TypeCode,
     },
 }
+spandrel_error::debug_as_report!(DescriptionError);
 
 impl OperationDescription {
     /// An operation without parameters and return value.

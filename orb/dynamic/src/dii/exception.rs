@@ -6,11 +6,12 @@ use spandrel_cdr::{Any, Decode, Typed};
 use spandrel_giop::SystemException;
 
 /// An exception that the operation raised, with its members in an `Any`: IDL `CORBA::UnknownUserException`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct UnknownUserException {
     /// The exception; its type is listed in the request.
     pub exception: Any,
 }
+spandrel_error::debug_as_report!(UnknownUserException);
 
 impl UnknownUserException {
     /// Its repository id.
@@ -35,7 +36,7 @@ impl fmt::Display for UnknownUserException {
 impl std::error::Error for UnknownUserException {}
 
 /// The reason for which a dynamic invocation has no results.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The operation raised an exception that the request lists.
@@ -45,6 +46,7 @@ pub enum RequestError {
     #[error(transparent)]
     System(#[from] SystemException),
 }
+spandrel_error::debug_as_report!(RequestError);
 
 impl RequestError {
     /// The exception that the operation raised as a Rust value, if it is this one.

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use spandrel::{
-    Any, CompletionStatus, Orb, Policy, PolicyType, SystemException, SystemExceptionKind, minor,
-    policies::{
-        PolicyError, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
-        ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType, UtcT,
+    CompletionStatus, Orb, SystemException, SystemExceptionKind, minor,
+    policy::{
+        Policy, PolicyError, PolicyType, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+        ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType, UtcT,
     },
+    types::Any,
 };
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
@@ -170,7 +171,7 @@ fn a_relative_roundtrip_timeout_cancels_the_request() {
     let pair = Pair::new();
     let (send, cancelled) = std::sync::mpsc::channel();
     let servant = spandrel_conformance_tests::support::closure_servant(move || {
-        let token = spandrel::CancellationToken::current();
+        let token = spandrel::server::CancellationToken::current();
         let is_cancelled = token.wait_timeout(TEST_TIMEOUT);
         send.send(is_cancelled).unwrap();
         String::new()

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use spandrel::poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectId, PoaError};
-use spandrel::{CompletionStatus, Poa, Policy, SystemExceptionKind, minor};
+use spandrel::{CompletionStatus, Poa, SystemExceptionKind, minor, policy::Policy};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating, etherealized, locating},
     support::{

@@ -5,8 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use spandrel::poa::{AdapterActivator, IdAssignmentPolicy, LifespanPolicy, PoaError};
-use spandrel::{CompletionStatus, ObjectRef, Policy, SystemExceptionKind, minor};
+use spandrel::poa::{
+    AdapterActivator, EtherealizeObjects, IdAssignmentPolicy, IfMissing, LifespanPolicy, PoaError, WaitForCompletion,
+};
+use spandrel::{CompletionStatus, ObjectRef, SystemExceptionKind, minor, policy::Policy};
 use spandrel_conformance_tests::support::{
     Gate, Pair, TEST_TIMEOUT, expect_exception, expect_refusal, in_background, kind_minor_completion, named_servant,
 };
@@ -51,7 +53,11 @@ fn create_child(parent: &spandrel::Poa, name: &str) -> spandrel::Poa {
 fn reference_to_missing_adapter(pair: &Pair, names: &[&str]) -> ObjectRef {
     let adapter = names.iter().fold(pair.root.clone(), |parent, name| create_child(&parent, name));
     let reference = adapter.id_to_reference(&"one".into()).unwrap();
-    pair.root.find_poa(names[0], false).unwrap().destroy(false, true).unwrap();
+    pair.root
+        .find_poa(names[0], IfMissing::Fail)
+        .unwrap()
+        .destroy(EtherealizeObjects::No, WaitForCompletion::Yes)
+        .unwrap();
     reference
 }
 
@@ -144,7 +150,7 @@ fn an_exception_in_unknown_adapter_raises_obj_adapter() {
         assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     }
     // 15.3.9 find_POA: the same for find_POA.
-    assert_eq!(expect_exception(pair.root.find_poa("late", true)), expected);
+    assert_eq!(expect_exception(pair.root.find_poa("late", IfMissing::Activate)), expected);
 }
 
 /// 15.3.9 find_POA: with activate_it, the activator is called and the created adapter returned.
@@ -154,10 +160,10 @@ fn find_poa_with_activate_it_calls_the_activator() {
     let activator =
         ScriptedActivator::new(|parent, name| name != "unwanted" && create_child(parent, name).the_name() == name);
     pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
-    assert_eq!(expect_refusal(pair.root.find_poa("late", false)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(pair.root.find_poa("late", IfMissing::Fail)), PoaError::AdapterNonExistent);
     assert_eq!(activator.upcalls(), []);
-    assert_eq!(pair.root.find_poa("late", true).unwrap().the_name(), "late");
-    assert_eq!(expect_refusal(pair.root.find_poa("unwanted", true)), PoaError::AdapterNonExistent);
+    assert_eq!(pair.root.find_poa("late", IfMissing::Activate).unwrap().the_name(), "late");
+    assert_eq!(expect_refusal(pair.root.find_poa("unwanted", IfMissing::Activate)), PoaError::AdapterNonExistent);
     assert_eq!(activator.upcalls().len(), 2);
 }
 
@@ -167,7 +173,7 @@ fn an_activator_that_returns_true_must_have_created_the_adapter() {
     let pair = Pair::new();
     let reference = reference_to_missing_adapter(&pair, &["late"]);
     pair.root.set_the_activator(Some(ScriptedActivator::new(|_, _| true)));
-    assert_eq!(expect_refusal(pair.root.find_poa("late", true)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(pair.root.find_poa("late", IfMissing::Activate)), PoaError::AdapterNonExistent);
     assert_eq!(pair.as_client(&reference).name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }
 
@@ -212,14 +218,14 @@ fn the_activator_of_a_discarding_or_inactive_parent_is_not_called() {
     let parent = pair.root.create_poa("parent", None, policies()).unwrap();
     let manager = parent.the_poa_manager();
     let reference = create_child(&parent, "late").id_to_reference(&"one".into()).unwrap();
-    parent.find_poa("late", false).unwrap().destroy(false, true).unwrap();
+    parent.find_poa("late", IfMissing::Fail).unwrap().destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let activator = ScriptedActivator::new(|parent, name| create_child(parent, name).the_name() == name);
     parent.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
     let object = pair.as_client(&reference);
-    manager.discard_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
     let expected = (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No);
     assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
-    manager.deactivate(false, false).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     assert!(object.name().is_err());
     assert_eq!(activator.upcalls(), []);
 }
@@ -231,7 +237,7 @@ fn the_activator_of_a_holding_parent_is_called_later() {
     let parent = pair.root.create_poa("parent", None, policies()).unwrap();
     let manager = parent.the_poa_manager();
     let reference = create_child(&parent, "late").id_to_reference(&"one".into()).unwrap();
-    parent.find_poa("late", false).unwrap().destroy(false, true).unwrap();
+    parent.find_poa("late", IfMissing::Fail).unwrap().destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let holding = manager.clone();
     let activator = ScriptedActivator::new(move |parent, name| {
         create_child(parent, name);
@@ -258,10 +264,10 @@ fn an_activator_may_recreate_a_destroyed_adapter() {
     let pair = Pair::new();
     let activator = ScriptedActivator::new(|parent, name| create_child(parent, name).the_name() == name);
     pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
-    let first = pair.root.find_poa("late", true).unwrap();
+    let first = pair.root.find_poa("late", IfMissing::Activate).unwrap();
     let object = pair.as_client(&first.id_to_reference(&"one".into()).unwrap());
     assert_eq!(object.name().unwrap(), "late");
-    first.destroy(false, true).unwrap();
+    first.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_eq!(object.name().unwrap(), "late");
     assert_eq!(activator.upcalls().len(), 2);
 }
@@ -277,6 +283,6 @@ fn the_activator_returns_the_activator_set() {
     assert_eq!(activator.upcalls().len(), 1);
     pair.root.set_the_activator(None);
     assert!(pair.root.the_activator().is_none());
-    assert!(pair.root.find_poa("unknown", true).is_err());
+    assert!(pair.root.find_poa("unknown", IfMissing::Activate).is_err());
     assert_eq!(activator.upcalls().len(), 1);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use spandrel::poa::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, ObjectId, PoaError, RequestProcessingPolicy,
 };
-use spandrel::{Poa, Policy, Servant};
+use spandrel::{Poa, policy::Policy, server::Servant};
 use spandrel_conformance_tests::{
     managers::{ScriptedManager, activating, locating},
     support::{Pair, closure_servant, default_servant_only, expect_refusal, named_servant, same_servant},

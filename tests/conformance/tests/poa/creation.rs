@@ -2,7 +2,7 @@
 //! activators.
 
 use spandrel::Poa;
-use spandrel::poa::{IdAssignmentPolicy, ObjectId, PoaError, State};
+use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, IfMissing, ObjectId, PoaError, State, WaitForCompletion};
 use spandrel_conformance_tests::support::{Pair, expect_refusal, named_servant};
 
 fn names(adapters: &[Poa]) -> Vec<String> {
@@ -39,7 +39,7 @@ fn the_children_are_the_current_child_adapters() {
     let second = pair.root.create_poa("second", None, []).unwrap();
     second.create_poa("not mine", None, []).unwrap();
     assert_eq!(names(&pair.root.the_children()), ["first", "second"]);
-    first.destroy(false, true).unwrap();
+    first.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_eq!(names(&pair.root.the_children()), ["second"]);
 }
 
@@ -59,8 +59,8 @@ fn a_name_may_be_used_again_below_another_parent() {
     let child = pair.root.create_poa("same", None, []).unwrap();
     let below = child.create_poa("same", None, []).unwrap();
     assert_ne!(child.id(), below.id());
-    assert_eq!(pair.root.find_poa("same", false).unwrap().id(), child.id());
-    assert_eq!(child.find_poa("same", false).unwrap().id(), below.id());
+    assert_eq!(pair.root.find_poa("same", IfMissing::Fail).unwrap().id(), child.id());
+    assert_eq!(child.find_poa("same", IfMissing::Fail).unwrap().id(), below.id());
 }
 
 /// 15.3.9 create_POA: a name may be any string; no character separates names.
@@ -76,7 +76,7 @@ fn adapter_names_may_contain_any_characters() {
         }
     }
     for name in all {
-        let poa = pair.root.find_poa(name, false).unwrap();
+        let poa = pair.root.find_poa(name, IfMissing::Fail).unwrap();
         assert_eq!(poa.the_name(), name);
         let id = ObjectId::from("object");
         poa.activate_object_with_id(&id, named_servant(name)).unwrap();
@@ -134,8 +134,8 @@ fn find_poa_returns_a_child() {
     let pair = Pair::new();
     let child = pair.root.create_poa("child", None, []).unwrap();
     let id = child.activate_object(named_servant("one")).unwrap();
-    for activate_it in [false, true] {
-        let found = pair.root.find_poa("child", activate_it).unwrap();
+    for if_missing in [IfMissing::Fail, IfMissing::Activate] {
+        let found = pair.root.find_poa("child", if_missing).unwrap();
         assert_eq!(found.id(), child.id());
         assert!(found.id_to_servant(&id).is_ok());
     }
@@ -148,16 +148,16 @@ fn find_poa_finds_children_only() {
     let child = pair.root.create_poa("child", None, []).unwrap();
     child.create_poa("grandchild", None, []).unwrap();
     for name in ["grandchild", "RootPOA", "unknown"] {
-        assert_eq!(expect_refusal(pair.root.find_poa(name, false)), PoaError::AdapterNonExistent, "{name}");
+        assert_eq!(expect_refusal(pair.root.find_poa(name, IfMissing::Fail)), PoaError::AdapterNonExistent, "{name}");
     }
-    assert_eq!(expect_refusal(child.find_poa("child", false)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(child.find_poa("child", IfMissing::Fail)), PoaError::AdapterNonExistent);
 }
 
 /// 15.3.9 find_POA: AdapterNonExistent with activate_it if there is no adapter activator.
 #[test]
 fn find_poa_without_an_activator_activates_nothing() {
     let pair = Pair::new();
-    assert_eq!(expect_refusal(pair.root.find_poa("unknown", true)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(pair.root.find_poa("unknown", IfMissing::Activate)), PoaError::AdapterNonExistent);
     assert!(pair.root.the_children().is_empty());
 }
 
@@ -182,6 +182,6 @@ fn adapters_have_unique_ids() {
     let pair = Pair::new();
     let first = pair.root.create_poa("first", None, []).unwrap();
     let second = pair.root.create_poa("second", None, []).unwrap();
-    let again = pair.root.find_poa("first", false).unwrap();
+    let again = pair.root.find_poa("first", IfMissing::Fail).unwrap();
     assert!(first.id() != second.id() && first.id() == again.id() && first.id() != pair.root.id());
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use spandrel::poa::{Current, IdAssignmentPolicy, NoContext, ObjectId};
-use spandrel::{Poa, Servant};
+use spandrel::{Poa, server::Servant};
 use spandrel_conformance_tests::{
     managers::{ScriptedManager, locating},
     support::{Pair, closure_servant, named_servant, same_servant},

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError};
+use spandrel::poa::{
+    EtherealizeObjects, IdAssignmentPolicy, IfMissing, LifespanPolicy, ObjectId, PoaError, WaitForCompletion,
+};
 use spandrel::{CompletionStatus, Poa, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating},
@@ -24,11 +26,11 @@ fn destroy_destroys_descendants_and_no_other_adapter() {
     let child = pair.root.create_poa("child", None, []).unwrap();
     let grandchild = child.create_poa("grandchild", None, []).unwrap();
     let sibling = pair.root.create_poa("sibling", None, []).unwrap();
-    child.destroy(false, true).unwrap();
+    child.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_destroyed(&child);
     assert_destroyed(&grandchild);
     sibling.activate_object(named_servant("one")).unwrap();
-    assert_eq!(expect_refusal(pair.root.find_poa("child", false)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(pair.root.find_poa("child", IfMissing::Fail)), PoaError::AdapterNonExistent);
 }
 
 /// 15.3.9 destroy, 15.3.8.2: requests for its objects are answered with OBJECT_NOT_EXIST.
@@ -42,7 +44,7 @@ fn requests_for_a_destroyed_adapter_raise_object_not_exist() {
         for object in &references {
             assert_eq!(object.name().unwrap(), "one");
         }
-        poa.destroy(false, true).unwrap();
+        poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
         for object in &references {
             let error = object.name().unwrap_err();
             let expected = (SystemExceptionKind::ObjectNotExist, CompletionStatus::No);
@@ -56,7 +58,7 @@ fn requests_for_a_destroyed_adapter_raise_object_not_exist() {
 fn a_destroyed_adapter_may_be_created_again() {
     let pair = Pair::new();
     let first = pair.adapter("child", []);
-    first.destroy(false, true).unwrap();
+    first.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let second = pair.adapter("child", [IdAssignmentPolicy::UserId.into()]);
     second.activate_object_with_id(&ObjectId::from("one"), named_servant("one")).unwrap();
     assert_destroyed(&first);
@@ -71,7 +73,7 @@ fn transient_references_are_invalid_for_a_later_adapter_of_the_same_name() {
     let (first, id) = (pair.adapter("child", user_ids()), ObjectId::from("one"));
     first.activate_object_with_id(&id, named_servant("first")).unwrap();
     let old = first.id_to_reference(&id).unwrap();
-    first.destroy(false, true).unwrap();
+    first.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let second = pair.adapter("child", user_ids());
     second.activate_object_with_id(&id, named_servant("second")).unwrap();
     for object in pair.remote_and_local(&old) {
@@ -89,7 +91,7 @@ fn persistent_references_are_valid_for_a_later_adapter_of_the_same_name() {
     let (first, id) = (pair.adapter("child", policies()), ObjectId::from("one"));
     first.activate_object_with_id(&id, named_servant("first")).unwrap();
     let references = pair.remote_and_local(&first.id_to_reference(&id).unwrap());
-    first.destroy(false, true).unwrap();
+    first.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let second = pair.adapter("child", policies());
     second.activate_object_with_id(&id, named_servant("second")).unwrap();
     for object in references {
@@ -106,7 +108,7 @@ fn running_requests_complete_during_destroy() {
     let object = pair.as_client(&poa.id_to_reference(&id).unwrap());
     let called = in_background(move || object.wait());
     gate.await_arrivals(1);
-    poa.destroy(false, false).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     gate.release();
     assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }
@@ -125,11 +127,11 @@ fn wait_for_completion_waits_for_running_requests() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let (destroying, seen) = (poa.clone(), Arc::clone(&events));
     let destroyed = in_background(move || {
-        let outcome = destroying.destroy(false, true);
+        let outcome = destroying.destroy(EtherealizeObjects::No, WaitForCompletion::Yes);
         seen.lock().unwrap().push("destroyed");
         outcome
     });
-    eventually(|| pair.root.find_poa("child", false).is_err());
+    eventually(|| pair.root.find_poa("child", IfMissing::Fail).is_err());
     events.lock().unwrap().push("released");
     gate.release();
     destroyed.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
@@ -143,7 +145,9 @@ fn waiting_for_completion_within_an_upcall_is_refused() {
     let victim = pair.adapter("victim", []);
     let (poa, destroyed) = (pair.adapter("child", []), victim.clone());
     let id = poa
-        .activate_object(closure_servant(move || format!("{:?}", expect_exception(destroyed.destroy(false, true)))))
+        .activate_object(closure_servant(move || {
+            format!("{:?}", expect_exception(destroyed.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)))
+        }))
         .unwrap();
     let expected = (SystemExceptionKind::BadInvOrder, minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No);
     for object in pair.remote_and_local(&poa.id_to_reference(&id).unwrap()) {
@@ -158,7 +162,11 @@ fn an_upcall_may_destroy_its_own_adapter() {
     let pair = Pair::new();
     let poa = pair.adapter("child", []);
     let own = poa.clone();
-    let id = poa.activate_object(closure_servant(move || format!("{:?}", own.destroy(true, false)))).unwrap();
+    let id = poa
+        .activate_object(closure_servant(move || {
+            format!("{:?}", own.destroy(EtherealizeObjects::Yes, WaitForCompletion::No))
+        }))
+        .unwrap();
     let object = pair.as_client(&poa.id_to_reference(&id).unwrap());
     assert_eq!(object.name().unwrap(), "Ok(())");
     assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
@@ -174,7 +182,7 @@ fn destroy_etherealizes_each_active_object_once() {
     for id in ["a", "b"] {
         poa.activate_object_with_id(&id.into(), named_servant(id)).unwrap();
     }
-    poa.destroy(true, true).unwrap();
+    poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
     let mut upcalls = manager.upcalls();
     upcalls.sort_by_key(|upcalls| format!("{upcalls:?}"));
     let of = |id: &str| ManagerUpcall::Etherealize {
@@ -192,7 +200,7 @@ fn destroy_without_etherealize_objects_calls_no_etherealize() {
     let (poa, manager) = (pair.adapter("child", activating()), ScriptedManager::with_named_servants());
     poa.set_servant_manager(manager.activator()).unwrap();
     poa.activate_object_with_id(&"a".into(), named_servant("a")).unwrap();
-    poa.destroy(false, true).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_eq!(manager.upcalls(), []);
 }
 
@@ -212,7 +220,7 @@ fn the_destruction_is_apparent_before_etherealize_is_called() {
     );
     poa.set_servant_manager(manager.activator()).unwrap();
     poa.activate_object_with_id(&"a".into(), named_servant("a")).unwrap();
-    poa.destroy(true, true).unwrap();
+    poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
     assert_eq!(kind.get(), Some(&SystemExceptionKind::ObjectNotExist));
 }
 
@@ -228,7 +236,7 @@ fn objects_are_etherealized_after_their_requests() {
     let object = pair.as_client(&poa.id_to_reference(&"busy".into()).unwrap());
     let called = in_background(move || object.wait());
     gate.await_arrivals(1);
-    poa.destroy(true, false).unwrap();
+    poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::No).unwrap();
     manager.await_upcalls(1);
     let of = |id: &str| ManagerUpcall::Etherealize {
         id: id.into(),
@@ -247,7 +255,7 @@ fn objects_are_etherealized_after_their_requests() {
 fn a_destroyed_adapter_creates_no_children() {
     let pair = Pair::new();
     let poa = pair.adapter("child", []);
-    poa.destroy(false, true).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let (kind, code, _) = expect_exception(poa.create_poa("late", None, []));
     let being_destroyed = (SystemExceptionKind::BadInvOrder, minor::POA_BEING_DESTROYED);
     assert!(kind == SystemExceptionKind::ObjectNotExist || (kind, code) == being_destroyed, "{kind:?} {code}");
@@ -261,7 +269,7 @@ fn destroying_the_root_destroys_all() {
     let id = poa.activate_object(named_servant("one")).unwrap();
     let object = pair.as_client(&poa.id_to_reference(&id).unwrap());
     assert_eq!(object.name().unwrap(), "one");
-    pair.root.destroy(false, true).unwrap();
+    pair.root.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_destroyed(&poa);
     assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }

@@ -2,8 +2,11 @@
 
 use std::sync::mpsc::Receiver;
 
-use spandrel::poa::{Poa, PoaError, PoaManager, State};
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel::{
+    Poa,
+    poa::{EtherealizeObjects, PoaError, PoaManager, State, WaitForCompletion},
+};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     support::{
@@ -92,7 +95,7 @@ fn held_one_ways_run_after_activation() {
 fn a_discarded_request_raises_transient() {
     let pair = Pair::new();
     let (_, manager, object) = managed(&pair);
-    manager.discard_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
     assert_eq!(manager.state(), State::Discarding);
     let error = object.name().unwrap_err();
     let expected = (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No);
@@ -106,7 +109,7 @@ fn discard_requests_discards_held_requests() {
     let (_, manager, object) = managed(&pair);
     let called = in_background(move || object.name());
     assert!(called.recv_timeout(std::time::Duration::from_millis(50)).is_err());
-    manager.discard_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
     let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Transient);
 }
@@ -116,11 +119,11 @@ fn discard_requests_discards_held_requests() {
 fn a_discarding_manager_may_become_active_or_holding() {
     let pair = Pair::new();
     let (_, manager, object) = managed(&pair);
-    manager.discard_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
     manager.activate().unwrap();
     assert_eq!((manager.state(), object.name().unwrap()), (State::Active, "one".to_owned()));
-    manager.discard_requests(false).unwrap();
-    manager.hold_requests(false).unwrap();
+    manager.discard_requests(WaitForCompletion::No).unwrap();
+    manager.hold_requests(WaitForCompletion::No).unwrap();
     assert_eq!(manager.state(), State::Holding);
 }
 
@@ -131,7 +134,7 @@ fn an_inactive_manager_rejects_requests() {
     let (_, manager, object) = managed(&pair);
     manager.activate().unwrap();
     assert_eq!(object.name().unwrap(), "one");
-    manager.deactivate(false, true).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_eq!(manager.state(), State::Inactive);
     let error = object.name().unwrap_err();
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
@@ -144,7 +147,7 @@ fn deactivate_rejects_held_requests() {
     let (_, manager, object) = managed(&pair);
     let called = in_background(move || object.name());
     assert!(called.recv_timeout(std::time::Duration::from_millis(50)).is_err());
-    manager.deactivate(false, false).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     let error = called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
     assert_eq!(error.completed(), CompletionStatus::No);
 }
@@ -154,10 +157,10 @@ fn deactivate_rejects_held_requests() {
 fn an_inactive_manager_raises_adapter_inactive() {
     let pair = Pair::new();
     let (_, manager, _) = managed(&pair);
-    manager.deactivate(false, true).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert!(matches!(manager.activate(), Err(PoaError::AdapterInactive)));
-    assert!(matches!(manager.hold_requests(false), Err(PoaError::AdapterInactive)));
-    assert!(matches!(manager.discard_requests(false), Err(PoaError::AdapterInactive)));
+    assert!(matches!(manager.hold_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive)));
+    assert!(matches!(manager.discard_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive)));
     assert_eq!(manager.state(), State::Inactive);
 }
 
@@ -166,15 +169,19 @@ fn an_inactive_manager_raises_adapter_inactive() {
 fn deactivating_an_inactive_manager_has_no_effect() {
     let pair = Pair::new();
     let (_, manager, _) = managed(&pair);
-    manager.deactivate(false, true).unwrap();
-    manager.deactivate(true, true).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
+    manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
 }
 
 /// 15.3.2.4, 15.3.2.5, 15.3.2.6: with wait_for_completion, the operation returns when no request executes.
 #[test]
 fn wait_for_completion_waits_for_running_requests() {
     type Change = fn(&PoaManager) -> Result<(), PoaError>;
-    let changes: [Change; 3] = [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(false, true)];
+    let changes: [Change; 3] = [
+        |m| m.hold_requests(WaitForCompletion::Yes),
+        |m| m.discard_requests(WaitForCompletion::Yes),
+        |m| m.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes),
+    ];
     for change in changes {
         let running = Running::begin();
         let manager = running.manager.clone();
@@ -191,7 +198,7 @@ fn wait_for_completion_waits_for_running_requests() {
 fn waiting_for_completion_ends_when_the_state_is_changed() {
     let running = Running::begin();
     let holding = running.manager.clone();
-    let held = in_background(move || holding.hold_requests(true));
+    let held = in_background(move || holding.hold_requests(WaitForCompletion::Yes));
     eventually(|| running.manager.state() == State::Holding);
     running.manager.activate().unwrap();
     held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
@@ -202,7 +209,7 @@ fn waiting_for_completion_ends_when_the_state_is_changed() {
 #[test]
 fn running_requests_complete_after_a_state_change() {
     let running = Running::begin();
-    running.manager.deactivate(false, false).unwrap();
+    running.manager.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     running.complete();
 }
 
@@ -240,6 +247,6 @@ fn adapters_share_a_manager() {
     let second = pair.as_client(&other.id_to_reference(&id).unwrap());
     manager.activate().unwrap();
     assert_eq!((object.name().unwrap(), second.name().unwrap()), ("one".to_owned(), "two".to_owned()));
-    manager.discard_requests(true).unwrap();
+    manager.discard_requests(WaitForCompletion::Yes).unwrap();
     assert!(object.name().is_err() && second.name().is_err());
 }

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use spandrel::poa::{
-    IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, PoaError,
-    RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
+    EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, ImplicitActivationPolicy, LifespanPolicy,
+    PoaError, RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy, WaitForCompletion,
 };
-use spandrel::{Policy, PolicyType};
+use spandrel::policy::{Policy, PolicyType};
 use spandrel_conformance_tests::support::Pair;
 
 /// One value of each of the seven policies.
@@ -109,7 +109,7 @@ fn every_illegal_policy_combination_is_refused_with_the_index_of_a_conflicting_p
             Ok(poa) => {
                 assert!(conflicts.is_empty(), "{choice:?} was accepted");
                 legal += 1;
-                poa.destroy(false, true).unwrap();
+                poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
             }
             Err(PoaError::InvalidPolicy { index }) => {
                 assert!(!conflicts.is_empty(), "{choice:?} was refused for its policy {index}");
@@ -118,7 +118,10 @@ fn every_illegal_policy_combination_is_refused_with_the_index_of_a_conflicting_p
                     conflicts.contains(&offender),
                     "{choice:?} was refused for its policy {index}, type {offender}"
                 );
-                assert!(pair.root.find_poa(&name, false).is_err(), "{choice:?}: an adapter was created nevertheless");
+                assert!(
+                    pair.root.find_poa(&name, IfMissing::Fail).is_err(),
+                    "{choice:?}: an adapter was created nevertheless"
+                );
             }
             Err(other) => panic!("{choice:?}: {other}"),
         }

@@ -1,8 +1,12 @@
 //! Object references and their contents (15.3.9 create_reference, create_reference_with_id, id_to_reference,
 //! reference_to_id; 15.3.8.2).
 
-use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError};
-use spandrel::{Endpoint, IiopProfile, ObjectRef, Orb, Poa, Policy, SystemExceptionKind, ior_to_string};
+use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
+use spandrel::{
+    Endpoint, ObjectRef, Orb, Poa, SystemExceptionKind,
+    policy::Policy,
+    types::{IiopProfile, ior_to_string},
+};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{ManagerUpcall, ScriptedManager, activating, locating},
@@ -185,13 +189,13 @@ fn persistent_references_survive_a_restart() {
     let reference = poa.id_to_reference(&id).unwrap();
     let object: Subject = client.reference(reference.ior().clone()).unchecked_narrow();
     assert_eq!(object.name().unwrap(), "first");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let (orb, _, poa) = server(port, persistent());
     poa.activate_object_with_id(&id, named_servant("second")).unwrap();
     assert_eq!(object.name().unwrap(), "second");
     assert_eq!(poa.reference_to_id(object.as_object()).unwrap(), id);
-    client.shutdown(true).unwrap();
-    orb.shutdown(true).unwrap();
+    client.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// 15.3.8.2 PERSISTENT, activate_object_with_id: system ids of a previous instantiation of the adapter can be
@@ -203,14 +207,14 @@ fn system_ids_of_a_persistent_adapter_may_be_activated_after_a_restart() {
     let id = poa.activate_object(named_servant("first")).unwrap();
     let object: Subject = client.reference(poa.id_to_reference(&id).unwrap().ior().clone()).unchecked_narrow();
     assert_eq!(object.name().unwrap(), "first");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let (orb, _, poa) = server(port, [LifespanPolicy::Persistent.into()]);
     let fresh = poa.activate_object(named_servant("fresh")).unwrap();
     assert_ne!(fresh, id, "an id of an earlier run was generated again");
     poa.activate_object_with_id(&id, named_servant("second")).unwrap();
     assert_eq!(object.name().unwrap(), "second");
-    client.shutdown(true).unwrap();
-    orb.shutdown(true).unwrap();
+    client.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// 15.3.8.2 TRANSIENT: objects do not outlive their adapter: OBJECT_NOT_EXIST.
@@ -222,13 +226,13 @@ fn transient_references_raise_object_not_exist_after_a_restart() {
     poa.activate_object_with_id(&id, named_servant("first")).unwrap();
     let object: Subject = client.reference(poa.id_to_reference(&id).unwrap().ior().clone()).unchecked_narrow();
     assert_eq!(object.name().unwrap(), "first");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
     let (orb, _, poa) = server(port, user_ids());
     poa.activate_object_with_id(&id, named_servant("second")).unwrap();
     assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     assert_eq!(expect_refusal(poa.reference_to_id(object.as_object())), PoaError::WrongAdapter);
-    client.shutdown(true).unwrap();
-    orb.shutdown(true).unwrap();
+    client.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// 15.2.6: a key that no adapter generated belongs to no object: OBJECT_NOT_EXIST without side effects.
@@ -256,6 +260,6 @@ fn malformed_object_keys_raise_object_not_exist() {
             assert_eq!(outcome.unwrap_err().kind(), SystemExceptionKind::ObjectNotExist, "{}", key.escape_ascii());
         }
         assert_eq!(pair.as_client(&reference).name().unwrap(), "one");
-        poa.destroy(false, true).unwrap();
+        poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use spandrel::poa::{
-    AdapterActivator, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, PoaError, PoaManager,
-    RequestProcessingPolicy, State, ThreadPolicy,
+    AdapterActivator, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, LifespanPolicy, ObjectId,
+    PoaError, PoaManager, RequestProcessingPolicy, State, ThreadPolicy, WaitForCompletion,
 };
-use spandrel::{CompletionStatus, Poa, Policy, SystemException, SystemExceptionKind, minor};
+use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind, minor, policy::Policy};
 use spandrel_conformance_tests::{
     managers::{ManagerUpcall, ScriptedManager, activating},
     support::{Gate, Pair, TEST_TIMEOUT, closure_servant, expect_refusal, gated_servant, in_background, named_servant},
@@ -32,7 +32,7 @@ fn held_requests_of_a_destroyed_adapter_raise_object_not_exist() {
     let calls = pair.remote_and_local(&reference).map(|object| in_background(move || object.name()));
     let id = pair.root.activate_object(named_servant("other")).unwrap();
     assert_eq!(pair.as_client(&pair.root.id_to_reference(&id).unwrap()).name().unwrap(), "other");
-    poa.destroy(false, false).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     for call in calls {
         let error = call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert_destroyed(&error);
@@ -50,7 +50,7 @@ fn waiting_requests_of_a_destroyed_single_thread_adapter_raise_object_not_exist(
     gate.await_arrivals(1);
     let reference = poa.id_to_reference(&poa.activate_object(named_servant("late")).unwrap()).unwrap();
     let calls = pair.remote_and_local(&reference).map(|object| in_background(move || object.name()));
-    poa.destroy(false, false).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
     gate.release();
     assert_eq!(running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "slow");
     for call in calls {
@@ -64,9 +64,9 @@ fn waiting_requests_of_a_destroyed_single_thread_adapter_raise_object_not_exist(
 fn an_inactive_adapter_keeps_its_name_until_destroyed() {
     let pair = Pair::new();
     let poa = pair.root.create_poa("child", None, []).unwrap();
-    poa.the_poa_manager().deactivate(false, true).unwrap();
+    poa.the_poa_manager().deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert_eq!(expect_refusal(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists);
-    poa.destroy(false, true).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let again = pair.adapter("child", []);
     let object = pair.as_client(&again.id_to_reference(&again.activate_object(named_servant("one")).unwrap()).unwrap());
     assert_eq!(object.name().unwrap(), "one");
@@ -80,7 +80,7 @@ fn all_operations_of_a_destroyed_adapter_raise_object_not_exist() {
     let (poa, servant) = (pair.adapter("child", []), named_servant("one"));
     let id = poa.activate_object(servant.clone()).unwrap();
     let reference = poa.id_to_reference(&id).unwrap();
-    poa.destroy(false, true).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let outcomes = [
         poa.activate_object(named_servant("two")).err(),
         poa.activate_object_with_id(&id, named_servant("two")).err(),
@@ -104,10 +104,13 @@ fn all_operations_of_a_destroyed_adapter_raise_object_not_exist() {
     }
 }
 
-type End = fn(&Poa, bool) -> Result<(), PoaError>;
+type End = fn(&Poa, WaitForCompletion) -> Result<(), PoaError>;
 
 /// Both operations that end an adapter's objects; the argument is wait_for_completion.
-const ENDS: [End; 2] = [|poa, wait| poa.destroy(true, wait), |poa, wait| poa.the_poa_manager().deactivate(true, wait)];
+const ENDS: [End; 2] = [
+    |poa, wait| poa.destroy(EtherealizeObjects::Yes, wait),
+    |poa, wait| poa.the_poa_manager().deactivate(EtherealizeObjects::Yes, wait),
+];
 
 fn adapter_with_activator(
     pair: &Pair,
@@ -132,7 +135,7 @@ fn wait_for_completion_waits_for_etherealization() {
         let events = Arc::new(Mutex::new(Vec::new()));
         let recorded = Arc::clone(&events);
         let ended = in_background(move || {
-            let outcome = end(&poa, true);
+            let outcome = end(&poa, WaitForCompletion::Yes);
             recorded.lock().unwrap().push("ended");
             outcome
         });
@@ -156,12 +159,12 @@ fn an_object_ended_twice_is_etherealized_once() {
         let called = in_background(move || object.wait());
         gate.await_arrivals(1);
         poa.deactivate_object(&id).unwrap();
-        end(&poa, false).unwrap();
+        end(&poa, WaitForCompletion::No).unwrap();
         assert_eq!(manager.upcalls(), []);
         gate.release();
         assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
         manager.await_upcalls(1);
-        pair.server.shutdown(true).unwrap();
+        pair.server.shutdown().unwrap();
         let upcalls = manager.upcalls();
         assert!(matches!(&*upcalls, [ManagerUpcall::Etherealize { id: one, .. }] if *one == id), "{upcalls:?}");
     }
@@ -177,7 +180,7 @@ fn remaining_activations_is_false_for_a_servants_last_object() {
         for id in ["a", "b", "c"] {
             poa.activate_object_with_id(&id.into(), servant.clone()).unwrap();
         }
-        end(&poa, true).unwrap();
+        end(&poa, WaitForCompletion::Yes).unwrap();
         let remaining: Vec<_> = manager
             .upcalls()
             .into_iter()
@@ -264,7 +267,7 @@ fn an_object_may_be_activated_again_while_its_requests_run() {
 /// 15.3.2.1, 15.3.2.6: an inactive manager's adapters reject new requests, remote and collocated.
 #[test]
 fn an_inactive_manager_rejects_remote_and_collocated_requests() {
-    for etherealize in [false, true] {
+    for etherealize in [EtherealizeObjects::No, EtherealizeObjects::Yes] {
         let pair = Pair::new();
         let poa = pair.root.create_poa("child", None, []).unwrap();
         poa.the_poa_manager().activate().unwrap();
@@ -273,7 +276,7 @@ fn an_inactive_manager_rejects_remote_and_collocated_requests() {
         for object in &references {
             assert_eq!(object.name().unwrap(), "one");
         }
-        poa.the_poa_manager().deactivate(etherealize, true).unwrap();
+        poa.the_poa_manager().deactivate(etherealize, WaitForCompletion::Yes).unwrap();
         for object in &references {
             let error = object.name().unwrap_err();
             assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
@@ -299,7 +302,7 @@ impl AdapterActivator for RecreatingActivator {
 fn requests_are_answered_while_an_adapter_is_destroyed_and_recreated() {
     let pair = Pair::new();
     pair.root.set_the_activator(Some(Arc::new(RecreatingActivator)));
-    let reference = pair.root.find_poa("late", true).unwrap().id_to_reference(&"one".into()).unwrap();
+    let reference = pair.root.find_poa("late", IfMissing::Activate).unwrap().id_to_reference(&"one".into()).unwrap();
     let callers = pair.remote_and_local(&reference).map(|object| {
         in_background(move || {
             (0..200).try_for_each(|_| match object.name() {
@@ -310,7 +313,12 @@ fn requests_are_answered_while_an_adapter_is_destroyed_and_recreated() {
     });
     let root = pair.root.clone();
     let destroyer = in_background(move || {
-        (0..100).filter(|_| root.find_poa("late", true).is_ok_and(|poa| poa.destroy(false, true).is_ok())).count()
+        (0..100)
+            .filter(|_| {
+                root.find_poa("late", IfMissing::Activate)
+                    .is_ok_and(|poa| poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).is_ok())
+            })
+            .count()
     });
     for caller in callers {
         assert_eq!(caller.recv_timeout(TEST_TIMEOUT).unwrap(), Ok::<(), SystemException>(()));
@@ -330,8 +338,11 @@ fn deactivate_prevails_over_concurrent_state_changes() {
         .remote_and_local(&reference)
         .map(|object| in_background(move || (0..100).filter(|_| object.name().is_ok()).count()));
     type Change = fn(&PoaManager) -> Result<(), PoaError>;
-    let changes: [Change; 3] =
-        [PoaManager::activate, |manager| manager.hold_requests(false), |manager| manager.discard_requests(false)];
+    let changes: [Change; 3] = [
+        PoaManager::activate,
+        |manager| manager.hold_requests(WaitForCompletion::No),
+        |manager| manager.discard_requests(WaitForCompletion::No),
+    ];
     let changers = changes.map(|change| {
         let manager = manager.clone();
         in_background(move || (0..200).all(|_| change(&manager).is_ok()))
@@ -339,7 +350,7 @@ fn deactivate_prevails_over_concurrent_state_changes() {
     for changer in changers {
         assert!(changer.recv_timeout(TEST_TIMEOUT).unwrap());
     }
-    manager.deactivate(false, true).unwrap();
+    manager.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     for caller in callers {
         caller.recv_timeout(TEST_TIMEOUT).unwrap();
     }

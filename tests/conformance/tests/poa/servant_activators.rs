@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use spandrel::poa::{IdUniquenessPolicy, Incarnation, ObjectId, PoaError};
-use spandrel::{CompletionStatus, Poa, Servant, SystemException, SystemExceptionKind, minor};
+use spandrel::poa::{EtherealizeObjects, IdUniquenessPolicy, Incarnation, ObjectId, PoaError, WaitForCompletion};
+use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind, minor, server::Servant};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{ManagerUpcall, ScriptedManager, activating, etherealized},
@@ -191,7 +191,7 @@ fn etherealize_gets_remaining_activations() {
 /// cleanup_in_progress.
 #[test]
 fn deactivate_etherealizes_active_objects_if_requested() {
-    for etherealize in [true, false] {
+    for etherealize in [EtherealizeObjects::Yes, EtherealizeObjects::No] {
         let pair = Pair::new();
         let manager = ScriptedManager::with_named_servants();
         let poa = pair.root.create_poa("child", None, activating()).unwrap();
@@ -199,10 +199,10 @@ fn deactivate_etherealizes_active_objects_if_requested() {
         poa.the_poa_manager().activate().unwrap();
         let object = &references(&pair, &poa, "one")[0];
         assert_eq!(object.name().unwrap(), "one");
-        poa.the_poa_manager().deactivate(etherealize, true).unwrap();
+        poa.the_poa_manager().deactivate(etherealize, WaitForCompletion::Yes).unwrap();
         let upcall =
             ManagerUpcall::Etherealize { id: "one".into(), cleanup_in_progress: true, remaining_activations: false };
-        let expected = if etherealize {
+        let expected = if etherealize == EtherealizeObjects::Yes {
             vec![ManagerUpcall::Incarnate("one".into()), upcall]
         } else {
             vec![ManagerUpcall::Incarnate("one".into())]
@@ -210,7 +210,7 @@ fn deactivate_etherealizes_active_objects_if_requested() {
         assert_eq!(manager.upcalls(), expected);
         assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
         // A second deactivate has no effect.
-        poa.the_poa_manager().deactivate(true, true).unwrap();
+        poa.the_poa_manager().deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(manager.upcalls(), expected);
     }
 }
@@ -222,7 +222,7 @@ fn shutdown_etherealizes_active_objects() {
     let manager = ScriptedManager::with_named_servants();
     let poa = managed(&pair, &manager);
     assert_eq!(references(&pair, &poa, "one")[0].name().unwrap(), "one");
-    pair.server.shutdown(true).unwrap();
+    pair.server.shutdown().unwrap();
     let upcall =
         ManagerUpcall::Etherealize { id: "one".into(), cleanup_in_progress: true, remaining_activations: false };
     assert_eq!(manager.upcalls(), [ManagerUpcall::Incarnate("one".into()), upcall]);
@@ -235,11 +235,11 @@ fn incarnate_is_not_called_while_the_manager_holds_or_discards() {
     let manager = ScriptedManager::with_named_servants();
     let poa = pair.root.create_poa("child", None, activating()).unwrap();
     poa.set_servant_manager(manager.activator()).unwrap();
-    poa.the_poa_manager().discard_requests(false).unwrap();
+    poa.the_poa_manager().discard_requests(WaitForCompletion::No).unwrap();
     for object in references(&pair, &poa, "one") {
         assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::Transient);
     }
-    poa.the_poa_manager().hold_requests(false).unwrap();
+    poa.the_poa_manager().hold_requests(WaitForCompletion::No).unwrap();
     let calls = references(&pair, &poa, "one").map(|object| in_background(move || object.name()));
     let other = pair.root.activate_object(named_servant("other")).unwrap();
     assert_eq!(pair.as_client(&pair.root.id_to_reference(&other).unwrap()).name().unwrap(), "other");
@@ -346,7 +346,7 @@ fn incarnate_and_etherealize_alternate_without_overlap() {
         caller.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
     ended.recv_timeout(TEST_TIMEOUT).unwrap();
-    poa.destroy(true, true).unwrap();
+    poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
     assert_eq!(*detector.faults.lock().unwrap(), [""; 0]);
     let upcalls = manager.upcalls();
     let incarnations = upcalls.iter().filter(|upcalls| matches!(upcalls, ManagerUpcall::Incarnate(_))).count();

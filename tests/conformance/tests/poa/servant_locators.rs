@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use spandrel::poa::{Incarnation, ObjectId};
+use spandrel::poa::{EtherealizeObjects, IfMissing, Incarnation, ObjectId, WaitForCompletion};
 use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind};
 use spandrel_conformance_tests::{
     idl::conformance::{Derived, Subject},
@@ -150,7 +150,7 @@ fn an_exception_in_preinvoke_goes_to_the_client() {
     for object in references(&pair, &poa, "one") {
         assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     }
-    poa.destroy(false, true).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let one = ObjectId::from("one");
     assert_eq!(pre_and_postinvokes(&manager.upcalls()), [(false, one.clone(), "name"), (false, one, "name")]);
 }
@@ -181,7 +181,7 @@ fn forward_request_in_preinvoke_redirects_the_request() {
     for object in references(&pair, &poa, "one") {
         assert_eq!(object.name().unwrap(), "elsewhere");
     }
-    poa.destroy(false, true).unwrap();
+    poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     assert!(
         manager.upcalls().iter().all(|upcalls| matches!(upcalls, ManagerUpcall::Preinvoke(..))),
         "{:?}",
@@ -226,8 +226,8 @@ fn destroy_waits_for_postinvoke() {
     let called = in_background(move || object.name());
     gate.await_arrivals(1);
     let destroying = poa.clone();
-    let destroyed = in_background(move || destroying.destroy(false, true));
-    eventually(|| pair.root.find_poa("child", false).is_err());
+    let destroyed = in_background(move || destroying.destroy(EtherealizeObjects::No, WaitForCompletion::Yes));
+    eventually(|| pair.root.find_poa("child", IfMissing::Fail).is_err());
     assert!(destroyed.try_recv().is_err(), "postinvoke still runs");
     gate.release();
     destroyed.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use spandrel::poa::{IdUniquenessPolicy, PoaManager, State, ThreadPolicy};
+use spandrel::poa::{EtherealizeObjects, IdUniquenessPolicy, PoaManager, State, ThreadPolicy, WaitForCompletion};
 use spandrel::{CompletionStatus, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
@@ -143,7 +143,7 @@ fn a_single_threaded_adapter_calls_its_servant_manager_sequentially() {
                 .flat_map(|id| pair.remote_and_local(&poa.create_reference_with_id(&(*id).into(), TYPE).unwrap())),
         );
         ended.recv_timeout(TEST_TIMEOUT).unwrap();
-        poa.destroy(true, true).unwrap();
+        poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(counter.maximum.load(Ordering::SeqCst), 1, "{name}");
         assert!(counter.total.load(Ordering::SeqCst) > 300);
     }
@@ -174,7 +174,7 @@ fn main_thread_adapters_run_in_the_main_thread() {
         caller.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     }
     assert_eq!(*ran_in.lock().unwrap(), [thread; 4]);
-    pair.server.shutdown(true).unwrap();
+    pair.server.shutdown().unwrap();
     main.join().unwrap();
 }
 
@@ -183,7 +183,11 @@ fn main_thread_adapters_run_in_the_main_thread() {
 #[test]
 fn waiting_for_completion_within_an_upcall_is_refused() {
     type Change = fn(&PoaManager) -> Result<(), spandrel::poa::PoaError>;
-    let changes: [Change; 3] = [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(true, true)];
+    let changes: [Change; 3] = [
+        |m| m.hold_requests(WaitForCompletion::Yes),
+        |m| m.discard_requests(WaitForCompletion::Yes),
+        |m| m.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes),
+    ];
     let pair = Pair::new();
     let other = pair.root.create_poa("other", None, []).unwrap();
     other.the_poa_manager().activate().unwrap();
@@ -210,10 +214,10 @@ fn an_upcall_may_change_the_state_of_its_manager() {
     manager.activate().unwrap();
     let changing = manager.clone();
     let servant = closure_servant(move || {
-        changing.discard_requests(false).unwrap();
-        changing.hold_requests(false).unwrap();
+        changing.discard_requests(WaitForCompletion::No).unwrap();
+        changing.hold_requests(WaitForCompletion::No).unwrap();
         changing.activate().unwrap();
-        changing.deactivate(false, false).unwrap();
+        changing.deactivate(EtherealizeObjects::No, WaitForCompletion::No).unwrap();
         "changed".to_owned()
     });
     let object = pair.as_client(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap());

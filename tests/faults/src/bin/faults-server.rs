@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy, ObjectId};
-use spandrel::{Orb, Poa, Servant};
+use spandrel::{Orb, Poa, server::Servant};
 use spandrel_faults::ledger::{BookAsyncSkeleton, BookSkeleton};
 use spandrel_faults::secure;
 use spandrel_faults::servants::{AsyncRecordingServant, RecordingServant};
@@ -34,5 +34,5 @@ fn main() -> anyhow::Result<()> {
     out.flush()?;
     drop(out);
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
-    Ok(orb.shutdown(true)?)
+    Ok(orb.shutdown()?)
 }

@@ -20,7 +20,7 @@ fn valid_requests(server: &AttackedServer) -> Vec<Vec<u8>> {
         all.push(request(wire, key, "anything", |out| {
             // An any with a sequence of longs.
             [19, 12].iter().for_each(|number| out.u32(*number));
-            out.octets(&[u8::from(wire.order == spandrel::ByteOrder::Little), 0, 0, 0]);
+            out.octets(&[u8::from(wire.order == spandrel::cdr::ByteOrder::Little), 0, 0, 0]);
             [3, 0, 2, 5, 6].iter().for_each(|number| out.u32(*number));
         }));
         all.push(request(wire, key, "_is_a", |out| out.short_str("IDL:attacked/Target:1.0").expect("the length fits")));

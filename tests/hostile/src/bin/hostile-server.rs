@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 #[cfg(unix)]
 use anyhow::Context;
-use spandrel::values::ValueRef;
-use spandrel::{Any, Orb, Poa, SystemException};
+use spandrel::types::values::ValueRef;
+use spandrel::{Orb, Poa, SystemException, types::Any};
 use spandrel_hostile::attacked::{Node, Target, TargetServant, TargetSkeleton};
 
 struct AttackedTarget;
@@ -19,7 +19,7 @@ impl TargetServant for AttackedTarget {
         Ok(data.to_vec())
     }
 
-    fn wide(&self, text: &str) -> Result<spandrel::WString, SystemException> {
+    fn wide(&self, text: &str) -> Result<spandrel::types::WString, SystemException> {
         Ok(text.into())
     }
 
@@ -72,5 +72,5 @@ fn main() -> anyhow::Result<()> {
     out.flush()?;
     drop(out);
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
-    Ok(orb.shutdown(true)?)
+    Ok(orb.shutdown()?)
 }

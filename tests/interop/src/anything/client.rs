@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel::messaging::ExceptionHolder;
-use spandrel::{Any, Orb, SystemException, SystemExceptionKind, Typed, WString};
+use spandrel::{
+    Orb, SystemException, SystemExceptionKind,
+    types::{Any, Typed, WString},
+};
 
 use super::samples::{Sample, all, check, point};
 use super::show::{rebuild, show, show_type};
@@ -71,7 +74,7 @@ fn run_suite(
     let mut suite = Suite::new("", say);
     cases(&mut suite, &desk)?;
     suite.case("shutdown", || Ok(desk.shutdown()?));
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }
 

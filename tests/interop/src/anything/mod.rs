@@ -6,7 +6,7 @@ mod samples;
 pub mod server;
 pub mod show;
 
-use spandrel::{Any, CompletionStatus, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, types::Any};
 
 /// The text of these UTF-16 code units, or BAD_PARAM if they are not well-formed.
 fn text_of(units: &[u16]) -> Result<String, SystemException> {

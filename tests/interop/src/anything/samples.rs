@@ -1,8 +1,11 @@
 //! The samples: a named value of each kind of type.
 
 use anyhow::{Context, Result, ensure};
-use spandrel::values::ValueRef;
-use spandrel::{Any, Char, Fixed, ObjectRef, TypeCode, Typed, WString};
+use spandrel::types::values::ValueRef;
+use spandrel::{
+    ObjectRef,
+    types::{Any, Char, Fixed, TypeCode, Typed, WString},
+};
 
 use super::show::show;
 use crate::anything_idl::*;

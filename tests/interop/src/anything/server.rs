@@ -2,7 +2,10 @@
 
 use std::mem;
 
-use spandrel::{Any, CompletionStatus, Orb, Poa, SystemException, SystemExceptionKind, TypeCode, WString};
+use spandrel::{
+    CompletionStatus, Orb, Poa, SystemException, SystemExceptionKind,
+    types::{Any, TypeCode, WString},
+};
 
 use super::samples::{check, find};
 use super::show::{rebuild, show, show_type};
@@ -138,6 +141,6 @@ impl DeskServant for Server {
     }
 
     fn shutdown(&self) -> Answer<()> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }

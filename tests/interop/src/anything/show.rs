@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 use spandrel::dynamic::{DynAny, DynNamePair};
-use spandrel::{Any, TcKind, TypeCode};
+use spandrel::types::{Any, TcKind, TypeCode};
 
 /// A type on one line; a type nested in itself appears as its repository id only.
 ///

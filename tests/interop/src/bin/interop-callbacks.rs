@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<ExitCode> {
         ["--call", reference] => {
             let orb = builder.listen(Endpoint::nowhere()).build()?;
             let tally = client::run(&orb, reference, &mut program::say)?;
-            orb.shutdown(true)?;
+            orb.shutdown()?;
             Ok(program::report_totals(&tally))
         }
         _ => bail!("usage: interop-callbacks --serve | --call REFERENCE [-ORB…]"),

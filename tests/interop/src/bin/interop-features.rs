@@ -33,7 +33,7 @@ fn serve(given: &[String]) -> anyhow::Result<ExitCode> {
     let watched = Arc::clone(&running);
     program::when_input_ends(move || {
         if let Some(orb) = &*watched.lock().expect("no thread panics with the lock held") {
-            _ = orb.shutdown(false);
+            _ = orb.begin_shutdown();
         }
     });
     let make = || build(Orb::builder().take_args(&mut given.to_vec())?);

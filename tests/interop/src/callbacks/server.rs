@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use spandrel::{CompletionStatus, Orb, Poa, SystemException, statistics::Event};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException, diagnostics::statistics::Event};
 
 use crate::callbacks_idl::{Bell, Desk, DeskServant, DeskSkeleton, bell::DeclineError};
 
@@ -62,7 +62,7 @@ impl DeskServant for DeskServer {
     }
 
     fn shutdown(&self) -> Result<(), SystemException> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The hub's operations: empty ones, constants, mixed parameters, names that are keywords, implicit operations.
 
-use spandrel::{Context, Interface};
+use spandrel::types::{Context, Interface};
 
 use super::errors::is_requested_mismatch;
 use crate::idl::*;

@@ -32,6 +32,6 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     attributes::run(&mut suite, &not_nil(hub.the_attributes()?)?, &objects);
     attributes::oneways(&mut suite, &not_nil(hub.the_oneways()?)?);
     suite.case("shutdown", || Ok(hub.shutdown()?));
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }

@@ -1,7 +1,7 @@
 //! Object references: created, passed in each position, called back, forwarded, deactivated; and inheritance.
 
 use anyhow::{Context, Result};
-use spandrel::{CompletionStatus, Interface, ObjectRef, Poa, SystemException};
+use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException, types::Interface};
 
 use crate::idl::*;
 use crate::server::OneNode;

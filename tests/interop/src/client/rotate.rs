@@ -1,7 +1,7 @@
 //! One case per type: sent as `in` and `inout`, and returned as result, `inout` and `out`.
 
 use anyhow::Result;
-use spandrel::{Char, LongDouble};
+use spandrel::types::{Char, LongDouble};
 
 use crate::cases::{array_cases, primitive_cases, sequence_cases, string_cases, struct_cases};
 use crate::idl::*;

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel::dynamic::{CreateRequest, Request, RequestError};
-use spandrel::policies::{SetOverrideType, SyncScopePolicy};
-use spandrel::{IiopProfile, Interface, Located, ObjectRef, Orb, SystemException, TypeCode, Typed};
+use spandrel::policy::{SetOverrideType, SyncScopePolicy};
+use spandrel::{
+    ObjectRef, Orb, SystemException,
+    types::{IiopProfile, Interface, Located, TypeCode, Typed},
+};
 
 use super::contexts;
 use crate::features_idl::*;
@@ -35,7 +38,7 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     contexts(&mut suite, &plain);
     restart(&mut suite, &desk, &plain);
     suite.case("shutdown", || Ok(desk.shutdown()?));
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }
 

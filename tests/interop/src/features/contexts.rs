@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use spandrel::SystemException;
 use spandrel::interception::{
-    ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
+    ClientRequestInfo, ClientRequestInterceptor, IfPresent, Interceptor, Interruption, ServerRequestInfo,
     ServerRequestInterceptor, ServiceContext,
 };
 
@@ -45,7 +45,7 @@ impl Interceptor for Sender {}
 impl ClientRequestInterceptor for Sender {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         if let Some(data) = TO_SEND.take() {
-            info.add_request_service_context(ServiceContext { id: REQUEST_CONTEXT, data }, false)?;
+            info.add_request_service_context(ServiceContext { id: REQUEST_CONTEXT, data }, IfPresent::Fail)?;
         }
         Ok(())
     }
@@ -71,7 +71,10 @@ impl ServerRequestInterceptor for Receiver {
 
     fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
         if info.operation() == "heard" {
-            info.add_reply_service_context(ServiceContext { id: REPLY_CONTEXT, data: b"answered".to_vec() }, false)?;
+            info.add_reply_service_context(
+                ServiceContext { id: REPLY_CONTEXT, data: b"answered".to_vec() },
+                IfPresent::Fail,
+            )?;
         }
         Ok(())
     }

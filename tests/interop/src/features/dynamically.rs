@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use spandrel::Poa;
 use spandrel::dynamic::{ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, ServerRequest};
-use spandrel::poa::Poa;
-use spandrel::{Interface, SystemException, TypeCode};
+use spandrel::{
+    SystemException,
+    types::{Interface, TypeCode},
+};
 
 use crate::features_idl::{Refused, Target};
 

@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use spandrel::poa::{
-    AdapterActivator, Cookie, Incarnation, ObjectId, Poa, RequestProcessingPolicy, Servant, ServantActivator,
-    ServantLocator, ServantRetentionPolicy,
-};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
+use spandrel::{
+    Poa,
+    poa::{
+        AdapterActivator, Cookie, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantLocator,
+        ServantRetentionPolicy,
+    },
+    server::Servant,
+};
 
 use super::target::NamedTarget;
 use crate::features_idl::TargetSkeleton;
@@ -77,7 +81,7 @@ impl AdapterActivator for AdapterCreator {
 }
 
 /// The policies of the adapter `adapted`.
-pub(super) fn adapted_policies() -> Vec<spandrel::Policy> {
+pub(super) fn adapted_policies() -> Vec<spandrel::policy::Policy> {
     vec![
         spandrel::poa::IdAssignmentPolicy::UserId.into(),
         spandrel::poa::LifespanPolicy::Persistent.into(),

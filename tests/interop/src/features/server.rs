@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use spandrel::poa::{
-    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, OperationDemux, Poa, PoaError, PoaManager,
-    RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
+use spandrel::{ObjectRef, Orb, SystemException, policy::Policy, types::Interface};
+use spandrel::{
+    Poa,
+    poa::{
+        EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing, LifespanPolicy, ObjectId,
+        OperationDemux, PoaError, PoaManager, RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
+        WaitForCompletion,
+    },
 };
-use spandrel::{Interface, ObjectRef, Orb, Policy, SystemException};
 
 use super::managers::{Activator, AdapterCreator, Locator, adapted_policies};
 use super::target::NamedTarget;
@@ -59,7 +63,7 @@ pub fn run(
             say(&reference);
         }
         orb.run();
-        orb.shutdown(true)?;
+        orb.shutdown()?;
     }
     Ok(())
 }
@@ -80,7 +84,7 @@ fn activate(orb: &Orb, generation: u32, restart_requested: &Arc<AtomicBool>) -> 
 const USER_ID: IdAssignmentPolicy = IdAssignmentPolicy::UserId;
 
 /// A persistent object: its reference stays valid after a restart.
-fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::Servant>) -> Result<ObjectRef, PoaError> {
+fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::server::Servant>) -> Result<ObjectRef, PoaError> {
     // Operation numbers in references: other ORBs ignore the component.
     let policies: [Policy; 3] = [USER_ID.into(), LifespanPolicy::Persistent.into(), OperationDemux::Active.into()];
     let poa = root.create_poa(name, Some(&root.the_poa_manager()), policies)?;
@@ -129,10 +133,10 @@ impl Server {
         root.set_the_activator(Some(Arc::new(AdapterCreator { plain: plain.clone() })));
         let (held, holding_poa) = with_own_manager(root, "held")?;
         let (discarded, discarding_poa) = with_own_manager(root, "discarded")?;
-        discarding_poa.the_poa_manager().discard_requests(false)?;
+        discarding_poa.the_poa_manager().discard_requests(WaitForCompletion::No)?;
         let (destroyed, destroyed_poa) = with_own_manager(root, "destroyed")?;
         destroyed_poa.the_poa_manager().activate()?;
-        destroyed_poa.destroy(true, true)?;
+        destroyed_poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes)?;
         let kept = persistent(root, "persistent", Arc::new(TargetSkeleton::new(NamedTarget::new("persistent"))))?;
         Ok(Self {
             orb: orb.clone(),
@@ -187,10 +191,10 @@ impl DeskServant for Server {
     /// Destroys the adapter after creating the reference, so that a request activates it again.
     fn adapted(&self, name: &str) -> Answer<Option<Target>> {
         let active = self.root.the_poa_manager();
-        let before = self.root.find_poa("adapted", false);
+        let before = self.root.find_poa("adapted", IfMissing::Fail);
         let poa = before.or_else(|_| self.root.create_poa("adapted", Some(&active), adapted_policies()))?;
         let target = create_target(&poa, name);
-        poa.destroy(false, false)?;
+        poa.destroy(EtherealizeObjects::No, WaitForCompletion::No)?;
         target
     }
 
@@ -220,10 +224,10 @@ impl DeskServant for Server {
 
     fn restart(&self) -> Answer<()> {
         self.restart_requested.store(true, Ordering::Release);
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 
     fn shutdown(&self) -> Answer<()> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }

@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use anyhow::{Context, Result, bail};
-use spandrel::{CompletionStatus, Interface, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException};
+use spandrel::{
+    CompletionStatus, ObjectRef, Orb, Poa, SystemException,
+    server::{Replied, Servant, ServerCall},
+    types::Interface,
+};
 
 use super::NAMED;
 use crate::naming_idl::{

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spandrel::{Context, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{ObjectRef, Orb, Poa, SystemException, types::Context};
 
 use super::bulk::Carrier;
 use super::errors::Raiser;
@@ -92,7 +92,7 @@ macro_rules! hub {
             }
 
             fn shutdown(&self) -> Result<(), SystemException> {
-                self.orb.shutdown(false)
+                self.orb.begin_shutdown()
             }
         }
     };

@@ -146,7 +146,7 @@ impl LowestServant for Depths {
             return Err(lowest::Deep { how: "nil".into() }.into());
         };
         let this = self.this.get().cloned().map(Diamond::from);
-        let other = origin.as_object().is_a(<Diamond as spandrel::Interface>::REPOSITORY_ID)?;
+        let other = origin.as_object().is_a(<Diamond as spandrel::types::Interface>::REPOSITORY_ID)?;
         Ok(vec![this, other.then(|| Diamond::unchecked_narrow(origin.as_object()))])
     }
 }

@@ -1,6 +1,6 @@
 //! The operations that pass one type in each position.
 
-use spandrel::{Char, LongDouble};
+use spandrel::types::{Char, LongDouble};
 
 use crate::cases::{array_cases, primitive_cases, sequence_cases, string_cases, struct_cases};
 use crate::idl::*;

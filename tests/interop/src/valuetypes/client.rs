@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel::Orb;
-use spandrel::values::{AbstractRef, GraphBuilder, GraphError, ValueRef};
+use spandrel::types::values::{AbstractRef, GraphBuilder, GraphError, ValueRef};
 
 use super::{look, tale};
 use crate::more_values_idl::*;
@@ -30,7 +30,7 @@ pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tall
     for (name, case) in CASES {
         suite.case(name, || case(&server));
     }
-    orb.shutdown(true)?;
+    orb.shutdown()?;
     Ok(suite.tally)
 }
 

@@ -1,6 +1,6 @@
 //! The servant, with the types of `idl/values.idl` only.
 
-use spandrel::values::{AbstractRef, ValueBase, ValueRef};
+use spandrel::types::values::{AbstractRef, ValueBase, ValueRef};
 use spandrel::{Orb, Poa, SystemException};
 
 use super::{look, tale};
@@ -102,6 +102,6 @@ impl ExchangeServant for Server {
     }
 
     fn shutdown(&self) -> Answer<()> {
-        self.orb.shutdown(false)
+        self.orb.begin_shutdown()
     }
 }

@@ -1,6 +1,7 @@
 //! Child adapters that adapter activators create and re-create; default servants and `Current`.
 
 use super::*;
+use spandrel::poa::{EtherealizeObjects, IfMissing, WaitForCompletion};
 
 /// An adapter activator that creates persistent adapters with a default servant.
 #[derive(Default)]
@@ -46,15 +47,15 @@ fn server(port: u16) -> (Orb, Poa, Arc<PersistentAdapterActivator>) {
 #[test]
 fn persistent_references_survive_a_restart_at_the_same_address_and_activate_their_adapters_once() {
     let (orb, root, activator) = server(0);
-    let bank = root.find_poa("bank", true).unwrap();
-    let accounts = bank.find_poa("accounts", true).unwrap();
+    let bank = root.find_poa("bank", IfMissing::Activate).unwrap();
+    let accounts = bank.find_poa("accounts", IfMissing::Activate).unwrap();
     let object = accounts.create_reference_with_id(&"a".into(), "IDL:Probe/Target:1.0").unwrap();
     let target = client(&object);
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
     let port = orb.listen().unwrap()[0].1;
     let transient = root.activate_shared(probe(&orb).1).unwrap();
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 
     let (orb, root, activator) = server(port);
     orb.listen().unwrap();
@@ -72,53 +73,53 @@ fn persistent_references_survive_a_restart_at_the_same_address_and_activate_thei
         assert_eq!(call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), number + 1);
     }
     assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
-    let accounts = root.find_poa("bank", false).unwrap().find_poa("accounts", false).unwrap();
+    let accounts = root.find_poa("bank", IfMissing::Fail).unwrap().find_poa("accounts", IfMissing::Fail).unwrap();
     assert_eq!(accounts.reference_to_id(&object).unwrap().as_bytes(), b"a");
     assert_eq!(target.add(2, 2).unwrap(), 4);
     let stale = client(&transient).ping().unwrap_err();
     assert_eq!(stale.kind(), SystemExceptionKind::ObjectNotExist);
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
 fn an_adapter_that_its_activator_refuses_does_not_exist() {
     let (orb, root, _growing) = server(0);
-    assert_eq!(root.find_poa("no", true).unwrap_err(), PoaError::AdapterNonExistent);
-    assert_eq!(root.find_poa("bank", false).unwrap_err(), PoaError::AdapterNonExistent);
-    let PoaError::System(failed) = root.find_poa("panic", true).unwrap_err() else {
+    assert_eq!(root.find_poa("no", IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent);
+    assert_eq!(root.find_poa("bank", IfMissing::Fail).unwrap_err(), PoaError::AdapterNonExistent);
+    let PoaError::System(failed) = root.find_poa("panic", IfMissing::Activate).unwrap_err() else {
         panic!("it is a system exception")
     };
     assert_eq!((failed.kind(), failed.minor()), (SystemExceptionKind::ObjAdapter, minor::UNKNOWN_ADAPTER_FAILED));
     for (name, kind) in [("no", SystemExceptionKind::ObjectNotExist), ("panic", SystemExceptionKind::ObjAdapter)] {
         let poa = root.create_poa(name, None, persistent()).unwrap();
         let object = poa.create_reference_with_id(&"a".into(), "").unwrap();
-        poa.destroy(true, true).unwrap();
+        poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(client(&object).ping().unwrap_err().kind(), kind);
     }
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
 fn a_destroyed_adapter_is_recreated_for_persistent_references_and_not_for_transient_ones() {
     let (orb, root, activator) = server(0);
-    let poa = root.find_poa("bank", true).unwrap();
+    let poa = root.find_poa("bank", IfMissing::Activate).unwrap();
     let object = poa.create_reference_with_id(&"a".into(), "").unwrap();
     let child = poa.create_poa("transient", Some(&root.the_poa_manager()), []).unwrap();
     let transient = child.activate_shared(probe(&orb).1).unwrap();
     let (first, second) = (client(&object), client(&transient));
     first.ping().unwrap();
     second.ping().unwrap();
-    poa.destroy(true, true).unwrap();
+    poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
     assert_eq!(activator.state.see(|(calls, _)| *calls), 1);
     first.ping().unwrap();
     assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
-    let poa = root.find_poa("bank", false).unwrap();
+    let poa = root.find_poa("bank", IfMissing::Fail).unwrap();
     let again = poa.create_poa("transient", Some(&root.the_poa_manager()), []).unwrap();
     let other = again.activate_shared(probe(&orb).1).unwrap();
     assert_eq!(second.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     client(&other).ping().unwrap();
     assert_eq!(again.reference_to_id(&transient), Err(PoaError::WrongAdapter));
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn corrupted_object_keys_raise_object_not_exist() {
     let client_orb = Orb::builder().build().unwrap();
     for _ in 0..300 {
         let mut ior = good.ior().clone();
-        let mut profile = spandrel::IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+        let mut profile = spandrel::types::IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
         let before = profile.object_key.clone();
         let at = random.usize(..before.len() - 1);
         profile.object_key[at] ^= 1 << random.u8(..8);
@@ -180,11 +181,11 @@ struct LookingUpActivator;
 
 impl AdapterActivator for LookingUpActivator {
     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
-        assert_eq!(parent.find_poa(name, true).unwrap_err(), PoaError::AdapterNonExistent);
+        assert_eq!(parent.find_poa(name, IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent);
         let made = parent.create_poa(name, None, []).unwrap();
-        assert_eq!(parent.find_poa(name, true).unwrap(), made);
+        assert_eq!(parent.find_poa(name, IfMissing::Activate).unwrap(), made);
         if name == "ends" {
-            made.destroy(true, true).unwrap();
+            made.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         }
         true
     }
@@ -194,9 +195,9 @@ impl AdapterActivator for LookingUpActivator {
 fn find_poa_within_an_adapter_activator_does_not_deadlock() {
     let fixture = AdapterFixture::active([]);
     fixture.poa.set_the_activator(Some(Arc::new(LookingUpActivator)));
-    let made = fixture.poa.find_poa("grandchild", true).unwrap();
+    let made = fixture.poa.find_poa("grandchild", IfMissing::Activate).unwrap();
     assert_eq!(made.the_parent().unwrap(), fixture.poa);
     assert_eq!(fixture.poa.the_children(), [made]);
     // The activator returns true although it has destroyed the adapter again.
-    assert_eq!(fixture.poa.find_poa("ends", true).unwrap_err(), PoaError::AdapterNonExistent);
+    assert_eq!(fixture.poa.find_poa("ends", IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent);
 }

@@ -1,6 +1,7 @@
 //! Adapters with servants, servant managers and clients that panic or call operations at the wrong time.
 
 use super::*;
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 
 /// A servant that runs a closure in each upcall, and may panic when it is dropped.
 struct ClosureServant {
@@ -49,7 +50,11 @@ fn waiting_for_completion_within_an_asynchronous_upcall_is_refused() {
     let servant = servant(move |_, call| {
         let (poa, manager, board) = (poa.clone(), manager.clone(), Arc::clone(&board));
         call.spawn(|deferred| async move {
-            let outcomes = [poa.destroy(true, true), manager.hold_requests(true), manager.deactivate(true, true)];
+            let outcomes = [
+                poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes),
+                manager.hold_requests(WaitForCompletion::Yes),
+                manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes),
+            ];
             board.change(|refused| refused.extend(outcomes.into_iter().map(Result::unwrap_err)));
             let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
             deferred.end(outcome);
@@ -94,7 +99,7 @@ fn destroy_in_the_main_thread_runs_the_main_threads_etherealizations() {
         fixture.orb.perform_work().unwrap();
         fixture.poa.activate_object_with_id(&"a".into(), Arc::new(ClosureServant::new(|_| {}))).unwrap();
         fixture.poa.deactivate_object(&"a".into()).unwrap();
-        fixture.poa.destroy(true, true).unwrap();
+        fixture.poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         let me = thread::current().id();
         activator.0.see(|ended| assert_eq!(*ended, [("a".into(), me)]));
         done.send(()).unwrap();
@@ -115,7 +120,7 @@ fn orb_shutdown_etherealizes_objects_of_an_ended_main_thread() {
         fixture.poa.activate_object_with_id(&id.into(), Arc::new(ClosureServant::new(|_| {}))).unwrap();
     }
     fixture.poa.deactivate_object(&"a".into()).unwrap();
-    fixture.orb.shutdown(true).unwrap();
+    fixture.orb.shutdown().unwrap();
     activator.0.see(|ended| {
         let mut ids: Vec<_> = ended.iter().map(|(id, _)| id.clone()).collect();
         ids.sort_by_key(|id| id.as_bytes().to_vec());
@@ -152,7 +157,10 @@ fn a_panic_in_a_servants_drop_does_not_block_destroy() {
     assert_eq!(of(&object).ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     seen.see(|seen| assert_eq!(*seen, [true]));
     let poa = fixture.poa.clone();
-    in_background(move || poa.destroy(true, true)).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    in_background(move || poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes))
+        .recv_timeout(TEST_TIMEOUT)
+        .unwrap()
+        .unwrap();
 }
 
 #[test]
@@ -167,7 +175,7 @@ fn a_large_held_request_counts_once_against_the_memory_limit() {
     // More than half of the request memory of one connection.
     let held = in_background(move || target.note(&vec![0; 33 << 20]).and_then(|()| target.ping()));
     assert!(held.recv_timeout(Duration::from_millis(300)).is_err(), "the request is held");
-    sibling.destroy(true, true).unwrap();
+    sibling.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
     assert!(held.recv_timeout(Duration::from_millis(100)).is_err(), "the request is held again");
     fixture.manager.activate().unwrap();
     held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
@@ -193,7 +201,7 @@ fn a_panic_in_an_upcall_releases_the_thread_turn_and_the_request_counts() {
     }
     client(&fixture.reference("good")).ping().unwrap();
     let manager = fixture.manager.clone();
-    in_background(move || manager.hold_requests(true)).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    in_background(move || manager.hold_requests(WaitForCompletion::Yes)).recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Adapters with the single-thread and the main-thread model.
 
 use super::*;
+use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 
 /// Counts the threads inside its upcalls, and calls another object from there.
 struct SingleThreadProbe {
@@ -132,7 +133,7 @@ fn main_thread_adapters_are_served_by_the_main_thread_only() {
     let orb = fixture.orb.clone();
     let finished = in_background(move || {
         let outcomes: Vec<_> = calls.into_iter().map(|call| call.recv_timeout(TEST_TIMEOUT).unwrap()).collect();
-        orb.shutdown(false).unwrap();
+        orb.begin_shutdown().unwrap();
         outcomes
     });
     fixture.orb.run();
@@ -211,7 +212,7 @@ fn destroy_waits_for_asynchronous_upcalls() {
     let running = in_background(move || target.hold(1));
     gate.await_value(|gate| gate.is_reached);
     let poa = fixture.poa.clone();
-    let destroying = in_background(move || poa.destroy(true, true));
+    let destroying = in_background(move || poa.destroy(EtherealizeObjects::Yes, WaitForCompletion::Yes));
     assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
     gate.change(|gate| gate.is_open = true);
     destroying.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
@@ -307,7 +308,7 @@ fn the_main_thread_calls_servant_activators() {
         poa.deactivate_object(&"any".into()).unwrap();
         recorder.ended.await_value(|ended| ended.len() == 1);
         target.ping().unwrap();
-        orb.shutdown(false).unwrap();
+        orb.begin_shutdown().unwrap();
     });
     fixture.orb.run();
     finished.recv_timeout(TEST_TIMEOUT).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use spandrel::{GiopVersion, Ior};
+use spandrel::{cdr::GiopVersion, types::Ior};
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Limits};
 use spandrel_giop::{
     AddressingDisposition, CONTEXT_CODE_SETS, CancelRequest, GiopError, IiopProfile, LocateReplyHeader,

@@ -138,7 +138,7 @@ impl Framer {
     fn cancel(&mut self, header: MessageHeader, at: usize, len: usize) {
         let id = self.buffer[at..at + len].get(HEADER_LEN..).and_then(|rest| rest.first_chunk::<4>());
         if let Some(id) = id {
-            let is_big = header.order == spandrel::ByteOrder::Big;
+            let is_big = header.order == spandrel::cdr::ByteOrder::Big;
             self.assembler.cancel(if is_big { u32::from_be_bytes(*id) } else { u32::from_le_bytes(*id) });
         }
     }
@@ -151,7 +151,7 @@ impl Framer {
 
 #[cfg(test)]
 mod tests {
-    use spandrel::{ByteOrder, GiopVersion};
+    use spandrel::cdr::{ByteOrder, GiopVersion};
     use spandrel_giop::bare_message;
 
     use super::*;

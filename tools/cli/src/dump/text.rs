@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use spandrel::{GiopVersion, IiopProfile, Ior, SystemException};
+use spandrel::{
+    SystemException,
+    cdr::GiopVersion,
+    types::{IiopProfile, Ior},
+};
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Wire};
 use spandrel_giop::{
     CONTEXT_BI_DIR_IIOP, CONTEXT_CODE_SETS, CONTEXT_EXCEPTION_DETAIL, ListenPoint, ServiceContextRef, ServiceContexts,

@@ -8,8 +8,8 @@ use std::{collections::HashMap, path::PathBuf};
 
 use anyhow::Context as _;
 use spandrel::{
-    Any, Ior, TcKind, TypeCode,
     dynamic::{ArgMode, DynAny, InterfaceDescription, OperationDescription, ParameterDescription, describe_file},
+    types::{Any, Ior, TcKind, TypeCode},
 };
 use spandrel_cdr::{CdrError, Decoder};
 

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use spandrel::dynamic::{
     DescribedCall, DescribedServant, DynAny, NvList, RequestError, UnknownUserException, describe,
 };
-use spandrel::{Any, IiopProfile, Orb, Poa, TypeCode};
+use spandrel::{
+    Orb, Poa,
+    types::{Any, IiopProfile, TypeCode},
+};
 
 /// The IDL of the account.
 pub(crate) const IDL: &str = "
@@ -83,6 +86,6 @@ impl Bank {
 
 impl Drop for Bank {
     fn drop(&mut self) {
-        self.orb.shutdown(true).unwrap();
+        self.orb.shutdown().unwrap();
     }
 }

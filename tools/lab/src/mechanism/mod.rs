@@ -51,7 +51,7 @@ engine! {
     padded "/padded/ttcp.rs" "/padded/latency.rs"
 }
 
-use spandrel::Concurrency;
+use spandrel::options::Concurrency;
 
 pub use interface::{Mechanism, Receiver, Transmitter};
 use job::Over;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use spandrel::policies::{SetOverrideType, SyncScopePolicy};
+use spandrel::policy::{SetOverrideType, SyncScopePolicy};
 use spandrel::ssliop::Ssliop;
-use spandrel::{Concurrency, Endpoint, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
+use spandrel::{Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException, options::Concurrency, types::IiopProfile};
 
 use super::generated::latency::{self, Latency, LatencyServant, LatencySkeleton};
 use super::generated::ttcp::{self, TtcpSequenceServant, TtcpTwoway, TtcpTwowayServant, TtcpTwowaySkeleton};
@@ -128,14 +128,14 @@ impl Receiver for OrbReceiver {
     }
 
     fn finish(self: Box<Self>) -> Result<u64, LabError> {
-        self.orb.shutdown(true).map_err(LabError::call("shut the receiver's ORB down"))?;
+        self.orb.shutdown().map_err(LabError::call("shut the receiver's ORB down"))?;
         Ok(self.received.octets.load(Ordering::Acquire))
     }
 }
 
 impl Drop for OrbReceiver {
     fn drop(&mut self) {
-        _ = self.orb.shutdown(false);
+        _ = self.orb.begin_shutdown();
     }
 }
 
@@ -168,7 +168,7 @@ impl TtcpSequenceServant for Sink {
         send_short_seq: i16 = Short;
         send_long_seq: i32 = Long;
         send_double_seq: f64 = Double;
-        send_char_seq: spandrel::Char = Char;
+        send_char_seq: spandrel::types::Char = Char;
         send_octet_seq: u8 = Octet;
         send_struct_seq: ttcp::BinStruct = Struct;
     }
@@ -188,7 +188,7 @@ impl TtcpTwowayServant for Sink {
         call_short_seq: i16 = Short;
         call_long_seq: i32 = Long;
         call_double_seq: f64 = Double;
-        call_char_seq: spandrel::Char = Char;
+        call_char_seq: spandrel::types::Char = Char;
         call_octet_seq: u8 = Octet;
         call_struct_seq: ttcp::BinStruct = Struct;
     }
@@ -235,7 +235,7 @@ struct OrbTransmitter {
 
 impl Drop for OrbTransmitter {
     fn drop(&mut self) {
-        _ = self.orb.shutdown(true); // closes the connection, so that the receiver need not wait
+        _ = self.orb.shutdown(); // closes the connection, so that the receiver need not wait
     }
 }
 
@@ -249,7 +249,8 @@ impl Transmitter for OrbTransmitter {
                 timed(flood, &target, || target.send_short_seq(&data), || target.call_short_seq(&data))
             }
             DataType::Char => {
-                let data: Vec<spandrel::Char> = (0..count).map(|n| spandrel::Char((n % 251) as u8)).collect();
+                let data: Vec<spandrel::types::Char> =
+                    (0..count).map(|n| spandrel::types::Char((n % 251) as u8)).collect();
                 timed(flood, &target, || target.send_char_seq(&data), || target.call_char_seq(&data))
             }
             DataType::Long => {
@@ -339,7 +340,7 @@ macro_rules! bin_struct {
         #[allow(clippy::needless_update, reason = "this file is compiled with several engines' generated code")]
         |n: usize| $module::BinStruct {
             s: n as i16,
-            c: spandrel::Char((n % 251) as u8),
+            c: spandrel::types::Char((n % 251) as u8),
             l: n as i32,
             o: (n % 253) as u8,
             d: n as f64,

@@ -12,7 +12,11 @@ use spandrel::dynamic::{
     ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, Request, RequestError, ServerRequest,
 };
 use spandrel::poa::{ObjectId, PoaError};
-use spandrel::{CompletionStatus, Interface, Orb, Poa, Servant, SystemException, Typed};
+use spandrel::{
+    CompletionStatus, Orb, Poa, SystemException,
+    server::Servant,
+    types::{Interface, Typed},
+};
 
 use super::job::{Job, JobRun, Style};
 use super::programs::Timed;
@@ -53,7 +57,7 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
     let directory = directory().map_err(LabError::call("activate the servants"))?;
     print_line(&orb.object_to_string(&directory))?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
-    orb.shutdown(true).map_err(LabError::call("shut the server down"))
+    orb.shutdown().map_err(LabError::call("shut the server down"))
 }
 
 /// Calls the objects of the directory with this reference, by commands on standard input.
@@ -69,7 +73,7 @@ pub fn call(reference: &str) -> Result<(), LabError> {
         let timed = client.carry_out(&run).map_err(LabError::call("call"))?;
         print_line(&serde_json::to_string(&timed).expect("numbers have a text form"))?;
     }
-    orb.shutdown(true).map_err(LabError::call("shut the client down"))
+    orb.shutdown().map_err(LabError::call("shut the client down"))
 }
 
 fn print_line(line: &str) -> Result<(), LabError> {

@@ -1,7 +1,7 @@
 //! Random test data.
 
 use fastrand::Rng;
-use spandrel::{Any, WString};
+use spandrel::types::{Any, WString};
 use spandrel_cdr::CdrError;
 
 use crate::mechanism::generated::soak::soak::{Colour, Record, Variant};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
-use spandrel::{IiopProfile, Orb, SystemException, SystemExceptionKind};
+use spandrel::{Orb, SystemException, SystemExceptionKind, types::IiopProfile};
 
 use super::data;
 use crate::future::block_on;
@@ -258,7 +258,7 @@ impl Client<'_> {
         let data = data::octets(&mut self.rng, self.max_octets);
         let call = |orb: &Orb| Target::unchecked_narrow(&orb.string_to_object(self.reference)?).echo_octets(&data);
         let back = call(&orb).map_err(text_of)?;
-        orb.shutdown(true).map_err(text_of)?;
+        orb.shutdown().map_err(text_of)?;
         same(&data, &back, "octets over a new connection").map(|()| Done::of(1, data.len()))
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use spandrel::{Any, CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException, types::Any};
 
 use super::data;
 use crate::LabError;
@@ -26,7 +26,7 @@ pub fn serve(options: &[String]) -> Result<(), LabError> {
     drop(out);
     written.map_err(LabError::io("speak to the parent"))?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
-    orb.shutdown(true).map_err(LabError::call("shut the server down"))
+    orb.shutdown().map_err(LabError::call("shut the server down"))
 }
 
 /// Activates an object, also for call-backs.

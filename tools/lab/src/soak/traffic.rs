@@ -75,7 +75,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     let (ours, theirs, tally) = cycles(settings, &mut clients)?;
     drop(clients);
     for orb in orbs {
-        orb.shutdown(true).map_err(LabError::call("shut a client down"))?;
+        orb.shutdown().map_err(LabError::call("shut a client down"))?;
     }
     let row = |(kind, done): (&Kind, Done)| Row { kind: *kind, calls: done.calls, octets: done.octets };
     Ok(Results {

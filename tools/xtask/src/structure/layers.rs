@@ -13,7 +13,10 @@ struct Layer {
 
 /// From bottom to top.
 const LAYERS: &[Layer] = &[
-    Layer { folder: "net", crates: &["xdr", "stream", "configurator", "reactor", "tls", "message", "ipc", "sync"] },
+    Layer {
+        folder: "net",
+        crates: &["xdr", "stream", "configurator", "reactor", "tls", "message", "ipc", "sync", "error"],
+    },
     Layer {
         folder: "orb",
         crates: &[

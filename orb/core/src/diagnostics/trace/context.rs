@@ -35,11 +35,12 @@ pub struct TraceContext {
 }
 
 /// The error for a text that is no `traceparent`.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error(
     "`{0}` is no traceparent: expected `00-`, 32 and 16 hexadecimal digits that are not all zero, and two for flags"
 )]
 pub struct TraceContextError(String);
+spandrel_error::debug_as_report!(TraceContextError);
 
 impl TraceContext {
     /// The begin of a new trace; `is_sampled`: it is recorded.

@@ -1,7 +1,7 @@
 //! The scanner of a value's text, and its errors.
 
 /// The reason for which a text is not a value of the type.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("{message}, at character {}", .at + 1)]
 pub struct TextError {
     /// The error.
@@ -9,6 +9,7 @@ pub struct TextError {
     /// Its position: in octets from the start.
     pub at: usize,
 }
+spandrel_error::debug_as_report!(TextError);
 
 /// The text and the current position.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
-use spandrel::{Collocation, Orb, Poa, SystemException};
+use spandrel::{Orb, Poa, SystemException, options::Collocation};
 
 use crate::LabError;
 use crate::workload::named;
@@ -97,7 +97,7 @@ impl Drop for Callee {
     fn drop(&mut self) {
         if let Self::Object { orb, .. } = self {
             // The rest of it ends with the process.
-            let _ = orb.shutdown(true);
+            let _ = orb.shutdown();
         }
     }
 }

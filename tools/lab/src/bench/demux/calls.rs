@@ -176,7 +176,7 @@ impl CallPairs {
 
     pub(super) fn end(self) -> Result<(), LabError> {
         drop(self.callers);
-        self.orbs.iter().try_for_each(|orb| orb.shutdown(true)).map_err(failed)
+        self.orbs.iter().try_for_each(|orb| orb.shutdown()).map_err(failed)
     }
 }
 

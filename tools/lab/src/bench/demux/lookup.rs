@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 use spandrel::generated::Operations;
 use spandrel::net::sync::Arc;
 use spandrel::poa::measured_lookup::{FoundServant, Lookup};
-use spandrel::poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError, Servant};
-use spandrel::{Orb, Poa, Policy};
+use spandrel::{Orb, Poa, policy::Policy};
+use spandrel::{
+    poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError},
+    server::Servant,
+};
 use spandrel_demux::perfect::Tables;
 
 use super::requests::Requests;
@@ -228,7 +231,7 @@ impl Objects {
 impl Drop for Objects {
     fn drop(&mut self) {
         // No request is running, so there is nothing to wait for.
-        _ = self.orb.shutdown(false);
+        _ = self.orb.begin_shutdown();
     }
 }
 
@@ -399,6 +402,7 @@ fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Foun
 mod tests {
     use super::super::requests::Algorithm;
     use super::*;
+    use spandrel::poa::WaitForCompletion;
 
     /// The bench times the lookup that requests use: a deactivated object is not found any more, and the
     /// servant found is the one that the adapter has.
@@ -439,7 +443,7 @@ mod tests {
             let (adapter, id) = objects.id(7);
             adapter.deactivate_object(&id).unwrap();
             assert!(bench.lookup.find(objects.key(7).octets()).is_none(), "{strategy}: it was deactivated");
-            adapter.the_poa_manager().discard_requests(false).unwrap();
+            adapter.the_poa_manager().discard_requests(WaitForCompletion::No).unwrap();
             assert!(
                 bench.lookup.find(objects.key(7 + adapters).octets()).is_none(),
                 "{strategy}: requests are refused"

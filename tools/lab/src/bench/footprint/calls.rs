@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spandrel::{Char, Orb, Poa, SystemException};
+use spandrel::{Orb, Poa, SystemException, types::Char};
 use spandrel_cdr::engine::{self, Value};
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Wire};
 
@@ -407,8 +407,8 @@ fn rounds(settings: &Settings) -> Result<Vec<Call>, LabError> {
     }
     progress.finish();
     drop(clients);
-    orb.shutdown(true).map_err(failed)?;
-    server.shutdown(true).map_err(failed)?;
+    orb.shutdown().map_err(failed)?;
+    server.shutdown().map_err(failed)?;
     Ok(calls)
 }
 
@@ -465,7 +465,7 @@ mod tests {
             }
         }
         drop(clients);
-        orb.shutdown(true).unwrap();
-        server.shutdown(true).unwrap();
+        orb.shutdown().unwrap();
+        server.shutdown().unwrap();
     }
 }

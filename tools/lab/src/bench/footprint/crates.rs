@@ -140,7 +140,7 @@ fn skeletons(rust: &str) -> String {
     if functions.is_empty() {
         return functions;
     }
-    format!("pub mod scaffold {{\n    use std::sync::Arc;\n    use ::spandrel::Servant;\n{functions}}}\n")
+    format!("pub mod scaffold {{\n    use std::sync::Arc;\n    use ::spandrel::server::Servant;\n{functions}}}\n")
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), LabError> {

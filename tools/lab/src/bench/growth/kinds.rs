@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use spandrel::dynamic::{Request, RequestError};
-use spandrel::{SystemException, Typed};
+use spandrel::{SystemException, types::Typed};
 
 use super::stage::Stage;
 use crate::future::block_on;
@@ -98,7 +98,7 @@ impl Kind {
                 Ok(()) => Err(SystemException::internal(0, spandrel::CompletionStatus::Yes)),
             },
             Self::OneWay => target.note(7),
-            Self::Locate => spandrel::Interface::as_object(target).locate().map(drop),
+            Self::Locate => spandrel::types::Interface::as_object(target).locate().map(drop),
             Self::Churn => {
                 let another = target.another()?;
                 let another = another.ok_or_else(|| SystemException::inv_objref(0, spandrel::CompletionStatus::Yes))?;
@@ -109,7 +109,7 @@ impl Kind {
             Self::Asynchronous => block_on(target.ping_async()),
             Self::Deferred => stage.late.ping(),
             Self::Dynamic => {
-                let mut request = Request::new(spandrel::Interface::as_object(target), "echo");
+                let mut request = Request::new(spandrel::types::Interface::as_object(target), "echo");
                 request.add_in_arg(TEXT)?.set_return_type(String::type_code());
                 request.invoke().map_err(|error| match error {
                     RequestError::System(exception) => exception,

@@ -61,7 +61,7 @@ impl Stage {
     }
 
     pub(super) fn end(self) -> Result<(), LabError> {
-        let ended = self.client.shutdown(true).and_then(|()| self.server.shutdown(true));
+        let ended = self.client.shutdown().and_then(|()| self.server.shutdown());
         ended.map_err(LabError::call("shut down"))
     }
 }

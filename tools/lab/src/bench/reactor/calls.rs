@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use spandrel::{Endpoint, IiopProfile, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, types::IiopProfile};
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 
@@ -54,7 +54,7 @@ impl Exchange {
 /// Prints the object's port and key, and serves until the process ends.
 pub(super) fn serve() -> Result<(), LabError> {
     let orb = Orb::builder()
-        .concurrency(spandrel::Concurrency::LeaderFollowers { threads: None })
+        .concurrency(spandrel::options::Concurrency::LeaderFollowers { threads: None })
         .max_connections(30_000)
         .listen(Endpoint::new("127.0.0.1", 0))
         .build()
