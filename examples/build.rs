@@ -9,6 +9,7 @@ fn main() -> Result<(), spandrel_build::Error> {
         "mapping/shared.idl",
         "mapping/chapter.idl",
         "mapping/values.idl",
+        "tutorial/exchange.idl",
     ])?;
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().asynchronous_server(true).ami(true);

@@ -1,7 +1,9 @@
 //! Runs the code shown in the documentation.
 
+mod book;
 mod chapter;
 mod chat;
+mod guides;
 mod interceptors;
 mod mapping;
 mod misuse;

@@ -10,16 +10,33 @@ use std::{
 /// An example's executable, built by cargo beside this test; `cargo test --test programs` alone does not
 /// build it, so this does.
 pub(crate) fn example(name: &str) -> Command {
-    let mut path: PathBuf = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    let program = path.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    if !program.exists() {
+    Command::new(example_path(name))
+}
+
+/// The path of that executable.
+pub(crate) fn example_path(name: &str) -> PathBuf {
+    built(&format!("examples/{name}"), &[env!("CARGO_PKG_NAME"), "--example", name])
+}
+
+/// The path of the `spandrel` command.
+#[cfg(unix)]
+pub(crate) fn command_line() -> PathBuf {
+    built("spandrel", &["spandrel-cli"])
+}
+
+/// A program in the folder that this test is built into. If it is absent, `cargo build --package` with these
+/// arguments builds it.
+fn built(program: &str, package: &[&str]) -> PathBuf {
+    let mut folder: PathBuf = std::env::current_exe().unwrap();
+    folder.pop();
+    folder.pop();
+    let path = folder.join(program).with_extension(std::env::consts::EXE_EXTENSION);
+    if !path.exists() {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--example", name]);
-        assert!(build.status().unwrap().success(), "the example {name} builds");
+        build.args(["build", "--quiet", "--package"]).args(package);
+        assert!(build.status().unwrap().success(), "{program} builds");
     }
-    Command::new(program)
+    path
 }
 
 /// Stops the server at the end of the test, also after a failure.
@@ -81,7 +98,7 @@ fn asynchronous_servants_run_in_tokio() {
     let output = example("with-tokio").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said, "here: 20.5\n");
+    assert_eq!(said, "here: 20.5\ntogether: true, false\nin time: false, false\n");
     // The pages that contain the advice.
     let advice = "move |task| drop(runtime.spawn(task))";
     for text in [

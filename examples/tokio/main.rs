@@ -6,12 +6,13 @@ use std::time::Duration;
 use spandrel::{Orb, Poa};
 use tokio::{
     runtime::{Handle, Runtime},
-    task, time,
+    time,
 };
 
 spandrel::include_idl!("weather");
 use weather::{NoSuchPlace, Station, StationAsyncServant, StationAsyncSkeleton, station::TemperatureError};
 
+// ANCHOR: servant
 struct Sensor;
 
 impl StationAsyncServant for Sensor {
@@ -24,19 +25,40 @@ impl StationAsyncServant for Sensor {
         Ok(20.5)
     }
 }
+// ANCHOR_END: servant
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: server
     // The spawner is called by threads of the ORB, outside of the runtime: there `tokio::spawn` would panic.
     let runtime = Handle::current();
     let server = Orb::builder().spawner(move |task| drop(runtime.spawn(task))).build()?;
     let sensor = Poa::root(&server)?.activate(StationAsyncSkeleton::new(Sensor))?;
+    // ANCHOR_END: server
 
+    let reference = sensor.to_string();
+    // ANCHOR: client
     let client = Orb::init(std::env::args())?;
-    let station = Station::narrow_async(&client.string_to_object(&sensor.to_string())?).await?;
+    let object = client.string_to_object_async(&reference).await?;
+    let station = Station::narrow_async(&object).await?;
     println!("here: {}", station.temperature_async("here").await?);
+    // ANCHOR_END: client
 
-    // Waits for running requests, which need the other threads of the runtime.
-    task::spawn_blocking(move || client.shutdown().and_then(|()| server.shutdown())).await??;
+    // ANCHOR: several
+    let (here, there) = tokio::join!(station.temperature_async("here"), station.temperature_async("there"));
+    println!("together: {}, {}", here.is_ok(), there.is_ok());
+    // ANCHOR_END: several
+
+    // ANCHOR: limit
+    let hurried: Station = object.with_timeout(Some(Duration::from_millis(1))).unchecked_narrow();
+    let late = hurried.temperature_async("here").await; // the ORB's limit, which the server sees, too
+    let dropped = time::timeout(Duration::from_millis(1), station.temperature_async("here")).await; // tokio's
+    println!("in time: {}, {}", late.is_ok(), dropped.is_ok());
+    // ANCHOR_END: limit
+
+    // ANCHOR: shutdown
+    client.shutdown_async().await?;
+    server.shutdown_async().await?;
+    // ANCHOR_END: shutdown
     Ok(())
 }
 

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{big_endian, features, fuzz, idl, interop, miri, models, robustness, windows, workspace};
+use crate::{big_endian, book, features, fuzz, idl, interop, miri, models, robustness, windows, workspace};
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(100)),
     ("miri --all", || miri::run(true)),
@@ -23,6 +23,7 @@ const STEPS: [Step; 11] = [
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),
     ("fuzzing, 300 seconds a target", || fuzz::explore(300)),
+    ("book", book::run),
     ("ttcp --quick", || workspace::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
 ];
 

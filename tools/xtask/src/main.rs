@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod big_endian;
+mod book;
 mod bounded;
 mod compile;
 mod compiler;
@@ -71,8 +72,10 @@ cargo xtask NAME
                             files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
                             modules and files; a figure that tools/xtask/structure.toml does not allow is a failure, and --record
                             lowers the bounds there to the present figures
+  book                      build the book (docs) as HTML into target/book/html, and check its links; installs mdbook into the target folder;
+                            then make the tutorial's package from nothing, with the tutorial's commands
   full                      the long forms of all checks, one after the other, with the time of each (some hours): fuzzing, models,
-                            idl --compile, interop --tshark, miri --all, big-endian --all, windows, hostile, faults, ttcp --quick
+                            idl --compile, interop --tshark, miri --all, big-endian --all, windows, hostile, faults, book, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -117,6 +120,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows", "--only", name] => windows::run(windows::CrateSelection::Crate(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["structure", words @ ..] => structure::run(words),
+        ["book"] => book::run(),
         ["full"] => full::run(),
         ["windows-check"] => workspace::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         _ => bail!("unknown task: {}\n\n{USAGE}", words.join(" ")),

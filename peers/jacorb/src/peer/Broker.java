@@ -21,10 +21,12 @@ final class Broker {
 
     Broker(Options options, Properties more) throws Exception {
         Rmi.install();
+        // ANCHOR: orb
         Properties all = new Properties();
         all.put("org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB");
         all.put("org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton");
         all.put("OAIAddr", "127.0.0.1");
+        // ANCHOR_END: orb
         all.put("jacorb.giop_minor_version", options.minor);
         all.put("jacorb.native_char_codeset", options.codeset);
         all.put("jacorb.native_wchar_codeset", options.wideCodeset);
@@ -36,9 +38,11 @@ final class Broker {
         all.put("jacorb.orb.print_version", "off");
         all.putAll(more);
         all.putAll(options.properties);
+        // ANCHOR: root
         orb = ORB.init(new String[0], all);
         root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         if (!options.holdsAtFirst) root.the_POAManager().activate();
+        // ANCHOR_END: root
         if (options.tellsPort) System.out.println(((org.jacorb.orb.ORB) orb).getBasicAdapter().getPort());
     }
 

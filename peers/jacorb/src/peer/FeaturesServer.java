@@ -236,6 +236,7 @@ final class FeaturesServer {
             root.create_request_processing_policy(RequestProcessingPolicyValue.USE_SERVANT_MANAGER));
     }
 
+    // ANCHOR: adapter
     /** A child of the root with application-defined IDs. */
     private POA adapter(String name, POAManager manager, Policy... more) throws org.omg.CORBA.UserException {
         Policy[] all = java.util.Arrays.copyOf(more, more.length + 1);
@@ -248,6 +249,7 @@ final class FeaturesServer {
         adapter.activate_object_with_id(id, servant);
         return adapter.id_to_reference(id);
     }
+    // ANCHOR_END: adapter
 
     private org.omg.CORBA.Object persistent(String name, Servant servant) throws org.omg.CORBA.UserException {
         POA adapter = adapter(name, root.the_POAManager(), root.create_lifespan_policy(LifespanPolicyValue.PERSISTENT));

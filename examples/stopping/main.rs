@@ -1,0 +1,26 @@
+//! A server that ends in order upon Ctrl-C and SIGTERM.
+
+use spandrel::{Orb, Poa};
+
+spandrel::include_idl!("exchange");
+use exchange::{FeedServant, FeedSkeleton, Listener};
+
+struct Silent;
+
+impl FeedServant for Silent {
+    fn subscribe(&self, _: Option<&Listener>) -> Result<(), spandrel::SystemException> {
+        Ok(())
+    }
+}
+
+// ANCHOR: main
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    spandrel::log::init()?;
+    let orb = Orb::init(std::env::args())?;
+    orb.set_object_key_alias("feed", &Poa::root(&orb)?.activate(FeedSkeleton::new(Silent))?)?;
+    println!("ready");
+    orb.run_until_signal()?; // returns when the ORB has been shut down
+    println!("stopped");
+    Ok(())
+}
+// ANCHOR_END: main

@@ -1,0 +1,95 @@
+use std::{error::Error, thread, time::Duration};
+
+use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
+
+use super::{BuyError, Fixture, Market};
+
+// ANCHOR: match
+fn buy(market: &Market, quantity: u32) -> String {
+    match market.buy(quantity, 26_400) {
+        Ok(()) => "bought".to_owned(),
+        Err(BuyError::Rejected(no)) => format!("rejected: {}", no.reason),
+        Err(BuyError::System(error)) => match (error.kind(), error.completed()) {
+            (SystemExceptionKind::ObjectNotExist, _) => "the market is gone for good".to_owned(),
+            (_, CompletionStatus::No) => format!("not bought: {error}"),
+            (_, CompletionStatus::Yes) => format!("bought, and the answer is lost: {error}"),
+            (_, CompletionStatus::Maybe) => format!("perhaps bought: {error}"),
+        },
+    }
+}
+// ANCHOR_END: match
+
+// ANCHOR: retry
+/// Makes a call again, after each of these pauses, as long as the server has not executed it.
+fn with_retries<T>(
+    pauses: impl IntoIterator<Item = Duration>,
+    mut call: impl FnMut() -> Result<T, SystemException>,
+) -> Result<T, SystemException> {
+    let is_temporary = |error: &SystemException| {
+        error.kind() == SystemExceptionKind::Transient && error.completed() == CompletionStatus::No
+    };
+    for pause in pauses {
+        match call() {
+            Err(error) if is_temporary(&error) => thread::sleep(pause),
+            other => return other,
+        }
+    }
+    call()
+}
+// ANCHOR_END: retry
+
+// ANCHOR: causes
+/// The exception and what has led to it, a line for each.
+fn explain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!("\n  because: {error}");
+        cause = error.source();
+    }
+    text
+}
+// ANCHOR_END: causes
+
+#[test]
+fn outcomes_are_told_apart() -> Result<(), Box<dyn Error>> {
+    let fixture = Fixture::new();
+    assert_eq!(buy(&fixture.market, 3), "bought");
+    assert_eq!(buy(&fixture.market, 0), "rejected: the quantity is zero");
+    fixture.server.shutdown()?;
+    let outcome = buy(&fixture.market, 3);
+    assert!(outcome.starts_with("not bought: CORBA::TRANSIENT"), "{outcome}");
+    Ok(())
+}
+
+#[test]
+fn a_call_that_was_not_executed_is_made_again() -> Result<(), Box<dyn Error>> {
+    let fixture = Fixture::new();
+    let pauses = [Duration::ZERO; 3];
+    assert_eq!(with_retries(pauses, || fixture.market.good())?, "");
+    fixture.server.shutdown()?;
+    let mut calls = 0;
+    let outcome = with_retries(pauses, || {
+        calls += 1;
+        fixture.market.good()
+    });
+    assert_eq!(calls, 4);
+    let error = outcome.unwrap_err();
+    assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Transient, CompletionStatus::No));
+    assert!(explain(&error).contains("\n  because: "), "{}", explain(&error));
+    Ok(())
+}
+
+#[test]
+fn a_limit_of_a_reference_ends_its_calls() -> Result<(), Box<dyn Error>> {
+    let fixture = Fixture::new();
+    // ANCHOR: limit
+    let hurried: Market = fixture.market.as_object().with_timeout(Some(Duration::from_secs(2))).unchecked_narrow();
+    // ANCHOR_END: limit
+    assert_eq!(hurried.as_object().timeout(), Some(Duration::from_secs(2)));
+    hurried.buy(1, 26_400)?;
+    let orb = Orb::init(["program", "-ORBRequestTimeout", "2000"].map(str::to_owned))?;
+    orb.string_to_object(&fixture.market.as_object().to_string())?.narrow::<Market>()?.buy(1, 26_400)?;
+    orb.shutdown()?;
+    Ok(())
+}
