@@ -1,6 +1,6 @@
 //! Two IDL files, one of which includes the other, and a module that both of them open.
 
-use spandrel::ByteOrder;
+use spandrel::cdr::ByteOrder;
 
 use super::idl::mapping::{AnnexServant, AnnexSkeleton, Colour, RefusedError, annex::MoveError};
 use super::idl::offices::{Desk, Office, OfficeServant, office::DesksError};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use spandrel::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
-use spandrel::{Ior, ObjectRef, Orb, OrbBuilder};
+use spandrel::net::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
+use spandrel::types::Ior;
+use spandrel::{ObjectRef, Orb, OrbBuilder};
 use spandrel_lab::reference::security::{Security, security};
 
 use crate::common;
@@ -71,9 +72,9 @@ impl OrbArgs {
         let connect: Connect = match scheme {
             "iiop" => connector(Iiop, &address),
             #[cfg(unix)]
-            "uds" => connector(spandrel::transport::Uds, &address),
+            "uds" => connector(spandrel::net::transport::Uds, &address),
             #[cfg(target_os = "linux")]
-            "shm" => connector(spandrel::transport::Shm, &address),
+            "shm" => connector(spandrel::net::transport::Shm, &address),
             #[cfg(feature = "tls")]
             "ssliop" => {
                 let ssliop = ssliop();

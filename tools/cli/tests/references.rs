@@ -199,5 +199,5 @@ fn names_are_resolved_by_every_command() {
     let output = spandrel(&["call", "--idl", bank.file.to_str().unwrap(), &url, "sort"]);
     check_code(&output, 0);
     assert_eq!(stdout(&output), "saving\n");
-    orb.shutdown(true).unwrap();
+    orb.shutdown().unwrap();
 }

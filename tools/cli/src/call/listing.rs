@@ -1,7 +1,7 @@
 //! The attributes and operations of an interface.
 
-use spandrel::TypeCode;
 use spandrel::dynamic::{InterfaceDescription, OperationDescription, Undescribed};
+use spandrel::types::TypeCode;
 
 use crate::json::{self, JsonObject};
 

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use spandrel::net::ipc::inet::{Acceptor, Addr, Stream};
-use spandrel::transport::{Address, Transport};
+use spandrel::net::transport::{Address, Transport};
 
 use super::{
     conversation::{Conversation, FlowDirection, Style},

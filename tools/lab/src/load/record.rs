@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
+use crate::histogram::Histogram;
 
 /// The upper limit of recorded times in nanoseconds.
 const SLOWEST: u64 = 3_600_000_000_000;
@@ -16,17 +16,16 @@ pub(super) const OTHER: &str = "other errors";
 /// The record of a worker, or of all.
 pub(super) struct Record {
     /// From the scheduled time to the answer.
-    pub(super) times: Histogram<u64>,
+    pub(super) times: Histogram,
     /// From the scheduled time to the sending.
-    pub(super) delays: Histogram<u64>,
+    pub(super) delays: Histogram,
     pub(super) failures: BTreeMap<String, u64>,
     pub(super) given_up: u64,
 }
 
 impl Record {
     pub(super) fn new() -> Self {
-        let histogram = || Histogram::new_with_bounds(1, SLOWEST, 3).expect("the bounds are valid");
-        Self { times: histogram(), delays: histogram(), failures: BTreeMap::new(), given_up: 0 }
+        Self { times: Histogram::new(SLOWEST), delays: Histogram::new(SLOWEST), failures: BTreeMap::new(), given_up: 0 }
     }
 
     pub(super) fn of_panic() -> Self {
@@ -36,11 +35,11 @@ impl Record {
     }
 
     pub(super) fn sent_late(&mut self, delay: Duration) {
-        self.delays.saturating_record(nanos(delay));
+        self.delays.record(nanos(delay));
     }
 
     pub(super) fn answered(&mut self, time: Duration) {
-        self.times.saturating_record(nanos(time));
+        self.times.record(nanos(time));
     }
 
     pub(super) fn failed(&mut self, kind: String, count: u64) {
@@ -50,14 +49,13 @@ impl Record {
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        // Both have the same bounds.
-        _ = self.times.add(&other.times);
-        _ = self.delays.add(&other.delays);
+        self.times.add(&other.times);
+        self.delays.add(&other.delays);
         other.failures.iter().for_each(|(kind, count)| self.failed(kind.clone(), *count));
         self.given_up += other.given_up;
     }
 }
 
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1)
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

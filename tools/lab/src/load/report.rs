@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
+use crate::histogram::Histogram;
 use serde::Serialize;
 
 use super::record::Record;
@@ -56,10 +56,10 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(histogram: &Histogram<u64>) -> Option<Self> {
+    fn of(histogram: &Histogram) -> Option<Self> {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
-        let quantile = |quantile| micros(histogram.value_at_quantile(quantile));
-        (!histogram.is_empty()).then(|| Self {
+        let quantile = |quantile| micros(histogram.value_at(quantile));
+        (histogram.count() > 0).then(|| Self {
             min: micros(histogram.min()),
             mean: histogram.mean() / 1000.0,
             median: quantile(0.5),
@@ -73,7 +73,7 @@ impl Times {
 
 impl LoadReport {
     pub(super) fn of(settings: &LoadSettings, schedule: &Schedule, record: &Record, elapsed: Duration) -> Self {
-        let answered = record.times.len();
+        let answered = record.times.count();
         Self {
             rate: settings.rate,
             seconds: settings.duration.as_secs_f64(),

@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use spandrel::{Located, ObjectRef, SystemException, ior_to_string};
+use spandrel::types::{Located, ior_to_string};
+use spandrel::{ObjectRef, SystemException};
 
 use crate::LabError;
 use crate::stats::Summary;
