@@ -192,13 +192,12 @@ pub mod cdr {
 /// ```
 pub mod options {
     #[doc(inline)]
-    pub use spandrel_orb::{AddressingDisposition, ConnectionSharing, OrbProfile, Purging, UnknownProfile};
+    pub use spandrel_orb::{
+        AddressingDisposition, ConnectionSharing, OrbProfile, Purging, Spawn, Task, UnknownProfile, WaitStrategy,
+    };
     #[cfg(feature = "server")]
     #[doc(inline)]
     pub use spandrel_orb::{Collocation, Concurrency, ConcurrencyError, EndpointError, QueueOverflow};
-    #[cfg(feature = "asynchronous")]
-    #[doc(inline)]
-    pub use spandrel_orb::{Spawn, Task, WaitStrategy};
 }
 
 /// Asynchronous calls: their replies, and the messaging of the standard (reply handlers and pollers).
