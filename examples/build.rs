@@ -4,6 +4,7 @@ use spandrel_build::{Sides, configure};
 
 fn main() -> Result<(), spandrel_build::Error> {
     configure().compile(&[
+        "hello/hello.idl",
         "bank/bank.idl",
         "deadlines/archive.idl",
         "mapping/shared.idl",

@@ -50,6 +50,14 @@ impl Drop for Running {
 }
 
 #[test]
+fn the_quick_start_greets() {
+    let mut server = Running(example("hello").stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("IOR:"));
+    assert_eq!(lines.next().unwrap(), "Hello, world!");
+}
+
+#[test]
 fn the_bank_serves_its_client() {
     let mut server = Running(example("bank-server").stdout(Stdio::piped()).spawn().unwrap());
     let mut reference = String::new();
@@ -149,10 +157,8 @@ fn the_echo_server_returns_its_input() {
 fn the_readme_shows_the_examples() {
     let readme = include_str!("../../README.md");
     for (what, text) in [
-        ("bank.idl", include_str!("../bank/bank.idl")),
-        ("server.rs", include_str!("../bank/server.rs")),
-        ("client.rs", include_str!("../bank/client.rs")),
-        ("the echo server", include_str!("../echo/server.rs")),
+        ("hello.idl", include_str!("../hello/hello.idl")),
+        ("the program hello", include_str!("../hello/main.rs")),
     ] {
         assert!(readme.contains(text), "README.md does not show {what} of the examples");
     }

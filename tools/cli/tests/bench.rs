@@ -168,7 +168,7 @@ fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone()
     }
 }
 
-/// The smallest client, built for size as in the README: less than a minute of processor time, and some
+/// The smallest client, built for size as in docs/performance.md: less than a minute of processor time, and some
 /// seconds if none of its sources has changed.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
@@ -187,7 +187,7 @@ fn the_smallest_client_has_not_grown() {
         "the smallest client adds {} octets to a program with a socket, {:.1} % more than the {RECORDED} that are recorded ({MAX_GROWTH} % pass).\n\
          Keep new code out of it: behind a Cargo feature that it does not name, or out of what a plain call reaches. What it consists of: set\n\
          `strip = false` in {}/built/minimum/Cargo.toml, build there, and compare `nm --size-sort --print-size --demangle` with the last commit's.\n\
-         If it has to grow, say so: the new figure in RECORDED (tools/lab/src/bench/footprint/minimum.rs), in README.md, in docs/experiments.md and in\n\
+         If it has to grow, say so: the new figure in RECORDED (tools/lab/src/bench/footprint/minimum.rs), in docs/performance.md, in docs/experiments.md and in\n\
          CHANGELOG.md.",
         minimum.added(),
         minimum.growth(),
@@ -198,7 +198,7 @@ fn the_smallest_client_has_not_grown() {
 #[test]
 fn pages_say_how_large_the_smallest_client_is() {
     let message = format!("{:.0} KiB more", spandrel_lab::bench::footprint::RECORDED as f64 / 1024.0);
-    for page in ["README.md", "docs/experiments.md"] {
+    for page in ["docs/performance.md", "docs/experiments.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
         assert!(
             fs::read_to_string(&path).unwrap().contains(&message),

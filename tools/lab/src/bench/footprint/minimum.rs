@@ -37,7 +37,7 @@ fn main() {
 "#;
 
 /// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-24). A test fails on
-/// more than [`MAX_GROWTH`] above it, and on a README with another value.
+/// more than [`MAX_GROWTH`] above it, and on a page with another value.
 pub const RECORDED: u64 = 151_208;
 
 /// Tolerated growth in percent.
