@@ -318,11 +318,6 @@ pub mod poa {
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 
-/// Runs the code of docs/adapters.md as a test.
-#[cfg(all(doctest, feature = "server"))]
-#[doc = include_str!("../../docs/adapters.md")]
-mod adapters {}
-
 /// The toolkit of network components that the ORB is built on.
 pub mod net {
     pub use spandrel_ipc as ipc;

@@ -17,8 +17,3 @@ mod type_codes;
 pub use describe::{Descriptions, describe, describe_file};
 #[cfg(feature = "parse")]
 pub use error::DescribeError;
-
-/// Runs the code of docs/dynamic.md as a test.
-#[cfg(all(doctest, feature = "parse", feature = "server"))]
-#[doc = include_str!("../../../docs/dynamic.md")]
-mod page {}

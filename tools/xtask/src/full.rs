@@ -7,14 +7,16 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{big_endian, book, features, fuzz, idl, interop, miri, models, robustness, windows, workspace};
+use crate::{
+    big_endian, book, features, fuzz, idl, interop, miri, models, package, robustness, windows, workspace,
+};
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("features --all", || features::run(true)),
-    ("models of threads", || models::run(100)),
+    ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
     ("big-endian --all", || big_endian::run(true)),
     ("windows", || windows::run(windows::CrateSelection::All)),
@@ -22,14 +24,25 @@ const STEPS: [Step; 12] = [
     ("interop --tshark", || interop::run(&["--tshark"])),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),
-    ("fuzzing, 300 seconds a target", || fuzz::explore(300)),
+    ("fuzzing, 60 seconds a target", || fuzz::explore(60)),
     ("book", book::run),
+    ("package --verify", package::verify),
     ("ttcp --quick", || workspace::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
 ];
 
-/// Runs all steps and then fails if one has failed.
-pub(crate) fn run() -> Result<()> {
-    run_all(&STEPS)
+/// Runs the steps whose names begin with one of these words, all without a word, and then fails if one has
+/// failed.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    run_all(&selected(words)?)
+}
+
+fn selected(words: &[&str]) -> Result<Vec<Step>> {
+    if let Some(word) = words.iter().find(|word| !STEPS.iter().any(|(name, _)| name.starts_with(**word))) {
+        let names: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
+        bail!("no step begins with `{word}`; there are: {}", names.join(", "));
+    }
+    let is_selected = |name: &str| words.is_empty() || words.iter().any(|word| name.starts_with(word));
+    Ok(STEPS.into_iter().filter(|(name, _)| is_selected(name)).collect())
 }
 
 fn run_all(steps: &[Step]) -> Result<()> {
@@ -61,6 +74,14 @@ mod tests {
     use super::*;
 
     static RUN: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn steps_are_selected_by_the_beginning_of_their_names() {
+        let names = |words: &[&str]| selected(words).unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(&[]).len(), STEPS.len());
+        assert_eq!(names(&["models", "miri"]), ["models of threads", "miri --all"]);
+        assert!(selected(&["moon"]).unwrap_err().to_string().starts_with("no step begins with `moon`; there are: feat"));
+    }
 
     #[test]
     fn a_failed_step_does_not_stop_later_steps() {

@@ -10,6 +10,7 @@ mod book;
 mod bounded;
 mod compile;
 mod compiler;
+mod dist;
 mod features;
 mod full;
 mod fuzz;
@@ -20,6 +21,7 @@ mod known_failures;
 mod matrix;
 mod miri;
 mod models;
+mod package;
 mod packages;
 mod peer;
 mod robustness;
@@ -74,8 +76,13 @@ cargo xtask NAME
                             lowers the bounds there to the present figures
   book                      build the book (docs) as HTML into target/book/html, and check its links; installs mdbook into the target folder;
                             then make the tutorial's package from nothing, with the tutorial's commands
-  full                      the long forms of all checks, one after the other, with the time of each (some hours): fuzzing, models,
-                            idl --compile, interop --tshark, miri --all, big-endian --all, windows, hostile, faults, book, ttcp --quick
+  package [--verify]        package the publishable crates without compiling them; with --verify also compile the packages, check licenses,
+                            bans, sources and compatibility with the last release, and build the README's program from the packages
+                            alone, outside of the repository
+  dist                      build the release archive of this platform: programs, man pages, completions, licenses
+  full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
+                            time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
+                            interop --tshark, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -121,7 +128,10 @@ fn run(arguments: &[String]) -> Result<()> {
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["structure", words @ ..] => structure::run(words),
         ["book"] => book::run(),
-        ["full"] => full::run(),
+        ["full", steps @ ..] => full::run(steps),
+        ["package"] => package::run(),
+        ["package", "--verify"] => package::verify(),
+        ["dist"] => dist::run(),
         ["windows-check"] => workspace::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         _ => bail!("unknown task: {}\n\n{USAGE}", words.join(" ")),
     }

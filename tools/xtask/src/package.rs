@@ -1,0 +1,259 @@
+//! `cargo xtask package`: the packages of the publishable crates, as a registry would get them.
+//!
+//! A crate is publishable unless its manifest has `publish = false`. Every such crate has the metadata that a
+//! registry shows, depends on others of this repository by version and path, and includes no file from outside
+//! of its folder. With `--verify`, the packages are compiled, compared with the last release, and used by a
+//! new program outside of the repository.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::workspace;
+
+/// The version of `cargo-deny` that the checks use.
+const DENY_VERSION: &str = "0.20.2";
+/// The version of `cargo-semver-checks` that the checks use.
+const SEMVER_VERSION: &str = "0.51.0";
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// A crate of the workspace, with what its package says of itself.
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    manifest_path: PathBuf,
+    /// The registries that may get it; `None` is all of them.
+    publish: Option<Vec<String>>,
+    description: Option<String>,
+    license: Option<String>,
+    repository: Option<String>,
+    readme: Option<String>,
+    keywords: Vec<String>,
+    categories: Vec<String>,
+}
+
+impl Package {
+    fn missing_metadata(&self) -> Vec<&'static str> {
+        let fields = [
+            ("description", self.description.is_none()),
+            ("license", self.license.is_none()),
+            ("repository", self.repository.is_none()),
+            ("readme", self.readme.is_none()),
+            ("keywords", self.keywords.is_empty()),
+            ("categories", self.categories.is_empty()),
+        ];
+        fields.into_iter().filter_map(|(field, is_missing)| is_missing.then_some(field)).collect()
+    }
+
+    fn folder(&self) -> &Path {
+        self.manifest_path.parent().expect("a manifest lies in a folder")
+    }
+}
+
+/// Packages the publishable crates without compiling them.
+pub(crate) fn run() -> Result<()> {
+    let packages = publishable()?;
+    let mut faults = Vec::new();
+    for package in &packages {
+        faults.extend(package.missing_metadata().into_iter().map(|field| format!("{} has no {field}", package.name)));
+        for file in outside_includes(package.folder())? {
+            faults.push(format!("{} includes a file from outside of its package: {file}", package.name));
+        }
+    }
+    if !faults.is_empty() {
+        bail!("the packages are incomplete:\n  {}", faults.join("\n  "));
+    }
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["package", "--no-verify", "--locked", "--allow-dirty", "--quiet"]).current_dir(workspace::root());
+    command.args(packages.iter().flat_map(|package| ["--package", &package.name]));
+    workspace::run(&mut command)?;
+    println!("{} crates packaged", packages.len());
+    Ok(())
+}
+
+/// Packages the crates, compiles the packages, and checks licenses and compatibility.
+pub(crate) fn verify() -> Result<()> {
+    run()?;
+    let mut publish = Command::new(workspace::cargo_program());
+    publish.args(["publish", "--workspace", "--dry-run", "--locked", "--allow-dirty"]).current_dir(workspace::root());
+    workspace::run(&mut publish)?;
+    let deny = installed("cargo-deny", DENY_VERSION)?;
+    let mut command = Command::new(deny);
+    command.args(["check", "bans", "licenses", "sources"]).current_dir(workspace::root());
+    workspace::run(&mut command)?;
+    check_compatibility()?;
+    use_outside()
+}
+
+/// Compares the public items with those of the last release, if there was one.
+fn check_compatibility() -> Result<()> {
+    let output = Command::new("git")
+        .args(["describe", "--tags", "--abbrev=0", "--match", "v*"])
+        .stderr(Stdio::null())
+        .current_dir(workspace::root())
+        .output()
+        .context("cannot start git")?;
+    let tag = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() || tag.is_empty() {
+        println!("compatibility: absent, since no release has a tag (v*)");
+        return Ok(());
+    }
+    let mut command = Command::new(installed("cargo-semver-checks", SEMVER_VERSION)?);
+    command.args(["semver-checks", "--workspace", "--baseline-rev", &tag]).current_dir(workspace::root());
+    workspace::run(&mut command)
+}
+
+/// Makes a program outside of the repository from the README's quick start, with the packages and vendored
+/// dependencies as its only source, and builds it.
+fn use_outside() -> Result<()> {
+    let packages = publishable()?;
+    let sources = workspace::target().join("package/sources");
+    if sources.exists() {
+        fs::remove_dir_all(&sources).with_context(|| sources.display().to_string())?;
+    }
+    let mut vendor = Command::new(workspace::cargo_program());
+    vendor.args(["vendor", "--locked", "--versioned-dirs", "--quiet"]).arg(&sources).stdout(Stdio::null());
+    workspace::run(vendor.current_dir(workspace::root()))?;
+    for package in &packages {
+        let name = format!("{}-{}", package.name, package.version);
+        let archive = workspace::target().join("package").join(format!("{name}.crate"));
+        let mut unpack = Command::new("tar");
+        unpack.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&sources);
+        workspace::run(&mut unpack)?;
+        fs::write(sources.join(&name).join(".cargo-checksum.json"), r#"{"files":{},"package":null}"#)?;
+    }
+    let readme = fs::read_to_string(workspace::root().join("README.md"))?;
+    let folder = tempfile::tempdir().context("a temporary folder")?;
+    fs::create_dir(folder.path().join(".cargo"))?;
+    fs::write(
+        folder.path().join(".cargo/config.toml"),
+        format!(
+            "[source.crates-io]\nreplace-with = \"packages\"\n[source.packages]\ndirectory = {:?}\n",
+            sources.display().to_string()
+        ),
+    )?;
+    let cargo = |arguments: &[&str], folder: &Path| {
+        let mut command = Command::new(workspace::cargo_program());
+        command.args(arguments).arg("--offline").current_dir(folder);
+        command.env("CARGO_TARGET_DIR", workspace::target().join("package/outside"));
+        workspace::run(&mut command)
+    };
+    let mut new = Command::new(workspace::cargo_program());
+    workspace::run(new.args(["new", "hello", "--quiet"]).current_dir(folder.path()))?;
+    let hello = folder.path().join("hello");
+    cargo(&["add", "spandrel", "--quiet"], &hello)?;
+    cargo(&["add", "spandrel-build", "--build", "--quiet"], &hello)?;
+    for file in ["build.rs", "idl/hello.idl", "src/main.rs"] {
+        let path = hello.join(file);
+        fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
+        fs::write(&path, listing(&readme, file)?)?;
+    }
+    cargo(&["build", "--quiet"], &hello)?;
+    println!("the README's program builds outside of the repository, from the packages alone");
+    Ok(())
+}
+
+/// The listing after the line "`FILE`:" of a page.
+fn listing(page: &str, file: &str) -> Result<String> {
+    let text = || {
+        let (_, rest) = page.split_once(&format!("`{file}`:\n"))?;
+        let (_, rest) = rest.split_once("```")?;
+        let (block, _) = rest.split_once("```")?;
+        block.split_once('\n').map(|(_, text)| text.to_owned())
+    };
+    text().with_context(|| format!("README.md has no listing `{file}`"))
+}
+
+fn publishable() -> Result<Vec<Package>> {
+    let output = Command::new(workspace::cargo_program())
+        .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
+        .current_dir(workspace::root())
+        .output()
+        .context("cannot start Cargo")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata is not as expected")?;
+    Ok(metadata.packages.into_iter().filter(|package| package.publish.is_none()).collect())
+}
+
+/// Files outside of the folder that its sources include at compile time.
+fn outside_includes(folder: &Path) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                pending.push(entry?.path());
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = fs::read_to_string(&path)?;
+            let beside = path.parent().expect("a file lies in a folder");
+            found.extend(included(&source).filter(|file| is_outside(beside, file, folder)).map(str::to_owned));
+        }
+    }
+    Ok(found)
+}
+
+/// The literal paths of `include!`, `include_str!` and `include_bytes!`.
+fn included(source: &str) -> impl Iterator<Item = &str> {
+    source.split("include").skip(1).filter_map(|rest| {
+        let rest = rest.strip_prefix("_str").or_else(|| rest.strip_prefix("_bytes")).unwrap_or(rest);
+        rest.strip_prefix("!(\"")?.split('"').next()
+    })
+}
+
+/// Whether a path, relative to `beside`, leaves `folder`.
+fn is_outside(beside: &Path, file: &str, folder: &Path) -> bool {
+    let depth = beside.strip_prefix(folder).map_or(0, |inside| inside.components().count());
+    file.split('/').filter(|part| *part == "..").count() > depth
+}
+
+/// A program of Cargo's, compiled once into the target folder.
+fn installed(name: &str, version: &str) -> Result<PathBuf> {
+    let root = workspace::target().join("tools");
+    let program = root.join("bin").join(name);
+    let present = Command::new(&program).arg("--version").stderr(Stdio::null()).output();
+    if present.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version)) {
+        return Ok(program);
+    }
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["install", name, "--locked", "--version", version, "--root"]).arg(&root);
+    command.env("CARGO_TARGET_DIR", root.join("build")).current_dir(workspace::root());
+    workspace::run(&mut command)?;
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn includes_that_leave_the_package_are_found() {
+        let source = r#"const A: &str = include_str!("../../docs/a.md"); include!("b.rs"); include_bytes!("../c");"#;
+        let folder = Path::new("/crate");
+        let outside = |beside: &str| {
+            let beside = folder.join(beside);
+            included(source).filter(|file| is_outside(&beside, file, folder)).collect::<Vec<_>>()
+        };
+        assert_eq!(outside("src"), ["../../docs/a.md"]);
+        assert_eq!(outside("src/deep"), [""; 0]);
+        assert_eq!(outside(""), ["../../docs/a.md", "../c"]);
+    }
+
+    #[test]
+    fn a_listing_follows_the_name_of_its_file() {
+        let page = "`a.rs`:\n\n```rust\nfn a() {}\n```\n\n`b.rs`:\n\n```rust\nfn b() {}\n```\n";
+        assert_eq!(listing(page, "b.rs").unwrap(), "fn b() {}\n");
+        listing(page, "c.rs").unwrap_err();
+    }
+}
