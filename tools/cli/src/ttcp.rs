@@ -113,7 +113,7 @@ const QUICK_BUDGET_SECONDS: u64 = 9;
 /// 20.
 const QUICK_CALLS_BUDGET_SECONDS: u64 = 7;
 /// Timed calls of a mechanism in a round of a quick series.
-const QUICK_CALLS: u32 = 5_000;
+const QUICK_CALLS: u32 = 2_000;
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
