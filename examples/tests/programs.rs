@@ -156,10 +156,9 @@ fn the_echo_server_returns_its_input() {
 #[test]
 fn the_readme_shows_the_examples() {
     let readme = include_str!("../../README.md");
-    for (what, text) in [
-        ("hello.idl", include_str!("../hello/hello.idl")),
-        ("the program hello", include_str!("../hello/main.rs")),
-    ] {
+    for (what, text) in
+        [("hello.idl", include_str!("../hello/hello.idl")), ("the program hello", include_str!("../hello/main.rs"))]
+    {
         assert!(readme.contains(text), "README.md does not show {what} of the examples");
     }
 }

@@ -197,7 +197,10 @@ fn an_adapter_destroyed_during_activations_releases_all_servants() {
             job(&setup, requesting),
             job(&setup, requesting),
             job(&setup, Setup::deactivate),
-            job(&setup, |setup| setup.poa.destroy(true, one_in(2)).expect("the thread is not in an upcall")),
+            job(&setup, |setup| {
+                let wait = if one_in(2) { WaitForCompletion::Yes } else { WaitForCompletion::No };
+                setup.poa.destroy(EtherealizeObjects::Yes, wait).expect("the thread is not in an upcall");
+            }),
         ]);
         setup.end();
     });

@@ -7,9 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{
-    big_endian, book, features, fuzz, idl, interop, miri, models, package, robustness, windows, workspace,
-};
+use crate::{big_endian, book, features, fuzz, idl, interop, miri, models, package, robustness, windows, workspace};
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
@@ -80,7 +78,9 @@ mod tests {
         let names = |words: &[&str]| selected(words).unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(names(&[]).len(), STEPS.len());
         assert_eq!(names(&["models", "miri"]), ["models of threads", "miri --all"]);
-        assert!(selected(&["moon"]).unwrap_err().to_string().starts_with("no step begins with `moon`; there are: feat"));
+        assert!(
+            selected(&["moon"]).unwrap_err().to_string().starts_with("no step begins with `moon`; there are: feat")
+        );
     }
 
     #[test]
