@@ -209,7 +209,10 @@ impl Eq for SystemException {}
 impl fmt::Display for SystemException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CORBA::{} (minor {:#010x}", self.kind.name(), self.minor)?;
-        if let Some(meaning) = minor::describe(self.kind, self.minor).or_else(|| ids::describe(self.minor)) {
+        // The table of meanings is an explanation, too: a program without the feature `details` does not contain it.
+        if Detail::IS_KEPT
+            && let Some(meaning) = minor::describe(self.kind, self.minor).or_else(|| ids::describe(self.minor))
+        {
             write!(f, ": {meaning}")?;
         }
         write!(f, ", {})", self.completed)?;
