@@ -250,7 +250,8 @@ fn a_silent_address_does_not_hold_up_the_next() {
     };
     thread.join().unwrap();
     assert_eq!(kind, ErrorKind::TimedOut);
-    assert!((2..=16).contains(&most), "{most} attempts at once");
+    // The system returns the table page by page, so that 16 that end meanwhile may stand beside 16 that begin.
+    assert!((2..=32).contains(&most), "{most} attempts at once");
 
     let limit = Duration::from_millis(50);
     let error = Connector::new().timeout(limit).stagger(limit / 10).open_any(&[deaf, deaf]).unwrap_err();
