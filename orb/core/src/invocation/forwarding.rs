@@ -61,7 +61,7 @@ impl Invocation<'_> {
             .map_err(|error| unreadable("NEEDS_ADDRESSING_MODE", error, CompletionStatus::No))?;
         if !self.state.history.readdress() || !self.object.readdress(disposition)? {
             return Err(SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::No).with_detail(
-                || format!("the server demands the addressing disposition {disposition} again, which the request had"),
+                || format!("the server repeatedly demands another addressing disposition, at last {disposition}"),
             ));
         }
         tracing::debug!(%disposition, "changing the addressing disposition as the server demands");
