@@ -54,8 +54,9 @@ pub(crate) fn run() -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--gzip", "--owner=0", "--group=0", "--sort=name", "--file"]).arg(&archive);
     workspace::run(tar.arg("--directory").arg(&dist).arg(&name))?;
-    let sum = Command::new("sha256sum").arg(archive.file_name().context("an archive has a name")?).current_dir(&dist);
-    let sum = { sum }.output().context("cannot start sha256sum")?;
+    let mut sum = Command::new("sha256sum");
+    sum.arg(archive.file_name().context("an archive has a name")?).current_dir(&dist);
+    let sum = sum.output().context("cannot start sha256sum")?;
     fs::write(dist.join(format!("{name}.tar.gz.sha256")), &sum.stdout)?;
     println!("{} ({} KiB)", archive.display(), fs::metadata(&archive)?.len() >> 10);
     Ok(())
