@@ -1,3 +1,5 @@
+//! A server, which also calls its own object once.
+
 use spandrel::{Orb, Poa, SystemException};
 
 spandrel::include_idl!("hello");
