@@ -2,7 +2,7 @@
 //!
 //! [`generate`] first decides all names and modules (`names`, `plan`). Then it writes each definition
 //! separately (`definition`): types and constants, the client's reference (`reference`), the server's trait
-//! and skeleton (`servant`). `output` runs this on several threads and joins the results. Generated code
+//! and skeleton (`servant`), whose dispatch of operations by name is in `dispatch`. `output` runs this on several threads and joins the results. Generated code
 //! names one module of the runtime and nothing else, adds nothing to a call beyond the needs of the runtime,
 //! and is formatted as by `rustfmt`.
 //!
@@ -18,6 +18,7 @@ mod consts;
 mod contents;
 mod definition;
 mod derives;
+mod dispatch;
 mod docs;
 mod engines;
 mod enums;
@@ -30,7 +31,6 @@ mod labels;
 mod layout;
 mod lints;
 mod local;
-mod lookup;
 mod method;
 mod names;
 mod options;

@@ -1,10 +1,13 @@
 //! Server side of an interface: the trait that a server implements, and the skeleton that dispatches to it.
+//!
+//! The table of operation names and the upcall by index are in `dispatch`, reading arguments and writing results in
+//! `upcall`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::dispatch;
 use super::interpreted::operations;
-use super::lookup;
 use super::method::{self, Method, Parameter};
 use super::types::Scope;
 use super::upcall::{Locals, OBJECT_ID, pass, read, reply, servant_path};
@@ -98,7 +101,7 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
 fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let methods = method::flattened(scope.cx, definition.id);
     let reads = methods.iter().any(|method| method.sends() && !operations::goes_by_tables(scope, method));
-    lookup::operations(scope, methods, reads, |method| run(scope, method))
+    dispatch::operations(scope, methods, reads, |method| run(scope, method))
 }
 
 /// One operation: reads the arguments, calls the servant, writes its results.

@@ -6,7 +6,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::super::lookup;
+use super::super::dispatch;
 use super::super::method::{self, Method, Parameter};
 use super::super::types::Scope;
 use super::super::upcall::{Locals, OBJECT_ID, pass, read, reply};
@@ -91,7 +91,7 @@ fn path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
 
 fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let methods = method::flattened(scope.cx, definition.id);
-    lookup::operations(scope, methods, false, |method| run(scope, method))
+    dispatch::operations(scope, methods, false, |method| run(scope, method))
 }
 
 /// One operation: a future that decodes the arguments, awaits the servant, and encodes its results.
