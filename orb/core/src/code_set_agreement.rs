@@ -1,6 +1,6 @@
 //! Code sets for text: those that an ORB prefers and offers, and the agreement with a server.
 //!
-//! `TransmissionCodeSets::choose` (`code_sets` of `spandrel-giop`) makes the choice; `spandrel-cdr` converts
+//! `TransmissionCodeSets::choose` (`code_set_negotiation` of `spandrel-giop`) makes the choice; `spandrel-cdr` converts
 //! text.
 
 use spandrel_cdr::{CdrError, GiopVersion, WcharSet, Wire};

@@ -1,5 +1,6 @@
 //! Operations of every object (CORBA 3.3 Part 1, 8.3; on the wire Part 2, 9.4.2.1). Some call the object,
-//! others read only its reference.
+//! others read only its reference. Servers answer them in `upcall/dispatch.rs` of `spandrel-server`, also
+//! `_not_existent`, the old spelling.
 
 use spandrel_cdr::{Decode, GiopVersion};
 use spandrel_giop::{IiopProfile, SystemException, SystemExceptionKind};

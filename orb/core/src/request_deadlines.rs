@@ -1,7 +1,7 @@
 //! Deadlines on the server: the time that a client has left bounds the calls that are made for its request,
 //! and expired requests are not run.
 //!
-//! A server reads the deadline with the request's header ([`RequestDeadline`]). While the servant runs, the
+//! A server reads the deadline from the request's contexts ([`RequestDeadline`]). While the servant runs, the
 //! thread has it ([`InheritedDeadline`]): calls from there end at the same time, whatever their own policies
 //! say. The service contexts with deadlines are in `policies/deadline_contexts.rs`, the limits of single calls in
 //! `policies/time_limits.rs`; `cancellation` notifies servants.

@@ -19,7 +19,7 @@
 mod assembler;
 mod bidirectional;
 mod body;
-mod code_sets;
+mod code_set_negotiation;
 pub mod component;
 mod context;
 mod corbaloc;
@@ -47,7 +47,7 @@ mod template;
 pub use assembler::Assembler;
 pub use bidirectional::{CONTEXT_BI_DIR_IIOP, ListenPoint};
 pub use body::Body;
-pub use code_sets::{
+pub use code_set_negotiation::{
     ALL_CODE_SETS, BASIC_CODE_SETS, CONTEXT_CODE_SETS, KnownCodeSets, NoCommonCodeSet, OwnCodeSets,
     TransmissionCodeSets,
 };

@@ -4,6 +4,9 @@
 //! it gets a [`CancellationToken`]; requests without one cost nothing more. A token is cancelled once, for
 //! the first [reason](CancelReason). A reply that is given all the same is sent, and the client drops it.
 //!
+//! A client sends CancelRequest by `ClientConnection::cancel`, in `client/connection/closing.rs`, and for
+//! asynchronous calls in `async_calls.rs`.
+//!
 //! This module has the source of cancellations and its waiters. The server knows the request of a thread,
 //! reads CancelRequests and sees connections end.
 

@@ -2,7 +2,7 @@
 //!
 //! It sleeps until the next visit, and never waits for a peer.
 //!
-//! `connection_cache` finds idle connections, and `one_way_buffer` writes buffered one-ways; both implement
+//! `connection_cache` finds idle connections, `peer/purging` closes them, and `one_way_buffer` writes buffered one-ways; both implement
 //! [`Maintained`].
 
 use std::time::Duration;

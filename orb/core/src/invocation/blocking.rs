@@ -1,5 +1,6 @@
 //! The blocking driver: the calling thread selects a destination, sends the request and waits for the reply,
-//! until the call has its outcome.
+//! until the call has its outcome. After a time-out it sends CancelRequest (`ClientConnection::cancel` in
+//! `client/connection/closing.rs`).
 
 use std::{sync::OnceLock, time::Duration};
 

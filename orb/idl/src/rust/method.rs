@@ -1,5 +1,5 @@
 //! Operations and attributes as methods: the common part of the reference, the servant trait and the
-//! skeleton.
+//! skeleton. A `context` clause becomes the last parameter; `arguments` encodes it, and `servant` decodes it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

@@ -1,4 +1,5 @@
 //! The end of a connection: its calls fail, and the peer is sent the reason. A failed write may be its cause.
+//! Also the end of a call before its reply: CancelRequest (Part 2, 9.4.4).
 
 use std::io;
 
