@@ -13,8 +13,8 @@
 //! - `nesting` has the connections whose requests a thread runs inside one another (`WaitStrategy::OnReactor`).
 //! - `reactor_pool` has the reactor, and the threads that serve connections without a thread of their own
 //!   (leader/followers). `queue` has the requests that wait for the workers of a thread pool, and these workers.
-//! - `running_calls` counts calls outside of accepted connections; `listen_points` has the addresses that clients
-//!   have announced.
+//! - `running_calls` counts calls outside of accepted connections; `announced_addresses` has the addresses that
+//!   clients have announced.
 //! - `monitor` finds long upcalls and idle connections.
 //! - `resources` has the settings, threads and memory that the connections of an ORB share.
 //! - `connection` is one accepted connection: it reads requests and sends replies.
@@ -45,6 +45,7 @@ macro_rules! log_limited {
 }
 
 mod admission;
+mod announced_addresses;
 mod callbacks;
 mod collocated;
 mod connection;
@@ -55,7 +56,6 @@ pub mod generated;
 mod install;
 #[doc(hidden)]
 pub mod interpreted;
-mod listen_points;
 mod listener;
 #[cfg(all(test, shuttle))]
 mod models;

@@ -14,8 +14,8 @@ use spandrel_sync::Arc;
 use spandrel_transport::MemoryBudget;
 
 use crate::{
-    ObjectAdapter, listen_points::AnnouncedAddresses, monitor::UpcallMonitor, queue::WorkerQueue, reactor_pool::Pool,
-    running_calls::RunningCalls, threads::ServerThreads, upcall::origin::UpcallServices,
+    ObjectAdapter, announced_addresses::AnnouncedAddresses, monitor::UpcallMonitor, queue::WorkerQueue,
+    reactor_pool::Pool, running_calls::RunningCalls, threads::ServerThreads, upcall::origin::UpcallServices,
 };
 
 /// The shared resources of the server side of one ORB.

@@ -3,6 +3,9 @@
 //!
 //! Requests for one host must not be sent to another that claims its address. So an announced address is
 //! checked before it is used.
+//!
+//! The addresses that this server publishes are in `inet_endpoint` and `listener` of `spandrel-transport`;
+//! `references` of `spandrel-orb` writes them into profiles.
 
 use std::{collections::HashMap, net::IpAddr};
 
