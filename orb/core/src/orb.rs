@@ -60,7 +60,7 @@ use shutdown::ReactorSlot;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Orb(Arc<OrbCore>);
+pub struct Orb(pub(crate) Arc<OrbCore>);
 
 /// Whether an ORB of this process has a server side. A program that installs none does not contain the code that
 /// a client has for it.
@@ -100,7 +100,8 @@ impl OrbIdentity {
     }
 }
 
-struct OrbCore {
+/// The parts of an ORB.
+pub(crate) struct OrbCore {
     /// The process that its threads and connections belong to.
     process: ProcessMark,
     settings: Settings,
@@ -112,7 +113,7 @@ struct OrbCore {
     /// Its [`OrbPolicies`], created at first use.
     policies: LazyPart,
     /// The reactor of asynchronous calls.
-    client_reactor: ReactorSlot,
+    pub(crate) client_reactor: ReactorSlot,
     server_options: ServerOptions,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,

@@ -7,7 +7,6 @@
 mod arguments;
 mod call;
 mod future;
-mod references;
-mod termination;
+mod orb_operations;
 
 pub use future::{AsyncRawReply, AsyncReply};

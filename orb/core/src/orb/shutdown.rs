@@ -216,7 +216,7 @@ impl Drop for Closed {
 
 /// The reactor of asynchronous calls. The first of them makes it.
 #[derive(Default)]
-pub(super) struct ReactorSlot {
+pub(crate) struct ReactorSlot {
     pub(super) reactor: OnceLock<Box<dyn CallReactor>>,
     /// Whether the ORB was shut down, so that a new reactor takes no calls. Held while one is made.
     pub(super) is_closed: Mutex<bool>,
