@@ -1,5 +1,6 @@
 //! The ORB, which references, adapters and connections share: its state, listening, and metrics. Its operations
-//! on references are in `references`, those of policies, interceptors and values in `orb_operations`.
+//! on references are in `references`, those of policies, interceptors and values in `orb_operations`, and
+//! asynchronous ones in `asynchronous/orb_operations`.
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
@@ -11,9 +12,8 @@ use std::{fmt, net::SocketAddr, sync::OnceLock};
 use spandrel_cdr::Ior;
 use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids, minor};
 use spandrel_ipc::ProcessMark;
-use spandrel_sync::Weak;
 use spandrel_sync::{
-    Arc,
+    Arc, Weak,
     atomic::{AtomicBool, Ordering, fence},
 };
 use spandrel_transport::PublishedAddresses;
@@ -42,8 +42,7 @@ use shutdown::ReactorSlot;
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
-/// A client needs nothing else. A server installs an adapter (`Poa::root`), activates servants and calls
-/// [`Orb::run`]. There is no global ORB: a process may have several.
+/// A server installs an adapter (`Poa::root`), activates servants and calls [`Orb::run`]. There is no global ORB.
 ///
 /// An ORB belongs to the process that created it. In a copy of the process (`fork`), operations that need its
 /// threads or connections raise BAD_INV_ORDER, and dropping it has no effect. A new ORB may be created there.
@@ -55,8 +54,7 @@ use shutdown::ReactorSlot;
 ///
 /// let orb = Orb::init(std::env::args())?; // takes the -ORB options of the command line
 /// let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?; // sends nothing
-/// println!("{}", account.is_a("IDL:Bank/Account:1.0")?);
-/// orb.shutdown()?;
+/// assert!(account.is_a("IDL:Bank/Account:1.0")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -100,7 +98,6 @@ impl OrbIdentity {
     }
 }
 
-/// The parts of an ORB.
 pub(crate) struct OrbCore {
     /// The process that its threads and connections belong to.
     process: ProcessMark,
