@@ -131,7 +131,7 @@ fn a_member_that_does_not_read_is_disconnected_and_blocks_nobody() {
         }
     }
     assert_eq!(line(&mut talker), "lazy has left (aborted by this side)");
-    // What was sent to it before, and then the end.
+    // The messages sent to it before, and then the end.
     let rest = thread::spawn(move || lazy.read_to_end(&mut Vec::new()));
     match rest.join().unwrap() {
         Ok(_) => {}

@@ -209,7 +209,7 @@ pub mod messaging {
     pub use spandrel_orb::messaging::*;
 }
 
-/// What an ORB reports about itself: its counters, and the contexts of distributed traces, which requests carry.
+/// Diagnostics of an ORB: its counters, and the contexts of distributed traces, which requests carry.
 pub mod diagnostics {
     #[doc(inline)]
     pub use spandrel_orb::diagnostics::{

@@ -245,13 +245,14 @@ fn a_silent_address_does_not_hold_up_the_next() {
     let kind = loop {
         match outcome.try_recv() {
             Ok(kind) => break kind,
-            Err(_) => most = most.max(under_way()),
+            // The system returns the table by pages: attempts that end during one reading may stand beside their
+            // successors. The lower of two readings in succession does not have both.
+            Err(_) => most = most.max(under_way().min(under_way())),
         }
     };
     thread.join().unwrap();
     assert_eq!(kind, ErrorKind::TimedOut);
-    // The system returns the table page by page, so that 16 that end meanwhile may stand beside 16 that begin.
-    assert!((2..=32).contains(&most), "{most} attempts at once");
+    assert!((2..=16).contains(&most), "{most} attempts at once");
 
     let limit = Duration::from_millis(50);
     let error = Connector::new().timeout(limit).stagger(limit / 10).open_any(&[deaf, deaf]).unwrap_err();

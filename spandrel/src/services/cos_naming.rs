@@ -94,7 +94,7 @@ pub mod cos_naming {
         rt::Any::with_type(name_tc(), value)
     }
 
-    /// What a name is bound to.
+    /// The object or context that a name is bound to.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[repr(u32)]
     pub enum BindingType {

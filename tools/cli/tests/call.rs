@@ -143,7 +143,7 @@ fn results_and_exceptions_are_printed_as_json() {
     let output = spandrel(&refused);
     check_code(&output, 1);
     assert_eq!(json(&output)["system_exception"]["id"], "IDL:omg.org/CORBA/TRANSIENT:1.0");
-    // What is printed is accepted as an argument.
+    // The printed form is accepted as an argument.
     let value = serde_json::json!({ "_type": "Bank::Entry", "_value": { "what": "w", "amount": "9007199254740993" } });
     let echoed = json(&bank.call(&["--json", "echo", &value.to_string()]))["result"].clone();
     assert_eq!(echoed["_value"], value["_value"]);

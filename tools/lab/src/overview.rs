@@ -23,7 +23,7 @@ const FEWEST_ROUNDS: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) machine: &'a Machine,
-    /// What was run, and how the figures are to be read.
+    /// The settings of the run, and how the figures are to be read.
     pub(crate) introduction: String,
     pub(crate) sections: Vec<Section>,
     /// The names of the mechanisms with their meanings.

@@ -21,7 +21,7 @@ use crate::{Context, EventHandler, ThreadStrategy};
 /// The limit on octets of the modelled connections.
 const LIMIT: usize = 4;
 
-/// What a service has received from its senders.
+/// The octets and notices that a service has received from its senders.
 #[derive(Clone, Default)]
 struct Received(Arc<Mutex<Taken>>);
 

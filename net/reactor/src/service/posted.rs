@@ -1,4 +1,4 @@
-//! What senders have posted to a service, until the service takes it.
+//! Octets, notices and requests to close that senders have posted to a service, until the service takes them.
 //!
 //! The first poster since the service last looked wakes it; so at most one wake-up is under way. Everything
 //! is bounded: octets by the connection's limit, together with those in its outbox; notices by their number.

@@ -1,4 +1,4 @@
-//! What workers record.
+//! The records of the workers: times, delays and failures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -40,7 +40,7 @@ pub struct Answer {
     millis: f64,
 }
 
-/// What a run reports as soon as it is known.
+/// An event that a run reports as soon as it is known.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
