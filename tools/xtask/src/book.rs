@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -17,7 +17,7 @@ const TOOL_VERSION: &str = "0.5.4";
 
 /// Builds the book, and fails if a link of a page leads nowhere.
 pub(crate) fn run() -> Result<()> {
-    let tool = install()?;
+    let tool = workspace::cargo_tool("mdbook", TOOL_VERSION, &["--no-default-features"])?;
     let folder = workspace::target().join("book");
     let (source, html) = (folder.join("src"), folder.join("html"));
     for old in [&source, &html] {
@@ -85,21 +85,6 @@ fn block_after(text: &str, before: &str) -> Option<String> {
     let (_, block) = rest.split_once("```")?;
     let (content, _) = block.split_once("```")?;
     content.split_once('\n').map(|(_, content)| content.to_owned())
-}
-
-/// The program `mdbook`, which is compiled once.
-fn install() -> Result<PathBuf> {
-    let root = workspace::target().join("mdbook");
-    let program = root.join("bin/mdbook");
-    let version = Command::new(&program).arg("--version").stderr(Stdio::null()).output();
-    if version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(TOOL_VERSION)) {
-        return Ok(program);
-    }
-    let mut command = Command::new(workspace::cargo_program());
-    command.args(["install", "mdbook", "--locked", "--no-default-features", "--version", TOOL_VERSION, "--root"]);
-    command.arg(&root).env("CARGO_TARGET_DIR", root.join("build")).current_dir(workspace::root());
-    workspace::run(&mut command)?;
-    Ok(program)
 }
 
 /// Copies the pages, and all files that they link to.

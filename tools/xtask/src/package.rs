@@ -86,7 +86,7 @@ pub(crate) fn verify() -> Result<()> {
     let mut publish = Command::new(workspace::cargo_program());
     publish.args(["publish", "--workspace", "--dry-run", "--locked", "--allow-dirty"]).current_dir(workspace::root());
     workspace::run(&mut publish)?;
-    let deny = installed("cargo-deny", DENY_VERSION)?;
+    let deny = workspace::cargo_tool("cargo-deny", DENY_VERSION, &[])?;
     let mut command = Command::new(deny);
     command.args(["check", "bans", "licenses", "sources"]).current_dir(workspace::root());
     workspace::run(&mut command)?;
@@ -107,7 +107,7 @@ fn check_compatibility() -> Result<()> {
         println!("compatibility: absent, since no release has a tag (v*)");
         return Ok(());
     }
-    let mut command = Command::new(installed("cargo-semver-checks", SEMVER_VERSION)?);
+    let mut command = Command::new(workspace::cargo_tool("cargo-semver-checks", SEMVER_VERSION, &[])?);
     command.args(["semver-checks", "--workspace", "--baseline-rev", &tag]).current_dir(workspace::root());
     workspace::run(&mut command)
 }
@@ -216,21 +216,6 @@ fn included(source: &str) -> impl Iterator<Item = &str> {
 fn is_outside(beside: &Path, file: &str, folder: &Path) -> bool {
     let depth = beside.strip_prefix(folder).map_or(0, |inside| inside.components().count());
     file.split('/').filter(|part| *part == "..").count() > depth
-}
-
-/// A program of Cargo's, compiled once into the target folder.
-fn installed(name: &str, version: &str) -> Result<PathBuf> {
-    let root = workspace::target().join("tools");
-    let program = root.join("bin").join(name);
-    let present = Command::new(&program).arg("--version").stderr(Stdio::null()).output();
-    if present.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version)) {
-        return Ok(program);
-    }
-    let mut command = Command::new(workspace::cargo_program());
-    command.args(["install", name, "--locked", "--version", version, "--root"]).arg(&root);
-    command.env("CARGO_TARGET_DIR", root.join("build")).current_dir(workspace::root());
-    workspace::run(&mut command)?;
-    Ok(program)
 }
 
 #[cfg(test)]

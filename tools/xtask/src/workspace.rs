@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
@@ -75,6 +75,21 @@ pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(cargo_program());
     command.args(arguments).current_dir(root());
     run(&mut command)
+}
+
+/// A program that `cargo install` compiles with these options, once for each version, into the target folder.
+pub(crate) fn cargo_tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf> {
+    let root = target().join("tools");
+    let program = root.join("bin").join(name);
+    let present = Command::new(&program).arg("--version").stderr(Stdio::null()).output();
+    if present.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version)) {
+        return Ok(program);
+    }
+    let mut command = Command::new(cargo_program());
+    command.args(["install", name, "--locked", "--version", version]).args(options).arg("--root").arg(&root);
+    command.env("CARGO_TARGET_DIR", root.join("build")).current_dir(self::root());
+    run(&mut command)?;
+    Ok(program)
 }
 
 /// Runs a command with its output shown; an error names it.
