@@ -22,6 +22,7 @@ const LAYERS: &[Layer] = &[
         crates: &[
             "build",
             "idl",
+            "authorization",
             "ssliop",
             "rt",
             "poa",
@@ -36,7 +37,7 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer { folder: "spandrel", crates: &[] },
-    Layer { folder: "services", crates: &[] },
+    Layer { folder: "services", crates: &["up", "activator", "repository", "naming", "daemon"] },
     Layer { folder: "tools", crates: &["cli", "lab", "xtask"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },

@@ -1,0 +1,2 @@
+//! The implementation repository: starts servers on demand, and forwards their clients.
+#![forbid(unsafe_code)]

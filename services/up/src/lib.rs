@@ -1,0 +1,2 @@
+//! The services in one process.
+#![forbid(unsafe_code)]
