@@ -17,7 +17,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) struct LoadArgs {
     /// Call again and again, this many times a second, whether or not earlier calls were answered; print the
     /// distribution of the times from the scheduled time of a call to its answer
-    #[arg(long, value_name = "CALLS", requires = "operation", help_heading = "Options of a load")]
+    #[arg(long, value_name = "CALLS", requires = "operation", help_heading = "Options of a load",
+        value_parser = calls_per_second)]
     rate: Option<f64>,
     /// The time of the load: seconds, or a number with ms, s or min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, requires = "rate",
@@ -89,6 +90,14 @@ fn kind(error: &RequestError) -> String {
     }
 }
 
+/// Parses a rate, above zero.
+fn calls_per_second(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
+        _ => Err("expected a number of calls a second above zero, such as 5000".to_owned()),
+    }
+}
+
 /// Parses a time such as `30s`, `500ms`, `2min` or `1.5`.
 fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0)];
@@ -105,6 +114,14 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_a_number_above_zero() {
+        assert_eq!(calls_per_second("0.5"), Ok(0.5));
+        for text in ["x", "", "0", "-1", "inf", "NaN"] {
+            assert!(calls_per_second(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_time_has_a_unit() {
