@@ -23,7 +23,7 @@ use spandrel::services::cos_naming::{
     NamingContextServant,
 };
 use spandrel::types::Ior;
-use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 
 use crate::iterators::{self, Iterators};
 use crate::name::{self, InvalidName};
@@ -104,13 +104,6 @@ impl Contexts {
                 Err(StoreError::NotBound) => {
                     return Err(Failure::NotFound(NotFoundReason::MissingNode, name[index..].to_vec()));
                 }
-                // The binding of a context that was destroyed remains.
-                Err(StoreError::NoContext(_)) if index > 0 => {
-                    return Err(Failure::CannotProceed(
-                        self.reference(context)?.unchecked_narrow(),
-                        name[index..].to_vec(),
-                    ));
-                }
                 Err(error) => return Err(system(&error).into()),
             };
         }
@@ -126,6 +119,9 @@ impl Contexts {
         elsewhere: impl FnOnce(&NamingContext, &[NameComponent]) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let start = self.current()?;
+        if name.is_empty() {
+            self.store.path(start).map_err(|error| system(&error))?; // OBJECT_NOT_EXIST comes first
+        }
         match self.follow(start, name)? {
             LastStep::Here(context, step) => {
                 self.check_permission(operation, context, Some(step))?;
@@ -136,16 +132,13 @@ impl Contexts {
                     }
                     StoreError::OtherType(_) => Failure::NotFound(NotFoundReason::NotContext, vec![step.clone()]),
                     StoreError::AlreadyBound => Failure::AlreadyBound,
-                    StoreError::NoContext(missing) if missing != start => match self.reference(missing) {
-                        Ok(context) => Failure::CannotProceed(context.unchecked_narrow(), vec![step.clone()]),
-                        Err(exception) => exception.into(),
-                    },
                     error => system(&error).into(),
                 })
             }
             LastStep::Elsewhere(context, rest) => elsewhere(&context, rest).map_err(|failure| match failure {
-                Failure::System(exception) => {
-                    tracing::debug!(%exception, "a context of another server did not answer");
+                // The client may have a way to that server. Other exceptions are the server's answer.
+                Failure::System(exception) if is_unreachable(exception.kind()) => {
+                    tracing::debug!(%exception, "a context of another server is unreachable");
                     Failure::CannotProceed(context, rest.to_vec())
                 }
                 failure => failure,
@@ -336,7 +329,10 @@ impl NamingContextExtServant for ContextServant {
 
 /// Whether a text is the address list of a `corbaloc` URL (2.4.2.2, 2.5.3), such as `:host:2809` or `iiop:1.2@host`.
 fn is_address(text: &str) -> bool {
-    !text.is_empty() && format!("corbaloc:{text}/NameService").parse::<spandrel::types::ObjectUrl>().is_ok()
+    const PROTOCOLS: [&str; 6] = ["", "iiop", "ssliop", "uds", "shm", "rir"];
+    let protocol = text.split_once(':').map(|(protocol, _)| protocol);
+    protocol.is_some_and(|protocol| PROTOCOLS.contains(&protocol))
+        && format!("corbaloc:{text}/NameService").parse::<spandrel::types::ObjectUrl>().is_ok()
 }
 
 /// A name in string form inside a URL (2.5.3.5): all octets but letters, digits and these marks as `%XX`.
@@ -351,6 +347,12 @@ fn escaped(text: &str) -> String {
         }
     }
     url
+}
+
+/// Whether an exception says that no server answered.
+fn is_unreachable(kind: SystemExceptionKind) -> bool {
+    use SystemExceptionKind::{CommFailure, InvObjref, NoResponse, Timeout, Transient};
+    matches!(kind, CommFailure | InvObjref | NoResponse | Timeout | Transient)
 }
 
 fn unknown_context() -> SystemException {

@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn every_change_is_applied_once_and_has_its_own_outcome() {
-        let commit = GroupCommit::default();
-        let applied = Mutex::new(Vec::new());
+        let commit = GroupCommit::<u32, u32>::default();
+        let applied = Mutex::new(Vec::<u32>::new());
         thread::scope(|scope| {
             for thread in 0..8_u32 {
                 let (commit, applied) = (&commit, &applied);
@@ -127,7 +127,7 @@ mod tests {
                     for nth in 0..200 {
                         let change = thread * 1000 + nth;
                         let outcome = commit.submit(change, |batch| {
-                            applied.lock().extend(&batch);
+                            applied.lock().extend(batch.iter().copied());
                             batch.iter().map(|change| change * 2).collect()
                         });
                         assert_eq!(outcome, change * 2);

@@ -469,11 +469,13 @@ impl Tables<'_> {
                 self.bindings.insert(key.as_slice(), encode_target(&Target::Context(created))?.as_slice())?;
                 Ok(Some(created))
             }
-            Change::Destroy { context: ContextId::ROOT } => Err(StoreError::Root.into()),
             Change::Destroy { context } => {
                 self.require(*context)?;
                 if self.bindings.range::<&[u8]>(range_of(*context).as_tuple())?.next().transpose()?.is_some() {
                     return Err(StoreError::NotEmpty(*context).into());
+                }
+                if *context == ContextId::ROOT {
+                    return Err(StoreError::Root.into());
                 }
                 self.contexts.remove(context.0)?;
                 Ok(None)
