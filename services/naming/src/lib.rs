@@ -7,15 +7,20 @@
 //! The service checks no identity of clients: [`NamingOptions::permission`] is the place for that.
 #![forbid(unsafe_code)]
 
+mod administration;
 mod bootstrap;
 mod context;
 mod group_commit;
 mod iterators;
 pub mod name;
+pub mod omni_log;
 mod redb_store;
 mod service;
 pub mod store;
 
+pub use administration::NamingAdministration;
 pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
-pub use service::{BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY, STORE_FILE};
+pub use service::{
+    ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY, STORE_FILE,
+};
 pub use store::Store;

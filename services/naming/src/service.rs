@@ -12,6 +12,7 @@ use spandrel::poa::{
 use spandrel::services::cos_naming::NamingContextExtSkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 
+use crate::administration::{Administration, NamingAdministrationSkeleton};
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
 use crate::context::{ContextServant, Contexts};
 use crate::iterators::Iterators;
@@ -26,6 +27,9 @@ pub const ROOT_KEY: &str = "NameService";
 
 /// The key of the bootstrap protocol of Java's ORBs.
 pub const BOOTSTRAP_KEY: &str = "INIT";
+
+/// The key of [`NamingAdministration`](crate::NamingAdministration).
+pub const ADMINISTRATION_KEY: &str = "NamingAdministration";
 
 /// A check of each operation on a name, besides those of the ORB.
 #[derive(Clone)]
@@ -124,6 +128,7 @@ pub enum NamingError {
 #[derive(Debug)]
 pub struct NamingService {
     contexts: Arc<Contexts>,
+    root_adapter: Poa,
     adapter: Poa,
     root: ObjectRef,
 }
@@ -132,13 +137,18 @@ impl NamingService {
     /// Opens the store in the folder of the options, or creates it, and serves it.
     ///
     /// The root context has the key [`ROOT_KEY`] and is an initial reference of this name. The object with the key
-    /// [`BOOTSTRAP_KEY`] serves Java's ORBs.
+    /// [`BOOTSTRAP_KEY`] serves Java's ORBs, and that with the key [`ADMINISTRATION_KEY`] makes copies of the store.
     ///
     /// # Errors
     /// A store that cannot be opened, an ORB that cannot listen or has a naming service already.
     pub fn start(orb: &Orb, options: NamingOptions) -> Result<Self, NamingError> {
-        let store = RedbStore::open(&options.data.join(STORE_FILE), &options.store)?;
-        Self::start_with(orb, Arc::new(store), options)
+        let store = Arc::new(RedbStore::open(&options.data.join(STORE_FILE), &options.store)?);
+        let data = options.data.clone();
+        let service = Self::start_with(orb, Arc::clone(&store) as Arc<dyn Store>, options)?;
+        let administration = NamingAdministrationSkeleton::new(Administration { store, data });
+        let administration = service.root_adapter.activate(administration)?;
+        orb.set_object_key_alias(ADMINISTRATION_KEY, &administration)?;
+        Ok(service)
     }
 
     /// As [`start`](Self::start), over another store.
@@ -174,7 +184,7 @@ impl NamingService {
         let initial = InitialReferences { own: vec![(ROOT_KEY, root.clone())] };
         let bootstrap = root_adapter.activate(BootstrapSkeleton::new(initial))?;
         orb.set_object_key_alias(BOOTSTRAP_KEY, &bootstrap)?;
-        Ok(Self { contexts, adapter, root })
+        Ok(Self { contexts, root_adapter, adapter, root })
     }
 
     /// The root context.
@@ -195,8 +205,9 @@ impl NamingService {
     /// # Errors
     /// Those of the adapters' destruction.
     pub fn stop(self) -> Result<(), NamingError> {
-        self.contexts.orb.remove_object_key_alias(ROOT_KEY);
-        self.contexts.orb.remove_object_key_alias(BOOTSTRAP_KEY);
+        for key in [ROOT_KEY, BOOTSTRAP_KEY, ADMINISTRATION_KEY] {
+            self.contexts.orb.remove_object_key_alias(key);
+        }
         Ok(self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
     }
 }
