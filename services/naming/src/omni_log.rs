@@ -11,8 +11,8 @@
 //! destroy IOR:…
 //! ```
 //!
-//! A context is named by its object key: in hexadecimal digits after `create`, in its reference elsewhere. The key of the
-//! root context is `NameService`.
+//! A context is named by its object id: in hexadecimal digits after `create`, inside the object key of its reference
+//! elsewhere. The object key of the root context is `NameService`; others have two octets before the id.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -51,9 +51,13 @@ pub struct Entries {
 
 const ROOT_KEY: &[u8] = b"NameService";
 
+/// The octets before the object id in the keys of omniNames' adapter.
+const KEY_PREFIX: &[u8] = &[0xff, 0];
+
+/// The object id of a context.
 type Key = Vec<u8>;
 
-/// The contexts of a file, by their object keys.
+/// The contexts of a file.
 type Graph = HashMap<Key, BTreeMap<(String, String), (BindingType, Ior)>>;
 
 /// Adds the graph of an omniNames file to a store. Names that are bound already are an error.
@@ -153,9 +157,10 @@ fn octets(digits: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// The object key of a reference.
+/// The object id in a reference.
 fn key_of(ior: &Ior) -> Option<Key> {
-    ior.profiles.iter().find_map(|profile| Some(IiopProfile::decode(profile).ok()??.object_key.to_vec()))
+    let mut keys = ior.profiles.iter().filter_map(|profile| Some(IiopProfile::decode(profile).ok()??.object_key));
+    keys.next().map(|key| key.strip_prefix(KEY_PREFIX).unwrap_or(&key).to_vec())
 }
 
 /// Writes the graph of a store as an omniNames file for a service at this address. Contexts to which no name leads
@@ -170,7 +175,8 @@ pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(St
         ContextId(id) => [octets(PERSISTENT).expect("digits"), (id as u32).to_be_bytes().to_vec()].concat(),
     };
     let reference = |context: ContextId| -> Result<String, OmniLogError> {
-        let key: String = key(context).iter().map(|octet| format!("%{octet:02x}")).collect();
+        let prefix = if context == ContextId::ROOT { &[] } else { KEY_PREFIX };
+        let key: String = [prefix, &key(context)].concat().iter().map(|octet| format!("%{octet:02x}")).collect();
         let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@{host}:{port}/{key}"));
         let object = object.map_err(|exception| StoreError::Invalid(exception.to_string()))?;
         let ior = Ior { type_id: crate::context::CONTEXT_TYPE.to_owned(), ..object.ior().clone() };

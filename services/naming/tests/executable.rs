@@ -160,7 +160,7 @@ fn nameclt_of_omniorb_works_unchanged() {
     assert!(run(&["resolve", "plain"]).1.starts_with("IOR:"));
     assert!(run(&["resolve", "none"]).1.contains("NotFound"), "{}", run(&["resolve", "none"]).1);
     assert!(run(&["bind", "plain", target]).1.contains("AlreadyBound"));
-    assert!(run(&["remove_context", "bank.dir"]).1.contains("not empty"), "{}", run(&["remove_context", "bank.dir"]).1);
+    assert!(run(&["remove_context", "bank.dir"]).1.contains("NotEmpty"), "{}", run(&["remove_context", "bank.dir"]).1);
     assert!(run(&["unbind", "plain"]).0);
 }
 

@@ -9,8 +9,8 @@ use spandrel::services::cos_naming::{
     BindingIterator, BindingList, BindingType, NameComponent, NamingContext, NamingContextExt, naming_context_ext,
 };
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
-use spandrel_interop::names::server::{OmniNames, root_context};
-use spandrel_naming::{NamingOptions, NamingService};
+use spandrel_interop::names::server::{OmniNames, free_port, root_context};
+use spandrel_naming::{NamingOptions, NamingService, RedbStore, RedbStoreOptions, name, omni_log};
 
 fn component(id: &str, kind: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: kind.to_owned() }
@@ -430,5 +430,90 @@ fn names_lead_through_the_contexts_of_several_servers() {
         near.context.unbind(&[far_step.clone(), own_step.clone(), x]).unwrap();
         near.context.unbind(&[far_step, own_step]).unwrap();
         created.destroy().unwrap();
+    }
+}
+
+/// All names from a context on, with their types and objects.
+fn all_names(context: &NamingContext, path: &str, names: &mut Vec<String>) {
+    let (bindings, rest) = context.list(1_000).unwrap();
+    assert_eq!(rest, None);
+    for binding in bindings {
+        let target = context.resolve(&binding.binding_name).unwrap().unwrap();
+        let path = format!("{path}/{}", name::to_string(&binding.binding_name));
+        if binding.binding_type == BindingType::Ncontext {
+            names.push(format!("{path}/"));
+            all_names(&target.unchecked_narrow(), &path, names);
+        } else {
+            names.push(format!("{path} {target}"));
+        }
+    }
+}
+
+fn sorted_names(root: &NamingContextExt) -> Vec<String> {
+    let mut names = Vec::new();
+    all_names(&root.clone().into(), "", &mut names);
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn names_go_to_omninames_and_back() {
+    let [ours, theirs] = [0; 2].map(|_| tempfile::tempdir().unwrap());
+    let orb = Orb::builder().build().unwrap();
+    let own = own_names();
+    let [bank, empty] = ["bank dir", "empty"].map(|id| component(id, r"k.\"));
+    own.context.bind_new_context(std::slice::from_ref(&bank)).unwrap();
+    own.context.bind_new_context(&[bank.clone(), empty]).unwrap();
+    own.context.bind(&[bank.clone(), component("grace hopper", "")], Some(&object(&orb, "grace"))).unwrap();
+    own.context.bind(&[component("", "kind")], Some(&object(&orb, "kind"))).unwrap();
+    let expected = sorted_names(&own.context);
+    assert_eq!(expected.len(), 4, "{expected:?}");
+
+    let Service::Own { service, .. } = &own._service else { unreachable!() };
+    let port = free_port().unwrap();
+    let (text, entries) = omni_log::export(&**service.as_ref().unwrap().store(), &orb, "127.0.0.1", port).unwrap();
+    assert_eq!((entries.bindings, entries.contexts), (4, 2));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    std::fs::write(theirs.path().join(format!("omninames-{}.dat", host.trim())), text).unwrap();
+    {
+        let _running = OmniNames::start_in(&orb, theirs.path(), port).unwrap();
+        let root = NamingContextExt::narrow(&root_context(&orb, port).unwrap()).unwrap();
+        assert_eq!(sorted_names(&root), expected);
+        // A change, so that the log of omniNames has one.
+        root.unbind(&[bank.clone(), component("grace hopper", "")]).unwrap();
+        root.bind(&[bank, component("ada", "")], Some(&object(&orb, "ada"))).unwrap();
+    }
+    let store = RedbStore::open(&ours.path().join("naming.redb"), &RedbStoreOptions::default()).unwrap();
+    let mut files: Vec<_> = std::fs::read_dir(theirs.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort_unstable();
+    let changed = files.iter().find(|file| std::fs::read_to_string(file).unwrap().contains(" ada "));
+    let text = std::fs::read_to_string(changed.expect("a file with the change")).unwrap();
+    let entries = omni_log::import(&text, &orb, &store).unwrap();
+    assert_eq!((entries.bindings, entries.contexts), (4, 2), "{text}");
+    drop(store);
+    let again = NamingService::start(&orb_that_listens(), NamingOptions::new(ours.path())).unwrap();
+    let root = NamingContextExt::narrow(again.reference()).unwrap();
+    let ada = expected.iter().find(|name| name.contains("grace")).unwrap().replace("grace hopper", "ada");
+    let found = sorted_names(&root);
+    assert!(found.iter().any(|name| name.starts_with(ada.split_once(" IOR").unwrap().0)), "{found:?}");
+    assert_eq!(found.len(), 4);
+}
+
+fn orb_that_listens() -> Orb {
+    Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap()
+}
+
+#[test]
+fn a_file_that_is_not_of_omninames_is_refused_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(&folder.path().join("naming.redb"), &RedbStoreOptions::default()).unwrap();
+    let orb = Orb::builder().build().unwrap();
+    for (text, expected) in [
+        ("port 1\nhello", "line 2 of the omniNames file is not valid: create, bind, unbind or destroy"),
+        ("create xyz", "line 1 of the omniNames file is not valid: a key is expected"),
+        ("bind IOR:00 a  nobject IOR:00", "line 1 of the omniNames file is not valid: a reference is expected"),
+    ] {
+        let error = omni_log::import(text, &orb, &store).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
     }
 }
