@@ -442,3 +442,239 @@ fn is_within(path: &str, prefix: &str) -> bool {
     let rest = path.strip_prefix(prefix);
     rest.is_some_and(|rest| prefix.is_empty() || rest.is_empty() || rest.starts_with('/'))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use spandrel_sync::Arc;
+    use spandrel_transport::Address;
+
+    use super::*;
+
+    fn peer(scheme: &'static str, address: &str, identity: Identity) -> ReceivedCredentials {
+        ReceivedCredentials::new(Arc::new(Address::new(scheme, address)), Arc::new(identity))
+    }
+
+    fn anonymous(address: &str) -> ReceivedCredentials {
+        peer("iiop", address, Identity::default())
+    }
+
+    fn teller() -> ReceivedCredentials {
+        let identity = Identity {
+            common_name: Some("teller".to_owned()),
+            dns_names: vec!["Teller.Bank.example".to_owned()],
+            uri_names: vec!["spiffe://bank.example/teller".to_owned()],
+            issuer: Some("Bank CA".to_owned()),
+            has_certificate: true,
+            ..Identity::default()
+        };
+        peer("ssliop", "10.1.2.3:4567", identity)
+    }
+
+    /// A policy of one rule that allows, with these conditions.
+    fn rule(conditions: &str) -> Policy {
+        let text = format!("[[rule]]\naction = \"allow\"\n{conditions}");
+        text.parse().unwrap_or_else(|error| panic!("{conditions}: {error}"))
+    }
+
+    fn facts<'f>(operation: &'f str, path: PathFact<'f>) -> RequestFacts<'f> {
+        RequestFacts {
+            operation: Some(operation),
+            adapter: Some("NamingContexts/BindingIterators"),
+            interface: Some("IDL:omg.org/CosNaming/NamingContextExt:1.0"),
+            path,
+            has_key: &|key| key == "NameService",
+        }
+    }
+
+    fn decision(policy: &Policy, peer: &ReceivedCredentials, facts: &RequestFacts<'_>) -> Decision {
+        decide(policy.rules.iter().filter(|rule| rule.matches_peer(peer)), facts)
+    }
+
+    fn permits(policy: &Policy, peer: &ReceivedCredentials) -> bool {
+        matches!(decision(policy, peer, &facts("resolve", PathFact::None)), Decision::Allow(_))
+    }
+
+    #[test]
+    fn peers_match_by_identity() {
+        let user = || peer("uds", "", Identity::of_user(Some(1000)));
+        for (condition, of_teller, of_user, of_anonymous) in [
+            ("identity = 'anonymous'", false, false, true),
+            ("identity = 'authenticated'", true, true, false),
+            ("identity = 'cn:teller'", true, false, false),
+            ("identity = 'cn:tell*'", true, false, false),
+            ("identity = 'cn:Teller'", false, false, false),
+            ("identity = 'dns:*.bank.example'", true, false, false),
+            ("identity = 'dns:bank.example'", false, false, false),
+            ("identity = 'uri:spiffe://bank.example/*'", true, false, false),
+            ("identity = 'uid:1000'", false, true, false),
+            ("identity = 'uid:0'", false, false, false),
+            ("identity = ['uid:1000', 'cn:teller']", true, true, false),
+            ("issuer = 'Bank CA'", true, false, false),
+            ("issuer = '*'", true, false, false),
+            ("identity = 'cn:teller'\nissuer = 'Other CA'", false, false, false),
+            ("", true, true, true),
+        ] {
+            let policy = rule(condition);
+            assert_eq!(permits(&policy, &teller()), of_teller, "{condition}");
+            assert_eq!(permits(&policy, &user()), of_user, "{condition}");
+            assert_eq!(permits(&policy, &anonymous("10.0.0.1:1")), of_anonymous, "{condition}");
+        }
+    }
+
+    #[test]
+    fn peers_match_by_address() {
+        for (value, address, expected) in [
+            ("10.0.0.0/8", "10.200.3.4:1", true),
+            ("10.0.0.0/8", "11.0.0.1:1", false),
+            ("10.0.0.7", "10.0.0.7:9", true),
+            ("2001:db8::/32", "[2001:db8::1]:9", true),
+            ("fe80::/10", "[fe80::1%eth0]:9", true),
+            ("127.0.0.0/8", "[::ffff:127.0.0.1]:9", true),
+            ("loopback", "127.3.2.1:9", true),
+            ("loopback", "[::1]:9", true),
+            ("loopback", "10.0.0.1:9", false),
+            ("uds", "127.0.0.1:9", false),
+        ] {
+            let is_permitted = permits(&rule(&format!("address = '{value}'")), &anonymous(address));
+            assert_eq!(is_permitted, expected, "{value} {address}");
+        }
+        let local = |scheme| peer(scheme, "", Identity::default());
+        assert!(permits(&rule("address = 'uds'"), &local("uds")));
+        assert!(permits(&rule("address = ['loopback', 'shm']"), &local("shm")));
+        assert!(!permits(&rule("address = 'loopback'"), &local("uds")));
+    }
+
+    #[test]
+    fn datagrams_are_not_allowed_by_their_address_but_are_denied_by_it() {
+        let datagram = peer(DIOP, "127.0.0.1:9", Identity::default());
+        assert!(!permits(&rule("address = 'loopback'"), &datagram));
+        assert!(permits(&rule(""), &datagram));
+        let denied = "[[rule]]\naction = 'deny'\naddress = 'loopback'\n[[rule]]\naction = 'allow'";
+        assert!(!permits(&denied.parse().unwrap(), &datagram));
+    }
+
+    #[test]
+    fn requests_match_by_operation_object_and_path() {
+        for (condition, expected) in [
+            ("operation = 'resolve'", true),
+            ("operation = 'res*'", true),
+            ("operation = ['list', 'resol?e']", true),
+            ("operation = 'list'", false),
+            ("key = 'NameService'", true),
+            ("key = 'Name*'", false),
+            ("adapter = 'NamingContexts/*'", true),
+            ("adapter = 'NamingContexts'", false),
+            ("interface = 'IDL:omg.org/CosNaming/*'", true),
+            ("interface = 'IDL:Bank/*'", false),
+            ("path = 'bank'", true),
+            ("path = '/bank/'", true),
+            ("path = 'bank/branch'", true),
+            ("path = 'bank/branch/one'", false),
+            ("path = 'ban'", false),
+            ("path = ''", true),
+            ("path = ['x', 'bank/branch']\noperation = 'resolve'", true),
+            ("path = 'bank'\noperation = 'bind'", false),
+        ] {
+            let request = facts("resolve", PathFact::Is("bank/branch"));
+            let decided = decision(&rule(condition), &anonymous("10.0.0.1:1"), &request);
+            assert_eq!(decided == Decision::Allow(1), expected, "{condition}: {decided:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides_and_none_denies() {
+        let policy: Policy = r#"[[rule]]
+            action = "deny"
+            operation = "unbind"
+            [[rule]]
+            action = "allow"
+            address = "10.0.0.0/8"
+            [[rule]]
+            action = "deny"
+            address = "10.0.0.1"
+        "#
+        .parse()
+        .unwrap();
+        let decided =
+            |address: &str, operation: &str| decision(&policy, &anonymous(address), &facts(operation, PathFact::None));
+        assert_eq!(decided("10.0.0.1:1", "unbind"), Decision::Deny(Some(1)));
+        assert_eq!(decided("10.0.0.1:1", "bind"), Decision::Allow(4));
+        assert_eq!(decided("11.0.0.1:1", "bind"), Decision::Deny(None));
+        let empty: Policy = "".parse().unwrap();
+        assert!(empty.is_empty());
+        assert!(!permits(&empty, &anonymous("127.0.0.1:1")));
+    }
+
+    #[test]
+    fn a_decision_is_open_only_as_long_as_it_depends_on_what_is_unknown() {
+        let early = |text: &str, operation: Option<&str>| {
+            let policy: Policy = text.parse().unwrap();
+            let later = PathFact::Later;
+            let facts = RequestFacts { operation, adapter: None, interface: None, path: later, has_key: &|_| false };
+            decision(&policy, &anonymous("127.0.0.1:1"), &facts)
+        };
+        let (allow, deny) = ("[[rule]]\naction = 'allow'\n", "[[rule]]\naction = 'deny'\n");
+        assert_eq!(early(&format!("{allow}interface = 'X'"), Some("f")), Decision::Open);
+        assert_eq!(early(&format!("{allow}path = 'x'"), Some("f")), Decision::Open);
+        assert_eq!(early(&format!("{allow}operation = 'g'\npath = 'x'"), Some("f")), Decision::Deny(None));
+        assert_eq!(early(&format!("{deny}adapter = 'x'"), Some("f")), Decision::Deny(None));
+        assert_eq!(early(&format!("{deny}adapter = 'x'\n{allow}"), Some("f")), Decision::Open);
+        assert_eq!(early(&format!("{allow}adapter = 'x'\n{allow}"), Some("f")), Decision::Allow(4));
+        // A LocateRequest has no operation.
+        assert_eq!(early(&format!("{allow}operation = 'f'"), None), Decision::Open);
+        assert_eq!(early(&format!("{deny}operation = 'f'\n{deny}"), None), Decision::Deny(Some(4)));
+    }
+
+    #[test]
+    fn errors_have_a_place_and_a_reason() {
+        let allow = "[[rule]]\naction = 'allow'\n";
+        for (text, expected) in [
+            ("[[rule]]".to_owned(), "line 1, column 1: missing field `action`"),
+            (format!("{allow}adress = 'uds'"), "line 3, column 1: unknown field `adress`"),
+            ("[[rules]]\naction = 'allow'".to_owned(), "line 1, column 3: unknown field `rules`"),
+            (format!("{allow}address = '10.0.0.0/40'"), "line 3, column 11: invalid address `10.0.0.0/40`"),
+            (format!("{allow}identity = 'teller'"), "line 3, column 12: invalid identity `teller`"),
+            (format!("{allow}identity = 'uid:x'"), "line 3, column 12: invalid identity `uid:x`: a user id"),
+            (format!("{allow}operation = []"), "line 3, column 13: the list is empty"),
+            (format!("{allow}operation = ''"), "line 3, column 13: the pattern is empty"),
+            (format!("{allow}operation = 7"), "line 3, column 13: expected a text or a list of texts"),
+            ("audit = 'some'".to_owned(), "line 1, column 9: unknown value `some` of audit"),
+            ("[[rule]\n".to_owned(), "line 1, column "),
+            ("\u{fc} = 1".to_owned(), "line 1, column 1: "),
+        ] {
+            let error = text.parse::<Policy>().expect_err(&text).to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+        let error = Policy::read(Path::new("/nonexistent/policy.toml")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the policy /nonexistent/policy.toml: No such file"), "{error}");
+    }
+
+    #[test]
+    fn values_nested_deeply_are_rejected() {
+        for nested in ["[".repeat(100_000), "{a=".repeat(100_000)] {
+            assert!(format!("rule = {nested}").parse::<Policy>().is_err());
+        }
+        assert!("a.".repeat(10_000).parse::<Policy>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".{0,300}") {
+            _ = text.parse::<Policy>();
+        }
+
+        #[test]
+        fn no_text_like_a_policy_makes_the_parser_panic(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "[[rule]]", "\n", "action", "=", "'allow'", "'deny'", "identity", "'cn:*'", "'uid:99999999999'",
+                "address", "'10.0.0.0/8'", "'::/0'", "[", "]", ",", "{", "}", "\"", "'''", "\u{e9}", "\u{1f600}", "#",
+                "path", "operation", "'*?*'", "1979-05-27", "0x_", ".", "audit", "\\u0000", "\r",
+            ]), 0..60)
+        ) {
+            _ = parts.concat().parse::<Policy>();
+            _ = parts.join(" ").parse::<Policy>();
+        }
+    }
+}
