@@ -265,7 +265,7 @@ pub mod policy {
         Policy, PolicyType, PolicyValue,
         policies::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
-            PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+            PolicyErrorCode, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
             ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType,
             SyncScopePolicy, UtcT,
         },

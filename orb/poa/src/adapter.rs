@@ -22,12 +22,13 @@ use spandrel_sync::{
 
 use crate::{
     ObjectId, PoaError, RequestProcessingPolicy, ThreadPolicy,
+    adapter_name::{ROOT_NAME, full_name, full_name_text},
     directory::Directory,
     error,
     etherealization_queue::EtherealizationQueue,
     key::{Incarnation, SlotId},
     manager::{Admission, Manager, Managers},
-    objects::{Binding, Forwarding, Objects},
+    objects::{ActivationRefusal, Binding, Forwarding, Objects},
     orb_handle::OrbHandle,
     policies::Policies,
     serial_lock::SerialLock,
@@ -37,9 +38,6 @@ use crate::{
 
 /// Maximum number of requests that wait for one object, or for the creation of one adapter.
 pub(crate) const MAX_WAITING: usize = 256;
-
-/// The name of the root adapter (15.3.9.1).
-pub(crate) const ROOT_NAME: &str = "RootPOA";
 
 /// The phases of an adapter's life (15.3.9.4), in order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -250,6 +248,16 @@ impl Adapter {
         full_name(&self.path)
     }
 
+    /// The names as one text, for errors.
+    pub(crate) fn full_name_text(&self) -> String {
+        full_name_text(&self.path)
+    }
+
+    /// The path of a child, from the root adapter's child on.
+    pub(crate) fn child_path(&self, name: &str) -> Vec<String> {
+        self.path.iter().cloned().chain([name.to_owned()]).collect()
+    }
+
     pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
         let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
         given.or_else(|| self.policies.policy(policy_type))
@@ -291,7 +299,35 @@ impl Adapter {
 
     /// OBJECT_NOT_EXIST for operations on a destroyed adapter (15.3.9.4).
     pub(crate) fn check_exists(&self) -> Result<(), PoaError> {
-        if self.phase() < Phase::Destroyed { Ok(()) } else { Err(error::destroyed().into()) }
+        if self.phase() < Phase::Destroyed { Ok(()) } else { Err(error::destroyed(&self.path).into()) }
+    }
+
+    /// Checks a condition on the policies, which has this description; the error is `WrongPolicy`.
+    pub(crate) fn require(&self, condition: bool, required: &'static str) -> Result<(), PoaError> {
+        if condition { Ok(()) } else { Err(PoaError::WrongPolicy { adapter: self.full_name_text(), required }) }
+    }
+
+    /// `ObjectNotActive` for the object with this id.
+    pub(crate) fn object_not_active(&self, id: &[u8]) -> PoaError {
+        PoaError::ObjectNotActive { adapter: self.full_name_text(), id: id.into() }
+    }
+
+    /// `AdapterNonExistent` for a child of this name.
+    pub(crate) fn no_child(&self, name: &str) -> PoaError {
+        PoaError::AdapterNonExistent { adapter: full_name_text(&self.child_path(name)) }
+    }
+
+    /// The error of an activation, of the object with this id if the application assigns ids.
+    pub(crate) fn activation_error(&self, id: &[u8], refusal: ActivationRefusal) -> PoaError {
+        let adapter = || self.full_name_text();
+        match refusal {
+            ActivationRefusal::ObjectActive => PoaError::ObjectAlreadyActive { adapter: adapter(), id: id.into() },
+            ActivationRefusal::ServantActive(id) => PoaError::ServantAlreadyActive { adapter: adapter(), id },
+            ActivationRefusal::UserAssignedIds => PoaError::WrongPolicy { adapter: adapter(), required: "SYSTEM_ID" },
+            ActivationRefusal::IdNotAssigned => error::id_not_assigned(&self.path, id).into(),
+            ActivationRefusal::NoMoreIds => error::no_more_ids().into(),
+            ActivationRefusal::Destroyed => error::destroyed(&self.path).into(),
+        }
     }
 
     /// Whether requests may begin.
@@ -330,7 +366,7 @@ impl Adapter {
             Some(Binding::Servant(_)) => Some(None),
             Some(Binding::Forward(forwarding)) => Some(Some(forwarding)),
             None if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly => None,
-            None => self.objects.check_assigned(id).is_ok().then_some(None),
+            None => self.objects.is_assigned(id).then_some(None),
         }
     }
 
@@ -363,11 +399,6 @@ impl Adapter {
     }
 }
 
-/// The names of an adapter, starting with the root adapter.
-pub(crate) fn full_name(path: &[String]) -> Vec<String> {
-    std::iter::once(ROOT_NAME.to_owned()).chain(path.iter().cloned()).collect()
-}
-
 impl Root {
     pub(crate) fn root_adapter(&self) -> &Arc<Adapter> {
         self.root_adapter.get().expect("Root::new sets it")
@@ -379,11 +410,6 @@ impl Poa {
     pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
         let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
         Ok(Self { orb: root.orb.get()?, root, adapter: Arc::clone(adapter) })
-    }
-
-    /// Checks a condition on the policies; the error is `WrongPolicy`.
-    pub(crate) fn require(&self, condition: bool) -> Result<(), PoaError> {
-        if condition { Ok(()) } else { Err(PoaError::WrongPolicy) }
     }
 }
 
@@ -423,6 +449,6 @@ impl Eq for Poa {}
 
 impl fmt::Debug for Poa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Poa").field(&self.adapter.full_name().join("/")).finish()
+        f.debug_tuple("Poa").field(&self.adapter.full_name_text()).finish()
     }
 }

@@ -185,7 +185,8 @@ mod tests {
         assert_eq!(factory.find(ROOT_MANAGER), Some(root.the_poa_manager()));
         let made = factory.create("POAManager1", []).unwrap();
         assert_eq!(made.state(), State::Holding);
-        assert_eq!(factory.create("POAManager1", []), Err(PoaError::ManagerAlreadyExists));
+        let manager = "POAManager1".to_owned();
+        assert_eq!(factory.create("POAManager1", []), Err(PoaError::ManagerAlreadyExists { manager }));
         let child = root.create_poa("child", None, []).unwrap();
         let own = child.the_poa_manager();
         assert_ne!(own.id(), made.id());

@@ -110,6 +110,26 @@ policies! {
     }
 }
 
+/// The policy of a list that is not valid, or contradicts others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InvalidPolicy {
+    index: usize,
+    /// The rule that it violates.
+    reason: &'static str,
+}
+
+impl InvalidPolicy {
+    /// The error of the creation of this adapter with these policies.
+    pub(crate) fn error(self, adapter: String, given: &[Policy]) -> PoaError {
+        PoaError::InvalidPolicy {
+            adapter,
+            index: u16::try_from(self.index).unwrap_or(u16::MAX),
+            policy: format!("{:?}", given[self.index]),
+            reason: self.reason,
+        }
+    }
+}
+
 /// The policies of one adapter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Policies {
@@ -130,7 +150,7 @@ impl Policies {
     }
 
     /// Combines the given policies with the defaults. Policies of other types are ignored.
-    pub(crate) fn resolve(given: &[Policy]) -> Result<Self, PoaError> {
+    pub(crate) fn resolve(given: &[Policy]) -> Result<Self, InvalidPolicy> {
         let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
         let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
         let mut policies = Self::default();
@@ -150,19 +170,39 @@ impl Policies {
             }
         }
         let conflicts = [
-            (policies.has_no_servant_source(), [retention, processing]),
-            (policies.default_servant_lacks_multiple_id(), [uniqueness, processing]),
-            (policies.is_implicit() && !policies.assigns_ids(), [assignment, activation]),
-            (policies.is_implicit() && !policies.retains(), [retention, activation]),
-            (demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(), [assignment, demux]),
+            (
+                policies.has_no_servant_source(),
+                [retention, processing],
+                "NON_RETAIN requires USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
+            ),
+            (
+                policies.default_servant_lacks_multiple_id(),
+                [uniqueness, processing],
+                "USE_DEFAULT_SERVANT requires MULTIPLE_ID",
+            ),
+            (
+                policies.is_implicit() && !policies.assigns_ids(),
+                [assignment, activation],
+                "IMPLICIT_ACTIVATION requires SYSTEM_ID",
+            ),
+            (
+                policies.is_implicit() && !policies.retains(),
+                [retention, activation],
+                "IMPLICIT_ACTIVATION requires RETAIN",
+            ),
+            (
+                demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(),
+                [assignment, demux],
+                "active demultiplexing requires SYSTEM_ID",
+            ),
         ];
         // Of two contradictory policies, the later one is reported.
         let offending = conflicts
             .into_iter()
-            .filter(|(condition, _)| *condition)
-            .filter_map(|(_, given)| given.into_iter().max()?);
-        if let Some(index) = offending.min() {
-            return Err(invalid(index));
+            .filter(|(condition, ..)| *condition)
+            .filter_map(|(_, given, reason)| Some(InvalidPolicy { index: given.into_iter().max()??, reason }));
+        if let Some(invalid) = offending.min_by_key(|invalid| invalid.index) {
+            return Err(invalid);
         }
         if demux.is_none() && !policies.assigns_ids() {
             policies.demux = ObjectDemux::DynamicHash;
@@ -171,7 +211,7 @@ impl Policies {
     }
 
     /// The bidirectional policy, if given.
-    pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, PoaError> {
+    pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, InvalidPolicy> {
         let (mut value, mut known) = (BidirectionalPolicy::default(), None);
         for (index, policy) in given.iter().enumerate() {
             if policy.policy_type() == BidirectionalPolicy::POLICY_TYPE {
@@ -242,25 +282,22 @@ fn set<V: PolicyValue + Copy>(
     given: &mut Option<usize>,
     index: usize,
     policy: &Policy,
-) -> Result<(), PoaError> {
-    *value = *policy.value().ok_or_else(|| invalid(index))?;
+) -> Result<(), InvalidPolicy> {
+    let invalid = |reason| InvalidPolicy { index, reason };
+    *value = *policy.value().ok_or_else(|| invalid("the number of its type belongs to another policy"))?;
     match given.replace(index) {
         None => Ok(()),
-        Some(_) => Err(invalid(index)),
+        Some(_) => Err(invalid("the list has an earlier policy of this type")),
     }
-}
-
-fn invalid(index: usize) -> PoaError {
-    PoaError::InvalidPolicy { index: u16::try_from(index).unwrap_or(u16::MAX) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(given: &[Policy]) -> u16 {
+    fn refused(given: &[Policy]) -> usize {
         match Policies::resolve(given) {
-            Err(PoaError::InvalidPolicy { index }) => index,
+            Err(InvalidPolicy { index, .. }) => index,
             other => panic!("{given:?} gave {other:?}"),
         }
     }
