@@ -127,6 +127,33 @@ pub struct Poa {
 }
 
 /// Creates adapters on demand (15.3.4).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::poa::{AdapterActivator, IfMissing, LifespanPolicy};
+/// use spandrel::{Orb, Poa};
+///
+/// /// Creates the adapter of each branch for its first request, also after a restart of the server.
+/// struct Branches;
+///
+/// impl AdapterActivator for Branches {
+///     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
+///         let manager = parent.the_poa_manager();
+///         let branch = parent.create_poa(name, Some(&manager), [LifespanPolicy::Persistent.into()]);
+///         branch.is_ok() // The objects of the branch are activated here.
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// let root = Poa::root(&orb)?;
+/// root.set_the_activator(Some(Arc::new(Branches)));
+/// let oslo = root.find_poa("oslo", IfMissing::Activate)?;
+/// assert_eq!(oslo.the_parent(), Some(root));
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 pub trait AdapterActivator: Send + Sync {
     /// Creates the child of `parent` with this name, and sets it up. Requests for it wait meanwhile.
     ///
@@ -139,6 +166,50 @@ pub trait AdapterActivator: Send + Sync {
 /// (15.3.6).
 ///
 /// `docs/adapters.md` has a complete server with a servant activator.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::poa::{IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager};
+/// use spandrel::server::Servant;
+/// use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+/// # struct Account;
+/// # impl Servant for Account {
+/// #     fn repository_id(&self) -> &str { "IDL:Bank/Account:1.0" }
+/// #     fn is_a(&self, _: &str) -> bool { false }
+/// #     fn dispatch(&self, _: &str, call: spandrel::server::ServerCall<'_>) -> Result<spandrel::server::Replied, SystemException> {
+/// #         call.implicit(self)
+/// #     }
+/// # }
+///
+/// /// Loads an account for its first request, and stores it at its end.
+/// struct Accounts;
+///
+/// impl ServantActivator for Accounts {
+///     fn incarnate(&self, oid: &ObjectId, _: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
+///         match oid.as_bytes() {
+///             b"ada" => Ok(Arc::new(Account)),
+///             _ => Err(SystemException::object_not_exist(0, CompletionStatus::No).into()),
+///         }
+///     }
+///
+///     fn etherealize(&self, _: &ObjectId, _: &Poa, account: Arc<dyn Servant>, _: bool, _: bool) {
+///         drop(account);
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// let policies = [IdAssignmentPolicy::UserId.into(), RequestProcessingPolicy::UseServantManager.into()];
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
+/// accounts.set_servant_manager(ServantManager::Activator(Arc::new(Accounts)))?;
+/// accounts.the_poa_manager().activate()?;
+/// let object = |id: &str| accounts.create_reference_with_id(&id.into(), "IDL:Bank/Account:1.0");
+/// assert!(!object("ada")?.non_existent()?);
+/// assert!(object("alan")?.non_existent()?);
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 pub trait ServantActivator: Send + Sync {
     /// Finds or creates the servant of an inactive object. The calls for one object do not overlap, nor do
     /// they overlap its etherealization.
@@ -162,6 +233,62 @@ pub trait ServantActivator: Send + Sync {
 }
 
 /// Supplies a servant for each request: for adapters with NON_RETAIN and USE_SERVANT_MANAGER (15.3.7).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+/// use std::time::Instant;
+///
+/// use spandrel::poa::{
+///     Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantLocator, ServantManager,
+///     ServantRetentionPolicy,
+/// };
+/// use spandrel::server::Servant;
+/// use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+/// # struct Account;
+/// # impl Servant for Account {
+/// #     fn repository_id(&self) -> &str { "IDL:Bank/Account:1.0" }
+/// #     fn is_a(&self, _: &str) -> bool { false }
+/// #     fn dispatch(&self, _: &str, call: spandrel::server::ServerCall<'_>) -> Result<spandrel::server::Replied, SystemException> {
+/// #         call.implicit(self)
+/// #     }
+/// # }
+///
+/// /// Supplies an account for each request from a database, and measures the time of the request.
+/// struct Accounts;
+///
+/// impl ServantLocator for Accounts {
+///     fn preinvoke(&self, oid: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
+///         match oid.as_bytes() {
+///             b"ada" => Ok((Arc::new(Account), Box::new(Instant::now()))),
+///             _ => Err(SystemException::object_not_exist(0, CompletionStatus::No).into()),
+///         }
+///     }
+///
+///     fn postinvoke(
+///         &self, _: &ObjectId, _: &Poa, operation: &str, begun: Cookie, _: Arc<dyn Servant>,
+///     ) -> Result<(), SystemException> {
+///         let begun = begun.downcast::<Instant>().expect("the cookie of `preinvoke`");
+///         println!("{operation}: {:?}", begun.elapsed());
+///         Ok(())
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// let policies = [
+///     IdAssignmentPolicy::UserId.into(),
+///     ServantRetentionPolicy::NonRetain.into(),
+///     RequestProcessingPolicy::UseServantManager.into(),
+/// ];
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
+/// accounts.set_servant_manager(ServantManager::Locator(Arc::new(Accounts)))?;
+/// accounts.the_poa_manager().activate()?;
+/// let object = |id: &str| accounts.create_reference_with_id(&id.into(), "IDL:Bank/Account:1.0");
+/// assert!(!object("ada")?.non_existent()?);
+/// assert!(object("alan")?.non_existent()?);
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 pub trait ServantLocator: Send + Sync {
     /// Finds or creates a servant for one request.
     ///
@@ -190,6 +317,22 @@ pub trait ServantLocator: Send + Sync {
 }
 
 /// A servant manager of one of the two kinds (15.3.5).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::Poa;
+/// use spandrel::poa::{PoaError, ServantActivator, ServantManager};
+///
+/// /// Sets the servant manager of an adapter that has none yet.
+/// fn supply(adapter: &Poa, activator: Arc<dyn ServantActivator>) -> Result<(), PoaError> {
+///     match adapter.servant_manager()? {
+///         None => adapter.set_servant_manager(ServantManager::Activator(activator)),
+///         Some(ServantManager::Activator(_) | ServantManager::Locator(_)) => Ok(()),
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub enum ServantManager {
     /// For adapters that retain servants.

@@ -8,6 +8,26 @@ use crate::{ObjectId, adapter_name::full_name_text};
 /// exception.
 ///
 /// `adapter` is the path of the adapter, such as `RootPOA/accounts`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{IdAssignmentPolicy, PoaError};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, [IdAssignmentPolicy::UserId.into()])?;
+/// match accounts.deactivate_object(&"ada".into()) {
+///     Err(PoaError::ObjectNotActive { id, .. }) => assert_eq!(id.as_bytes(), b"ada"), // It was not in use.
+///     other => other?,
+/// }
+/// let error = accounts.create_reference("IDL:Bank/Account:1.0").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the operation requires the policies SYSTEM_ID, which the adapter `RootPOA/accounts` does not have"
+/// );
+/// # orb.shutdown()?;
+/// # Ok::<(), PoaError>(())
+/// ```
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoaError {

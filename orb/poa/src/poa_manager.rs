@@ -136,6 +136,23 @@ impl fmt::Debug for PoaManager {
 }
 
 /// Creates managers, and lists those of its ORB (15.3.3).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{State, WaitForCompletion};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let root = Poa::root(&orb)?;
+/// let factory = root.the_poa_manager_factory();
+/// let manager = factory.create("reports", [])?; // Several adapters are held and released together.
+/// let [daily, weekly] = [root.create_poa("daily", Some(&manager), [])?, root.create_poa("weekly", Some(&manager), [])?];
+/// manager.activate()?;
+/// assert_eq!((daily.the_poa_manager().state(), weekly.the_poa_manager().state()), (State::Active, State::Active));
+/// factory.find("reports").expect("it exists").hold_requests(WaitForCompletion::Yes)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 #[derive(Clone)]
 pub struct PoaManagerFactory(pub(crate) Arc<Root>);
 

@@ -16,6 +16,23 @@ use crate::BidirectionalPolicy;
 use crate::{Policy, PolicyType};
 
 /// The error of the creation of a policy from its value (`CORBA::PolicyError`; CORBA 3.3 Part 1, 8.8.2).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use spandrel::Orb;
+/// use spandrel::policy::PolicyErrorCode;
+/// use spandrel::types::Any;
+///
+/// let orb = Orb::builder().build()?;
+/// let error = orb.create_policy(23, &Any::new(&7_i16)?).unwrap_err(); // Messaging::REBIND_POLICY_TYPE
+/// assert_eq!(error.reason, PolicyErrorCode::BadPolicyValue);
+/// assert_eq!(
+///     error.to_string(),
+///     "cannot create a policy of type 23 (REBIND_POLICY_TYPE) from the short 7: the value is invalid for this policy type"
+/// );
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("cannot create a policy of type {policy_type}{} from {value}: {reason}", type_name(*policy_type))]
 #[non_exhaustive]
@@ -77,6 +94,43 @@ fn describe(value: &Any) -> String {
 }
 
 /// A factory of policies for the types that it is registered for (`PortableInterceptor::PolicyFactory`).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{Policy, PolicyType, PolicyValue, policies::*}; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::Orb;
+/// use spandrel::policy::{Policy, PolicyErrorCode, PolicyFactory, PolicyType, PolicyValue};
+/// use spandrel::types::Any;
+///
+/// /// The priority of a service's calls; the service reads it in an interceptor.
+/// #[derive(Debug, PartialEq)]
+/// struct Priority(i16);
+///
+/// impl PolicyValue for Priority {
+///     fn policy_type(&self) -> PolicyType {
+///         0x4d59_0001 // of a vendor
+///     }
+/// }
+///
+/// struct PriorityFactory;
+///
+/// impl PolicyFactory for PriorityFactory {
+///     fn create_policy(&self, _: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode> {
+///         match value.extract::<i16>().map_err(|_| PolicyErrorCode::BadPolicyType)? {
+///             priority @ 0..=9 => Ok(Priority(priority).into()),
+///             _ => Err(PolicyErrorCode::BadPolicyValue),
+///         }
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// orb.register_policy_factory(0x4d59_0001, Arc::new(PriorityFactory))?;
+/// let policy = orb.create_policy(0x4d59_0001, &Any::new(&3_i16)?)?;
+/// assert_eq!(policy.value(), Some(&Priority(3)));
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait PolicyFactory: Send + Sync {
     /// Creates a policy. Called with no lock held.
     ///

@@ -19,6 +19,23 @@ pub enum SetOverrideType {
 }
 
 /// The reason why no policy was set.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::Duration;
+///
+/// use spandrel::policy::{OverrideError, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// let limits = [1, 2].map(|seconds| RelativeRoundtripTimeoutPolicy(Duration::from_secs(seconds)).into());
+/// match account.set_policy_overrides(&limits, SetOverrideType::SetOverride) {
+///     Err(OverrideError::System(exception)) => println!("two policies of one type: {exception}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverrideError {

@@ -15,6 +15,18 @@ pub(crate) const BUFFERING_CONSTRAINT: PolicyType = 0x5441_0001;
 ///
 /// A reference is bound once its object has answered. Until then this policy has no effect.
 /// [`ObjectRef::validate_connection`](crate::ObjectRef::validate_connection) binds it again at any time.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use spandrel::policy::{RebindPolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // The account has a session in its server: a call to another one would find no session, and raises REBIND.
+/// let session = account.set_policy_overrides(&[RebindPolicy::NoRebind.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum RebindPolicy {
@@ -30,6 +42,18 @@ pub enum RebindPolicy {
 }
 
 /// How far a one-way request has come when its call returns (17.2.2).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use spandrel::policy::{SetOverrideType, SyncScopePolicy};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // One-way calls return when the servant has returned, with its exceptions.
+/// let reliable = account.set_policy_overrides(&[SyncScopePolicy::WithTarget.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum SyncScopePolicy {
