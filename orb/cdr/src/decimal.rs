@@ -50,6 +50,17 @@ spandrel_error::debug_as_report!(FixedError);
 ///
 /// The result of arithmetic on [`Fixed`] of several types, and the content of `DynFixed`. Trailing zeros of
 /// the fraction are dropped: equal numbers are the same value.
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::{Decimal, FixedError}; // of spandrel
+///
+/// let price: Decimal = "19.90".parse()?;
+/// assert_eq!((price.unscaled(), price.scale()), (199, 1));
+/// assert_eq!(price.checked_mul(Decimal::new(3, 0)?).map(|sum| sum.to_string()), Some("59.7".to_owned()));
+/// assert_eq!("19,90".parse::<Decimal>(), Err(FixedError::NotANumber));
+/// # Ok::<(), FixedError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Decimal {
     /// Below 10³¹ in magnitude; no multiple of ten unless the scale is 0.

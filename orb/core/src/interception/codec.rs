@@ -52,6 +52,22 @@ pub enum CodecError {
 spandrel_error::debug_as_report!(CodecError);
 
 /// The factory of codecs (`IOP::CodecFactory`).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use spandrel::Orb;
+/// use spandrel::cdr::GiopVersion;
+/// use spandrel::interception::{CodecError, Encoding};
+/// use spandrel::types::Any;
+///
+/// let orb = Orb::builder().build()?;
+/// let codec = orb.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2))?;
+/// let octets = codec.encode(&Any::new("ada")?)?; // the data of a service context, for instance
+/// assert_eq!(codec.decode(&octets)?.extract::<String>()?, "ada");
+/// assert!(matches!(codec.decode(&octets[..5]), Err(CodecError::FormatMismatch(_))));
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CodecFactory {
     orb: WeakOrb,

@@ -3,6 +3,19 @@
 use spandrel_cdr::{CdrError, TcKind, TypeCodeError};
 
 /// The exceptions of `DynAny` and `DynAnyFactory`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::{DynAny, DynAnyError};
+/// use spandrel::types::TypeCode;
+///
+/// let mut number = DynAny::of_type(&TypeCode::LONG)?;
+/// match number.as_struct() {
+///     Err(DynAnyError::TypeMismatch) => {} // A `long` has no members.
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), DynAnyError>(())
+/// ```
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DynAnyError {

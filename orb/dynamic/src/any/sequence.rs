@@ -5,6 +5,18 @@ use spandrel_cdr::{Any, TcKind, TypeCode};
 use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, limits::Meter};
 
 /// A sequence: IDL `DynSequence`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::DynAny;
+/// use spandrel::types::{Any, TypeCode};
+///
+/// let mut primes = DynAny::of_type(&TypeCode::sequence(&TypeCode::LONG, 0)?)?;
+/// let elements = [2, 3, 5].map(|prime: i32| Any::new(&prime)).into_iter().collect::<Result<Vec<_>, _>>()?;
+/// primes.as_sequence()?.set_elements(&elements)?;
+/// assert_eq!(primes.to_any()?.extract::<Vec<i32>>()?, [2, 3, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DynSequence<'d>(&'d mut DynAny);
 

@@ -5,6 +5,21 @@ use spandrel_cdr::{Any, TcKind, TypeCode};
 use super::{DynAny, DynAnyError, error::NO_CURRENT, graph::Copier, members::members_of};
 
 /// A struct or an exception: IDL `DynStruct`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::{DynAny, NameValuePair};
+/// use spandrel::types::{Any, TypeCode};
+///
+/// let members = [("name", TypeCode::STRING), ("cents", TypeCode::LONGLONG)];
+/// let entry = TypeCode::structure("IDL:Bank/Entry:1.0", "Entry", &members)?;
+/// let mut value = DynAny::of_type(&entry)?; // each member has the default of its type
+/// let name = NameValuePair { id: "name".to_owned(), value: Any::new("ada")? };
+/// let cents = NameValuePair { id: "cents".to_owned(), value: Any::new(&500_i64)? };
+/// value.as_struct()?.set_members(&[name, cents.clone()])?;
+/// assert_eq!(value.as_struct()?.members()?[1], cents);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DynStruct<'d>(&'d mut DynAny);
 
