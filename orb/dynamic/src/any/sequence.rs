@@ -30,7 +30,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_sequence(&mut self) -> Result<DynSequence<'_>, DynAnyError> {
-        if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(self.mismatch("a sequence")) }
     }
 
     /// The value as an array.
@@ -38,7 +38,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_array(&mut self) -> Result<DynArray<'_>, DynAnyError> {
-        if self.kind() == TcKind::Array { Ok(DynArray(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Array { Ok(DynArray(self)) } else { Err(self.mismatch("an array")) }
     }
 }
 

@@ -49,7 +49,7 @@ impl DynAny {
     pub fn as_struct(&mut self) -> Result<DynStruct<'_>, DynAnyError> {
         match self.kind() {
             TcKind::Struct | TcKind::Except => Ok(DynStruct(self)),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(self.mismatch("a struct or an exception")),
         }
     }
 }
@@ -58,7 +58,7 @@ impl DynAny {
 pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
     let members = members_of(&of.actual())?;
     if members.is_empty() {
-        return Err(DynAnyError::TypeMismatch);
+        return Err(of.mismatch("a type with members"));
     }
     members.into_iter().nth(of.at.ok_or(NO_CURRENT)?).ok_or(NO_CURRENT)
 }
@@ -78,7 +78,8 @@ pub(crate) fn set_pairs(of: &mut DynAny, given: &[DynNamePair]) -> Result<(), Dy
     let copier = Copier::of(given.iter().map(|pair| &pair.value));
     let parts = members.iter().zip(given).map(|((name, of), pair)| {
         if !name.is_empty() && !pair.id.is_empty() && *name != pair.id {
-            return Err(DynAnyError::TypeMismatch);
+            let (expected, found) = (format!("the member `{name}`"), format!("`{}`", pair.id));
+            return Err(DynAnyError::TypeMismatch { expected, found });
         }
         copier.copy_as(&pair.value, of)
     });
