@@ -35,13 +35,13 @@ fn digits(value: u128) -> u16 {
 #[non_exhaustive]
 pub enum FixedError {
     /// The text is not an optional sign and digits with at most one point.
-    #[error("not a decimal number")]
+    #[error("the text is no decimal number: expected a sign, if any, and digits with at most one point")]
     NotANumber,
     /// More digits before the point than the type has, or more than 31 significant digits.
-    #[error("the number has more digits than the type permits")]
+    #[error("the number has more digits before the point than its `fixed` type, or more than 31 digits")]
     Overflow,
     /// More digits after the point than the type has.
-    #[error("the number has more digits after the point than the type")]
+    #[error("the number has more digits after the point than its `fixed` type")]
     Inexact,
 }
 spandrel_error::debug_as_report!(FixedError);
