@@ -189,8 +189,15 @@ impl RedbStore {
     /// Verifies the file's structure and checksums, and that all entries can be read. Returns the number of bindings.
     ///
     /// # Errors
-    /// `Corrupt` with the first entry that cannot be read; `Unavailable`.
+    /// `Corrupt` for wrong checksums, or with the first entry that cannot be read; `Unavailable`.
     pub fn check(&self) -> Result<u64, StoreError> {
+        if let Some(opened) = &mut *self.shared.opened.write() {
+            opened.snapshot = RwLock::default();
+            let is_sound = opened.database.check_integrity().map_err(|error| unavailable(error.into()))?;
+            if !is_sound {
+                return Err(corrupt("its checksums do not match, and it was repaired"));
+            }
+        }
         self.shared.read(|snapshot| {
             let mut count = 0;
             for entry in snapshot.bindings.iter()? {
