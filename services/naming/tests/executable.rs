@@ -1,0 +1,204 @@
+//! The executable: readiness, exit codes, foreign clients, and its end at any instant.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use spandrel::services::cos_naming::naming_context::BindError;
+use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
+use spandrel::{ObjectRef, Orb};
+use spandrel_test_support::wait_until;
+
+fn command(data: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming"));
+    command.arg("--data").arg(data).env_remove("SPANDREL_LOG");
+    command
+}
+
+/// A running service, which is killed when dropped.
+struct Running {
+    process: Child,
+    /// `HOST:PORT`.
+    address: String,
+}
+
+impl Running {
+    fn start(data: &Path, endpoint: &str) -> Self {
+        let mut command = command(data);
+        command.args(["--listen", endpoint]).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("ready: NameService corbaloc::").unwrap_or_else(|| panic!("{line}"));
+        Self { address: url.strip_suffix("/NameService").unwrap().to_owned(), process }
+    }
+
+    fn root(&self, orb: &Orb) -> NamingContextExt {
+        let url = format!("corbaloc::{}/NameService", self.address);
+        NamingContextExt::unchecked_narrow(&orb.string_to_object(&url).unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn name(id: &str) -> [NameComponent; 1] {
+    [NameComponent { id: id.to_owned(), kind: String::new() }]
+}
+
+fn object(orb: &Orb) -> ObjectRef {
+    orb.string_to_object("corbaloc::127.0.0.1:9/object").unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn sigterm_ends_it_in_order_and_its_state_remains() {
+    let data = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let mut first = Running::start(data.path(), "iiop://127.0.0.1:0");
+    first.root(&orb).bind(&name("a"), Some(&object(&orb))).unwrap();
+    assert!(Command::new("kill").arg(first.process.id().to_string()).status().unwrap().success());
+    assert_eq!(first.process.wait().unwrap().code(), Some(0));
+    let second = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let found = second.root(&orb).resolve(&name("a")).unwrap().unwrap();
+    assert!(found.is_equivalent(&object(&orb)));
+}
+
+#[test]
+fn acknowledged_bindings_survive_kill_9_under_load() {
+    let data = tempfile::tempdir().unwrap();
+    let rounds = std::env::var("SPANDREL_KILLS").map_or(4, |rounds| rounds.parse().unwrap());
+    let mut acknowledged = Vec::new();
+    for round in 0..rounds {
+        let orb = Orb::builder().build().unwrap();
+        let mut running = Running::start(data.path(), "iiop://127.0.0.1:0");
+        let workers: Vec<_> = (0..4)
+            .map(|worker| {
+                let (root, object) = (running.root(&orb), object(&orb));
+                std::thread::spawn(move || {
+                    let mut bound = Vec::new();
+                    loop {
+                        let id = format!("{round}-{worker}-{}", bound.len());
+                        match root.bind(&name(&id), Some(&object)) {
+                            Ok(()) => bound.push(id),
+                            Err(BindError::System(_)) => return bound,
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        // At another instant in each round.
+        let own = running.root(&orb);
+        wait_until("bindings", || {
+            own.list(10_000).is_ok_and(|(found, _)| found.len() > acknowledged.len() + 5 + round)
+        });
+        running.process.kill().unwrap();
+        running.process.wait().unwrap();
+        let bound: Vec<Vec<String>> = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
+        assert!(bound.iter().map(Vec::len).sum::<usize>() > 0);
+        acknowledged.extend(bound.into_iter().flatten());
+    }
+    let orb = Orb::builder().build().unwrap();
+    let last = Running::start(data.path(), "iiop://127.0.0.1:0");
+    for id in &acknowledged {
+        assert!(last.root(&orb).resolve(&name(id)).is_ok(), "{id} is lost");
+    }
+    // A binding for each worker and round may have been made and not acknowledged.
+    let listed = all_names(&last.root(&orb));
+    assert!((acknowledged.len()..=acknowledged.len() + 4 * rounds).contains(&listed), "{listed}");
+}
+
+fn all_names(root: &NamingContextExt) -> usize {
+    let (first, rest) = root.list(100).unwrap();
+    let mut count = first.len();
+    if let Some(rest) = rest {
+        while let (true, more) = rest.next_n(1_000).unwrap() {
+            count += more.len();
+        }
+    }
+    count
+}
+
+#[test]
+fn nameclt_of_omniorb_works_unchanged() {
+    if Command::new("nameclt").output().is_err() {
+        assert!(std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_none(), "nameclt is absent (package omniorb)");
+        eprintln!("absent: nameclt (package omniorb)");
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let init = format!("NameService=corbaloc::{}/NameService", running.address);
+    let run = |words: &[&str]| {
+        let output = Command::new("nameclt").args(["-ORBInitRef", &init]).args(words).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), text)
+    };
+    let target = "corbaloc::127.0.0.1:9/object";
+    for words in [
+        &["bind_new_context", "bank.dir"][..],
+        &["bind", r"bank.dir/grace\.hopper.account", target],
+        &["bind", "plain", target],
+        &["-advanced", "rebind", "plain", target],
+        &["bind_new_context", "empty"],
+        &["remove_context", "empty"],
+    ] {
+        let (is_done, text) = run(words);
+        assert!(is_done, "{words:?}: {text}");
+    }
+    let listed = run(&["list"]).1;
+    let mut listed: Vec<&str> = listed.lines().collect();
+    listed.sort_unstable();
+    assert_eq!(listed, ["bank.dir/", "plain"]);
+    assert_eq!(run(&["list", "bank.dir"]).1.trim(), r"grace\.hopper.account");
+    assert!(run(&["resolve", "plain"]).1.starts_with("IOR:"));
+    assert!(run(&["resolve", "none"]).1.contains("NotFound"), "{}", run(&["resolve", "none"]).1);
+    assert!(run(&["bind", "plain", target]).1.contains("AlreadyBound"));
+    assert!(run(&["remove_context", "bank.dir"]).1.contains("NotEmpty"), "{}", run(&["remove_context", "bank.dir"]).1);
+    assert!(run(&["unbind", "plain"]).0);
+}
+
+/// Runs the executable to its end; returns its exit code and its errors.
+fn fails(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.stdout(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn wrong_input_has_an_error_and_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let running = Running::start(&data, "iiop://127.0.0.1:0");
+    let taken = format!("iiop://{}", running.address);
+    let other = folder.path().join("other");
+    let cases: [(&Path, &[&str], i32, &str); 6] = [
+        (&data, &[], 4, "is in use by another process (--data)"),
+        (&data, &["check"], 4, "another process uses it"),
+        (&other, &["--listen", &taken], 3, "cannot listen (--listen)"),
+        (&other, &["--orb", "-ORBNoSuch yes"], 2, "-ORBNoSuch"),
+        (&other, &["--cert", "none.pem", "--key", "none.pem"], 2, "cannot read none.pem"),
+        (&other, &["check"], 4, "there is no store"),
+    ];
+    for (data, words, code, text) in cases {
+        let (found, errors) = fails(command(data).args(words));
+        assert!(errors.contains(text) && errors.starts_with("error: "), "{words:?}: {errors}");
+        assert_eq!(found, Some(code), "{words:?}: {errors}");
+    }
+    drop(running);
+    let store = data.join("naming.redb");
+    fs::write(&store, "no database").unwrap();
+    let (code, errors) = fails(&mut command(&data));
+    assert_eq!(code, Some(4), "{errors}");
+    assert!(errors.contains("cannot open the store"), "{errors}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (code, errors) = fails(&mut command(&file));
+    assert_eq!(code, Some(4), "{errors}");
+    assert!(errors.contains("cannot create the data folder"), "{errors}");
+}
