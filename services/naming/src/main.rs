@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand};
 use spandrel::Orb;
-use spandrel_daemon::{DaemonArgs, Failure, FailureKind};
+use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
-    NamingAdministration, NamingError, NamingOptions, NamingService, RedbStore, RedbStoreOptions, STORE_FILE,
-    Synchronization, omni_log,
+    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY, RedbStore,
+    RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
 };
 
 /// The standard port of naming services.
@@ -61,9 +61,6 @@ enum Command {
     },
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \
-unusable, 5 policy unusable.";
-
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
         let args = Args::parse();
@@ -88,13 +85,13 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 impl Args {
     fn serve(&self) -> Result<(), Failure> {
         let daemon = self.daemon.start(PORT)?;
-        let options = NamingOptions { store: self.store_options(), ..NamingOptions::new(daemon.data()) };
+        let permission = daemon.path_check(ADAPTER).map(Permission::new);
+        let options = NamingOptions { store: self.store_options(), permission, ..NamingOptions::new(daemon.data()) };
         let service = NamingService::start(daemon.orb(), options).map_err(|error| match error {
             NamingError::Store(error) => data(error),
             error => Failure::failed(error),
         })?;
-        let address = daemon.address()?;
-        daemon.serve(&[format!("NameService corbaloc::{address}/NameService")])?;
+        daemon.serve(&[format!("{ROOT_KEY} {}", daemon.url(ROOT_KEY, service.reference())?)])?;
         service.stop().map_err(Failure::failed)
     }
 
