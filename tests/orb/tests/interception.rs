@@ -1,5 +1,8 @@
 //! Portable interceptors, traces and metrics.
 
+mod certificates;
+
+mod authorization;
 mod client_interceptors;
 mod interceptor_contexts;
 mod interceptor_outcomes;
@@ -21,7 +24,7 @@ use spandrel_test_support::run_modules_with;
 #[test]
 fn pooled() {
     run_modules_with(
-        &["interceptor_contexts", "interceptor_outcomes", "server_interceptors", "upcall_order"],
+        &["authorization", "interceptor_contexts", "interceptor_outcomes", "server_interceptors", "upcall_order"],
         SERVERS,
         "pooled",
     );
@@ -29,7 +32,7 @@ fn pooled() {
 
 #[test]
 fn queued() {
-    run_modules_with(&["interceptor_contexts", "server_interceptors"], SERVERS, "queued");
+    run_modules_with(&["authorization", "interceptor_contexts", "server_interceptors"], SERVERS, "queued");
 }
 
 #[test]
