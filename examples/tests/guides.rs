@@ -1,5 +1,6 @@
-//! Runs the code of the guides: naming, errors, life cycle.
+//! Runs the code of the guides: authorization, naming, errors, life cycle.
 
+mod authorization;
 mod errors;
 mod life_cycle;
 mod naming;

@@ -157,7 +157,7 @@ impl Authorizer {
     }
 
     /// States that the servants of this adapter, and of those below it, ask [`permits_path`](Self::permits_path) in
-    /// each operation. Rules with a `path` concern them alone; for other objects, such rules match nothing. `adapter`
+    /// each operation that reveals or changes something. Rules with a `path` concern them alone; for other objects, such rules match nothing. `adapter`
     /// has the names below the root, separated by `/`.
     pub fn check_paths_of(&self, adapter: impl Into<String>) {
         self.0.path_adapters.write().push(adapter.into());
