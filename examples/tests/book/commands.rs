@@ -271,6 +271,7 @@ macro_rules! pages {
 }
 
 pages! {
+    authorization: "docs/authorization.md",
     callbacks: "docs/tutorial/callbacks.md",
     deployment: "docs/deployment.md",
     first_service: "docs/tutorial/first-service.md",

@@ -46,6 +46,7 @@ use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::Authorizer;
@@ -186,6 +187,20 @@ impl Daemon {
     /// # Errors
     /// Standard output that cannot be written.
     pub fn serve(&self, services: &[String]) -> Result<(), Failure> {
+        // Before others know that the process runs, and may end it. A second signal ends it at once.
+        let (orb, is_first) = (self.orb.clone(), AtomicBool::new(true));
+        let termination = on_termination(move |request| {
+            let is_first = is_first.swap(false, Ordering::Relaxed);
+            if is_first {
+                tracing::info!(%request, "shutting down");
+                notify("STOPPING=1");
+                // An ORB that was shut down already needs no shutdown.
+                _ = orb.begin_shutdown();
+            }
+            is_first
+        })
+        .context("cannot handle signals")
+        .map_err(Failure::failed)?;
         let mut out = io::stdout().lock();
         let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {service}"));
         match lines.and_then(|()| out.flush()) {
@@ -195,14 +210,9 @@ impl Daemon {
             _ => drop(out),
         }
         notify("READY=1");
-        // The ORB's own handler begins the shutdown.
-        let stopping = on_termination(|_| {
-            notify("STOPPING=1");
-            false
-        });
-        let outcome = self.orb.run_until_signal();
-        drop(stopping);
-        outcome.map_err(Failure::failed)
+        self.orb.run();
+        drop(termination);
+        Ok(())
     }
 }
 

@@ -32,6 +32,16 @@ fn state_survives_an_orderly_end() {
 }
 
 #[test]
+fn a_signal_at_the_instant_of_readiness_ends_it_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..20 {
+        let mut running = Running::start(&folder.path().join("data"), &ANY_PORT);
+        running.signal("-TERM");
+        assert_eq!(running.process.wait().unwrap().code(), Some(0), "{}", running.errors());
+    }
+}
+
+#[test]
 fn systemd_is_told_when_services_are_ready_and_when_they_stop() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("notify");
