@@ -444,6 +444,11 @@ pub mod net {
 #[macro_export]
 macro_rules! include_idl {
     ($name:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+        include!(concat!(
+            env!("OUT_DIR", "the package has no build script: add a `build.rs` that calls `spandrel_build::compile`"),
+            "/",
+            $name,
+            ".rs"
+        ));
     };
 }
