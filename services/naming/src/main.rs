@@ -70,7 +70,8 @@ fn main() -> ExitCode {
         match &args.command {
             None => args.serve(),
             Some(Command::Check) => {
-                let bindings = args.store()?.check().context("the store is damaged").map_err(data)?;
+                let mut store = args.store()?;
+                let bindings = store.check().context("the store is damaged").map_err(data)?;
                 println!("the store is sound: {bindings} bindings");
                 Ok(())
             }

@@ -4,15 +4,20 @@
 //! | --- | --- | --- |
 //! | `contexts` | id | path, in string form, with an octet 1 before it; an octet 0 alone without a path |
 //! | `bindings` | id of the context, big-endian; identifier; NUL; kind | type, then an IOR or the id of a context |
-//! | `meta` | `format`, `next` | version of this layout; id of the next context |
+//! | `meta` | `format` | version of this layout |
 //!
 //! Bindings are ordered, so that the size of a context concerns neither lookups nor pages of a listing. Identifiers and
 //! kinds contain no NUL, because IDL's strings cannot.
+//!
+//! Ids of contexts are random: a reference to a context that was lost with its store's last changes, or that is younger
+//! than a restored backup, leads to no other context.
 //!
 //! After an error of input or output `redb` refuses all further work. The database is then opened again, before
 //! the next operation.
 
 use std::fmt;
+use std::fs;
+use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -141,7 +146,14 @@ impl RedbStore {
     pub fn open(file: &Path, options: &RedbStoreOptions) -> Result<Self, OpenError> {
         let cache = options.cache;
         let path = file.to_owned();
-        let open = move || Ok(Builder::new().set_cache_size(cache).create(&path)?);
+        let open = move || {
+            let is_new = !path.exists();
+            let database = Builder::new().set_cache_size(cache).create(&path)?;
+            if is_new {
+                synchronize_folder(&path)?;
+            }
+            Ok(database)
+        };
         Self::start(Box::new(open), options).map_err(|failure| match failure {
             StartFailure::Format(found) => OpenError::Format { file: file.to_owned(), found },
             StartFailure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse(file.to_owned()),
@@ -189,8 +201,19 @@ impl RedbStore {
     /// Verifies the file's structure and checksums, and that all entries can be read. Returns the number of bindings.
     ///
     /// # Errors
-    /// `Corrupt` with the first entry that cannot be read; `Unavailable`.
-    pub fn check(&self) -> Result<u64, StoreError> {
+    /// `Corrupt` with the first part that is damaged; `Unavailable`.
+    pub fn check(&mut self) -> Result<u64, StoreError> {
+        let is_sound = {
+            let mut opened = self.shared.opened.write();
+            let Some(Opened { snapshot, mut database }) = opened.take() else {
+                return Err(unavailable(redb::Error::PreviousIo));
+            };
+            drop(snapshot); // a transaction, beside which there is no check
+            database.check_integrity().map_err(|error| damage(error.into()))?
+        };
+        if !is_sound {
+            return Err(corrupt("checksums are wrong; the last sound state was restored"));
+        }
         self.shared.read(|snapshot| {
             let mut count = 0;
             for entry in snapshot.bindings.iter()? {
@@ -211,9 +234,18 @@ impl RedbStore {
     /// # Errors
     /// `Unavailable`, also if the file exists or cannot be written.
     pub fn back_up(&self, file: &Path) -> Result<(), StoreError> {
-        std::fs::File::create_new(file).map_err(|error| unavailable(error.into()))?;
+        fs::File::create_new(file).map_err(|error| unavailable(error.into()))?;
+        let copied = self.copy_to(file);
+        if copied.is_err() {
+            _ = fs::remove_file(file); // a part is no backup
+        }
+        copied
+    }
+
+    fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
         let copy = Builder::new().create(file).map_err(|error| unavailable(error.into()))?;
-        self.shared.read(|snapshot| {
+        let snapshot = self.shared.read(|snapshot| Ok(Arc::clone(snapshot)))?;
+        let copy_tables = || -> Result<(), redb::Error> {
             let txn = copy.begin_write()?;
             {
                 let mut contexts = txn.open_table(CONTEXTS)?;
@@ -226,14 +258,23 @@ impl RedbStore {
                     let (key, value) = entry?;
                     bindings.insert(key.value(), value.value())?;
                 }
-                let mut meta = txn.open_table(META)?;
-                meta.insert("format", FORMAT)?;
-                let last = snapshot.contexts.last()?.map_or(0, |(id, _)| id.value());
-                meta.insert("next", last + 1)?;
+                txn.open_table(META)?.insert("format", FORMAT)?;
             }
-            Ok(txn.commit()?)
-        })
+            txn.commit()?;
+            Ok(synchronize_folder(file)?)
+        };
+        copy_tables().map_err(unavailable)
     }
+}
+
+/// Makes the entry of a new file in its folder durable.
+fn synchronize_folder(file: &Path) -> io::Result<()> {
+    // Elsewhere folders cannot be opened as files, and their entries are durable with the files.
+    if cfg!(unix) {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// The reason why a database is not a store.
@@ -260,7 +301,6 @@ impl Opened {
                 Some(other) => return Err(StartFailure::Format(other)),
                 None => {
                     meta.insert("format", FORMAT)?;
-                    meta.insert("next", ContextId::ROOT.0 + 1)?;
                     txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, encode_path(Some("")).as_slice())?;
                     txn.open_table(BINDINGS)?;
                     true
@@ -288,6 +328,8 @@ impl Snapshot {
 enum Failure {
     Store(StoreError),
     Database(redb::Error),
+    /// As `Database`, when a part of the transaction may have been written.
+    Commit(redb::Error),
 }
 
 impl From<StoreError> for Failure {
@@ -305,7 +347,17 @@ macro_rules! failures_of_redb {
         })*
     };
 }
-failures_of_redb!(StorageError, TableError, TransactionError, CommitError, SetDurabilityError);
+failures_of_redb!(StorageError, TableError, TransactionError, SetDurabilityError);
+
+impl From<redb::CommitError> for Failure {
+    fn from(error: redb::CommitError) -> Self {
+        match error.into() {
+            // The file is enlarged before the transaction becomes valid.
+            redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull => Self::Database(error.into()),
+            error => Self::Commit(error),
+        }
+    }
+}
 
 impl From<redb::Error> for Failure {
     fn from(error: redb::Error) -> Self {
@@ -315,6 +367,14 @@ impl From<redb::Error> for Failure {
 
 fn unavailable(error: redb::Error) -> StoreError {
     StoreError::Unavailable(Arc::new(error))
+}
+
+/// An error of the verification.
+fn damage(error: redb::Error) -> StoreError {
+    match error {
+        redb::Error::Corrupted(reason) => StoreError::Corrupt(reason),
+        error => unavailable(error),
+    }
 }
 
 fn corrupt(what: &str) -> StoreError {
@@ -338,12 +398,16 @@ impl Shared {
         };
         outcome.map_err(|failure| match failure {
             Failure::Store(error) => error,
-            Failure::Database(error) => {
-                *self.opened.write() = None;
-                tracing::error!(%error, "the naming store failed, and is opened again");
-                unavailable(error)
-            }
+            Failure::Database(error) => unavailable(self.close(error)),
+            Failure::Commit(error) => StoreError::Uncertain(Arc::new(self.close(error))),
         })
+    }
+
+    /// Closes the database after an error; the next operation opens it again.
+    fn close(&self, error: redb::Error) -> redb::Error {
+        *self.opened.write() = None;
+        tracing::error!(%error, "the naming store failed, and is opened again");
+        error
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
@@ -358,7 +422,7 @@ impl Shared {
         Ok(())
     }
 
-    fn read<T>(&self, operation: impl FnOnce(&Snapshot) -> Result<T, Failure>) -> Result<T, StoreError> {
+    fn read<T>(&self, operation: impl FnOnce(&Arc<Snapshot>) -> Result<T, Failure>) -> Result<T, StoreError> {
         self.with(|opened| {
             let snapshot = Arc::clone(&opened.snapshot.read());
             operation(&snapshot)
@@ -369,7 +433,7 @@ impl Shared {
         self.commits.submit(change, |changes| self.apply(&changes))
     }
 
-    /// Applies changes in one transaction. If it fails, none is made.
+    /// Applies changes in one transaction. If it fails, all are made or none.
     fn apply(&self, changes: &[Change]) -> Vec<Result<Option<ContextId>, StoreError>> {
         let applied = self.with(|opened| {
             let mut txn = opened.database.begin_write()?;
@@ -411,7 +475,6 @@ enum Change {
 struct Tables<'t> {
     contexts: Table<'t, u64, &'static [u8]>,
     bindings: Table<'t, &'static [u8], &'static [u8]>,
-    meta: Table<'t, &'static str, u64>,
 }
 
 /// The outcome of each change, each of which sees those before it.
@@ -419,17 +482,13 @@ fn apply_changes(
     txn: &WriteTransaction,
     changes: &[Change],
 ) -> Result<Vec<Result<Option<ContextId>, StoreError>>, Failure> {
-    let mut tables = Tables {
-        contexts: txn.open_table(CONTEXTS)?,
-        bindings: txn.open_table(BINDINGS)?,
-        meta: txn.open_table(META)?,
-    };
+    let mut tables = Tables { contexts: txn.open_table(CONTEXTS)?, bindings: txn.open_table(BINDINGS)? };
     let mut outcomes = Vec::with_capacity(changes.len());
     for change in changes {
         match tables.apply(change) {
             Ok(created) => outcomes.push(Ok(created)),
             Err(Failure::Store(error)) => outcomes.push(Err(error)),
-            Err(Failure::Database(error)) => return Err(error.into()),
+            Err(failure) => return Err(failure),
         }
     }
     Ok(outcomes)
@@ -490,10 +549,12 @@ impl Tables<'_> {
     }
 
     fn create(&mut self, path: Option<&str>) -> Result<ContextId, Failure> {
-        let next = self.meta.get("next")?.ok_or_else(|| corrupt("the number of contexts is missing"))?.value();
-        self.meta.insert("next", next + 1)?;
-        self.contexts.insert(next, encode_path(path).as_slice())?;
-        Ok(ContextId(next))
+        let mut id = fastrand::u64(1..);
+        while self.contexts.get(id)?.is_some() {
+            id = fastrand::u64(1..);
+        }
+        self.contexts.insert(id, encode_path(path).as_slice())?;
+        Ok(ContextId(id))
     }
 }
 
