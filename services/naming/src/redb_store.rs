@@ -120,9 +120,9 @@ struct Shared {
     is_dirty: AtomicBool,
 }
 
-/// An open database and its state after the last commit.
+/// An open database, and its state after the last commit once a reader wants it.
 struct Opened {
-    snapshot: RwLock<Arc<Snapshot>>, // dropped first: it keeps the file open
+    snapshot: RwLock<Option<Arc<Snapshot>>>, // dropped first: it keeps the file open
     database: Database,
 }
 
@@ -203,16 +203,12 @@ impl RedbStore {
     /// # Errors
     /// `Corrupt` with the first part that is damaged; `Unavailable`.
     pub fn check(&mut self) -> Result<u64, StoreError> {
-        let is_sound = {
-            let mut opened = self.shared.opened.write();
-            let Some(Opened { snapshot, mut database }) = opened.take() else {
-                return Err(unavailable(redb::Error::PreviousIo));
-            };
-            drop(snapshot); // a transaction, beside which there is no check
-            database.check_integrity().map_err(|error| damage(error.into()))?
-        };
-        if !is_sound {
-            return Err(corrupt("checksums are wrong; the last sound state was restored"));
+        if let Some(opened) = &mut *self.shared.opened.write() {
+            opened.snapshot = RwLock::default(); // a transaction, beside which there is no check
+            let is_sound = opened.database.check_integrity().map_err(|error| damage(error.into()))?;
+            if !is_sound {
+                return Err(corrupt("its checksums do not match, and it was repaired"));
+            }
         }
         self.shared.read(|snapshot| {
             let mut count = 0;
@@ -312,8 +308,22 @@ impl Opened {
         } else {
             txn.abort()?
         }
-        let snapshot = RwLock::new(Arc::new(Snapshot::of(&database)?));
-        Ok(Self { snapshot, database })
+        Ok(Self { snapshot: RwLock::default(), database })
+    }
+
+    /// The state after the last commit, or after a later one that ends meanwhile.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, redb::Error> {
+        if let Some(snapshot) = &*self.snapshot.read() {
+            return Ok(Arc::clone(snapshot));
+        }
+        // Under the lock, so that no commit ends between the reading and the storing.
+        let mut place = self.snapshot.write();
+        let snapshot = match &*place {
+            Some(snapshot) => Arc::clone(snapshot),
+            None => Arc::new(Snapshot::of(&self.database)?),
+        };
+        *place = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
     }
 }
 
@@ -423,10 +433,7 @@ impl Shared {
     }
 
     fn read<T>(&self, operation: impl FnOnce(&Arc<Snapshot>) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.with(|opened| {
-            let snapshot = Arc::clone(&opened.snapshot.read());
-            operation(&snapshot)
-        })
+        self.with(|opened| operation(&opened.snapshot()?))
     }
 
     fn submit(&self, change: Change) -> Result<Option<ContextId>, StoreError> {
@@ -447,7 +454,7 @@ impl Shared {
             if matches!(self.durability, Durability::None) {
                 self.is_dirty.store(true, Ordering::Release);
             }
-            *opened.snapshot.write() = Arc::new(Snapshot::of(&opened.database)?);
+            *opened.snapshot.write() = None;
             Ok(outcomes)
         });
         applied.unwrap_or_else(|error| changes.iter().map(|_| Err(error.clone())).collect())
