@@ -471,11 +471,26 @@ impl Shared {
 
 /// A step that changes the graph.
 enum Change {
-    Bind { context: ContextId, key: Vec<u8>, value: Vec<u8>, if_bound: IfBound },
-    Unbind { context: ContextId, key: Vec<u8> },
+    Bind {
+        context: ContextId,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        if_bound: IfBound,
+    },
+    /// With a value, only a binding that has it is removed.
+    Unbind {
+        context: ContextId,
+        key: Vec<u8>,
+        value: Option<Vec<u8>>,
+    },
     NewContext,
-    BindNewContext { context: ContextId, name: NameComponent },
-    Destroy { context: ContextId },
+    BindNewContext {
+        context: ContextId,
+        name: NameComponent,
+    },
+    Destroy {
+        context: ContextId,
+    },
 }
 
 /// The tables in a transaction that writes.
@@ -516,8 +531,14 @@ impl Tables<'_> {
                 self.bindings.insert(key.as_slice(), value.as_slice())?;
                 Ok(None)
             }
-            Change::Unbind { context, key } => {
+            Change::Unbind { context, key, value } => {
                 self.require(*context)?;
+                let present = self.bindings.get(key.as_slice())?;
+                if let (Some(value), Some(present)) = (value, present)
+                    && present.value() != value.as_slice()
+                {
+                    return Err(StoreError::NotBound.into());
+                }
                 if self.bindings.remove(key.as_slice())?.is_none() {
                     return Err(StoreError::NotBound.into());
                 }
@@ -586,7 +607,12 @@ impl Store for RedbStore {
     }
 
     fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), StoreError> {
-        self.shared.submit(Change::Unbind { context, key: key(context, name) }).map(drop)
+        self.shared.submit(Change::Unbind { context, key: key(context, name), value: None }).map(drop)
+    }
+
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError> {
+        let (key, value) = (key(context, name), Some(encode_target(target)?));
+        self.shared.submit(Change::Unbind { context, key, value }).map(drop)
     }
 
     fn new_context(&self) -> Result<ContextId, StoreError> {

@@ -118,6 +118,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// `NoContext`, `NotBound`.
     fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), StoreError>;
 
+    /// Removes a binding, if it has this target.
+    ///
+    /// # Errors
+    /// `NoContext`; `NotBound`, also if the name has another target.
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError>;
+
     /// Makes a context that is bound to no name.
     ///
     /// # Errors
