@@ -47,11 +47,11 @@ impl Drop for Running {
     }
 }
 
-fn name(id: &str) -> [NameComponent; 1] {
+pub(crate) fn name(id: &str) -> [NameComponent; 1] {
     [NameComponent { id: id.to_owned(), kind: String::new() }]
 }
 
-fn object(orb: &Orb) -> ObjectRef {
+pub(crate) fn object(orb: &Orb) -> ObjectRef {
     orb.string_to_object("corbaloc::127.0.0.1:9/object").unwrap()
 }
 
