@@ -169,8 +169,15 @@ fn use_string_forms(Names { context, orb, .. }: &Names) {
     context.bind(&[component("plain", "text")], Some(&plain)).unwrap();
     let resolved = context.resolve_str("plain.text").unwrap().expect("a reference");
     assert!(resolved.is_equivalent(&plain));
-    assert_eq!(context.to_url(":host:2809", "plain.text").unwrap(), "corbaname::host:2809#plain.text");
     assert_eq!(context.to_url("", "plain").unwrap_err().to_string(), "InvalidAddress");
+}
+
+/// JacORB's accepts addresses with a version alone.
+#[test]
+fn an_address_needs_no_version() {
+    for Names { context, .. } in &both() {
+        assert_eq!(context.to_url(":host:2809", "plain.text").unwrap(), "corbaname::host:2809#plain.text");
+    }
 }
 
 /// An operation on a naming service. Contexts and objects are numbers.

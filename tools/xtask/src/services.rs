@@ -35,7 +35,7 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     }
     call_jacorb()?;
     println!("-- {kills} times kill -9 of the naming service under load");
-    let test = "acknowledged_bindings_survive_kill_9_under_load";
+    let test = "acknowledged_changes_survive_kill_9_under_load";
     let mut command = Command::new(workspace::cargo_program());
     command.args(["test", "--release", "--package", "spandrel-naming", "--test", "naming", test, "--", "--nocapture"]);
     workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))
