@@ -26,5 +26,7 @@ pub use administration::NamingAdministration;
 pub use permission::Permission;
 pub use purge::PurgeOptions;
 pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
-pub use service::{ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE};
+pub use service::{
+    ADAPTER, ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE,
+};
 pub use store::Store;

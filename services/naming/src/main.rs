@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand};
 use spandrel::Orb;
-use spandrel_daemon::{DaemonArgs, Failure, FailureKind};
+use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
-    NamingAdministration, NamingError, NamingOptions, NamingService, PurgeOptions, RedbStore, RedbStoreOptions,
-    STORE_FILE, Synchronization, omni_log,
+    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, Permission, PurgeOptions, ROOT_KEY,
+    RedbStore, RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
 };
 
 /// The standard port of naming services.
@@ -68,9 +68,6 @@ enum Command {
     },
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \
-unusable, 5 policy unusable.";
-
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
         let args = Args::parse();
@@ -100,13 +97,14 @@ impl Args {
             removes_unreachable: self.purge_unreachable,
             ..PurgeOptions::new(Duration::from_secs(seconds.max(1)))
         });
-        let options = NamingOptions { store: self.store_options(), purge, ..NamingOptions::new(daemon.data()) };
+        let permission = daemon.path_check(ADAPTER).map(Permission::new);
+        let store = self.store_options();
+        let options = NamingOptions { store, purge, permission, ..NamingOptions::new(daemon.data()) };
         let service = NamingService::start(daemon.orb(), options).map_err(|error| match error {
             NamingError::Store(error) => data(error),
             error => Failure::failed(error),
         })?;
-        let address = daemon.address()?;
-        daemon.serve(&[format!("NameService corbaloc::{address}/NameService")])?;
+        daemon.serve(&[format!("{ROOT_KEY} {}", daemon.url(ROOT_KEY, service.reference())?)])?;
         service.stop().map_err(Failure::failed)
     }
 

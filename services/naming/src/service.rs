@@ -26,6 +26,9 @@ pub const STORE_FILE: &str = "naming.redb";
 /// The key of the root context, and its name as an initial reference.
 pub const ROOT_KEY: &str = "NameService";
 
+/// The name of the adapter of naming contexts, below the root adapter; for policies.
+pub const ADAPTER: &str = "NamingContexts";
+
 /// The key of the bootstrap protocol of Java's ORBs.
 pub const BOOTSTRAP_KEY: &str = "INIT";
 
@@ -144,7 +147,7 @@ impl NamingService {
             ServantRetentionPolicy::NonRetain.into(),
             RequestProcessingPolicy::UseDefaultServant.into(),
         ];
-        let adapter = root_adapter.create_poa("NamingContexts", None, policies)?;
+        let adapter = root_adapter.create_poa(ADAPTER, None, policies)?;
         let iterators = adapter.create_poa("BindingIterators", Some(&adapter.the_poa_manager()), [])?;
         let contexts = Arc::new(Contexts {
             orb: orb.clone(),
