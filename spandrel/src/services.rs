@@ -1,4 +1,4 @@
-//! Stubs of the OMG's object services, generated from their standard IDL.
+//! Stubs of the OMG's object services, generated from their standard IDL, and of the implementation repository.
 //!
 //! A program that uses a naming service needs no IDL file and no build script for it:
 //!
@@ -19,3 +19,4 @@
 //! `idl` of this package.
 
 include!("services/cos_naming.rs");
+include!("services/implementation_repository.rs");
