@@ -11,9 +11,8 @@ use std::time::Duration;
 use spandrel::net::sync::Arc;
 use spandrel::poa::{Current, ObjectId};
 use spandrel::services::cos_naming::naming_context::{
-    AlreadyBound, BindContextError, BindError, BindNewContextError, CannotProceed, DestroyError,
-    InvalidName as InvalidNameException, NotEmpty, NotFound, NotFoundReason, RebindContextError, RebindError,
-    ResolveError, UnbindError,
+    BindContextError, BindError, BindNewContextError, DestroyError, InvalidName as InvalidNameException, NotEmpty,
+    NotFoundReason, RebindContextError, RebindError, ResolveError, UnbindError,
 };
 use spandrel::services::cos_naming::naming_context_ext::{
     InvalidAddress, ResolveStrError, StringName, ToNameError, ToStringError, ToUrlError, UrlString,
@@ -25,16 +24,14 @@ use spandrel::services::cos_naming::{
 use spandrel::types::Ior;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 
+use crate::failure::{Failure, system};
 use crate::iterators::{self, Iterators};
 use crate::name::{self, InvalidName};
-use crate::service::Permission;
+use crate::permission::Permission;
 use crate::store::{ContextId, IfBound, Store, StoreError, Target};
 
 /// The repository id of the contexts.
 pub(crate) const CONTEXT_TYPE: &str = "IDL:omg.org/CosNaming/NamingContextExt:1.0";
-
-/// The most bindings in one reply.
-pub(crate) const MAX_LISTED: usize = 10_000;
 
 /// The parts that all contexts share.
 #[derive(Debug)]
@@ -48,15 +45,6 @@ pub(crate) struct Contexts {
     pub(crate) federation_timeout: Duration,
     /// The largest reference that is bound, in octets of its profiles.
     pub(crate) max_reference: usize,
-}
-
-/// The reason why an operation failed.
-enum Failure {
-    NotFound(NotFoundReason, Name),
-    CannotProceed(NamingContext, Name),
-    InvalidName,
-    AlreadyBound,
-    System(SystemException),
 }
 
 /// The last step of a compound name.
@@ -357,85 +345,4 @@ fn is_unreachable(kind: SystemExceptionKind) -> bool {
 
 fn unknown_context() -> SystemException {
     SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the key is not that of a naming context")
-}
-
-/// The system exception of a failure of the store.
-pub(crate) fn system(error: &StoreError) -> SystemException {
-    let exception = match error {
-        StoreError::NoContext(_) => SystemException::object_not_exist(0, CompletionStatus::No),
-        StoreError::Root => SystemException::bad_inv_order(0, CompletionStatus::No),
-        StoreError::Invalid(_) => SystemException::bad_param(0, CompletionStatus::No),
-        _ => SystemException::persist_store(0, CompletionStatus::No),
-    };
-    let text = match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
-    exception.with_detail(move || text)
-}
-
-impl From<SystemException> for Failure {
-    fn from(exception: SystemException) -> Self {
-        Self::System(exception)
-    }
-}
-
-/// An exception that an operation does not raise: only another server that violates the specification sends it.
-fn unexpected() -> SystemException {
-    SystemException::unknown(0, CompletionStatus::Maybe)
-}
-
-impl From<Failure> for BindError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::NotFound(why, rest_of_name) => NotFound { why, rest_of_name }.into(),
-            Failure::CannotProceed(context, rest_of_name) => CannotProceed { cxt: Some(context), rest_of_name }.into(),
-            Failure::InvalidName => InvalidNameException {}.into(),
-            Failure::AlreadyBound => AlreadyBound {}.into(),
-            Failure::System(exception) => exception.into(),
-        }
-    }
-}
-
-impl From<Failure> for RebindError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::NotFound(why, rest_of_name) => NotFound { why, rest_of_name }.into(),
-            Failure::CannotProceed(context, rest_of_name) => CannotProceed { cxt: Some(context), rest_of_name }.into(),
-            Failure::InvalidName => InvalidNameException {}.into(),
-            Failure::AlreadyBound => unexpected().into(),
-            Failure::System(exception) => exception.into(),
-        }
-    }
-}
-
-impl From<BindError> for Failure {
-    fn from(error: BindError) -> Self {
-        match error {
-            BindError::NotFound(exception) => Self::NotFound(exception.why, exception.rest_of_name),
-            BindError::CannotProceed(exception) => proceed_at(exception),
-            BindError::InvalidName(_) => Self::InvalidName,
-            BindError::AlreadyBound(_) => Self::AlreadyBound,
-            BindError::System(exception) => Self::System(exception),
-        }
-    }
-}
-
-impl From<RebindError> for Failure {
-    fn from(error: RebindError) -> Self {
-        match error {
-            RebindError::NotFound(exception) => Self::NotFound(exception.why, exception.rest_of_name),
-            RebindError::CannotProceed(exception) => proceed_at(exception),
-            RebindError::InvalidName(_) => Self::InvalidName,
-            RebindError::System(exception) => Self::System(exception),
-        }
-    }
-}
-
-/// Another server's `CannotProceed`. Without a context, the caller's context takes its place.
-fn proceed_at(exception: CannotProceed) -> Failure {
-    match exception.cxt {
-        Some(context) => Failure::CannotProceed(context, exception.rest_of_name),
-        None => Failure::System(unexpected()),
-    }
 }

@@ -13,8 +13,11 @@ use spandrel::services::cos_naming::{
 };
 use spandrel::{CompletionStatus, Poa, SystemException};
 
-use crate::context::{MAX_LISTED, system};
+use crate::failure::system;
 use crate::store::{ContextId, Store};
+
+/// The most bindings in one reply.
+const MAX_LISTED: usize = 10_000;
 
 /// The iterators of a service.
 #[derive(Debug)]

@@ -10,17 +10,18 @@
 mod administration;
 mod bootstrap;
 mod context;
+mod failure;
 mod group_commit;
 mod iterators;
 pub mod name;
 pub mod omni_log;
+mod permission;
 mod redb_store;
 mod service;
 pub mod store;
 
 pub use administration::NamingAdministration;
+pub use permission::Permission;
 pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
-pub use service::{
-    ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY, STORE_FILE,
-};
+pub use service::{ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE};
 pub use store::Store;

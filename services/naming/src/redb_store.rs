@@ -115,9 +115,9 @@ struct Shared {
     is_dirty: AtomicBool,
 }
 
-/// An open database and its state after the last commit.
+/// An open database, and its state after the last commit once a reader wants it.
 struct Opened {
-    snapshot: RwLock<Arc<Snapshot>>, // dropped first: it keeps the file open
+    snapshot: RwLock<Option<Arc<Snapshot>>>, // dropped first: it keeps the file open
     database: Database,
 }
 
@@ -189,8 +189,15 @@ impl RedbStore {
     /// Verifies the file's structure and checksums, and that all entries can be read. Returns the number of bindings.
     ///
     /// # Errors
-    /// `Corrupt` with the first entry that cannot be read; `Unavailable`.
+    /// `Corrupt` for wrong checksums, or with the first entry that cannot be read; `Unavailable`.
     pub fn check(&self) -> Result<u64, StoreError> {
+        if let Some(opened) = &mut *self.shared.opened.write() {
+            opened.snapshot = RwLock::default();
+            let is_sound = opened.database.check_integrity().map_err(|error| unavailable(error.into()))?;
+            if !is_sound {
+                return Err(corrupt("its checksums do not match, and it was repaired"));
+            }
+        }
         self.shared.read(|snapshot| {
             let mut count = 0;
             for entry in snapshot.bindings.iter()? {
@@ -272,8 +279,22 @@ impl Opened {
         } else {
             txn.abort()?
         }
-        let snapshot = RwLock::new(Arc::new(Snapshot::of(&database)?));
-        Ok(Self { snapshot, database })
+        Ok(Self { snapshot: RwLock::default(), database })
+    }
+
+    /// The state after the last commit, or after a later one that ends meanwhile.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, redb::Error> {
+        if let Some(snapshot) = &*self.snapshot.read() {
+            return Ok(Arc::clone(snapshot));
+        }
+        // Under the lock, so that no commit ends between the reading and the storing.
+        let mut place = self.snapshot.write();
+        let snapshot = match &*place {
+            Some(snapshot) => Arc::clone(snapshot),
+            None => Arc::new(Snapshot::of(&self.database)?),
+        };
+        *place = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
     }
 }
 
@@ -359,10 +380,7 @@ impl Shared {
     }
 
     fn read<T>(&self, operation: impl FnOnce(&Snapshot) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.with(|opened| {
-            let snapshot = Arc::clone(&opened.snapshot.read());
-            operation(&snapshot)
-        })
+        self.with(|opened| operation(&*opened.snapshot()?))
     }
 
     fn submit(&self, change: Change) -> Result<Option<ContextId>, StoreError> {
@@ -383,7 +401,7 @@ impl Shared {
             if matches!(self.durability, Durability::None) {
                 self.is_dirty.store(true, Ordering::Release);
             }
-            *opened.snapshot.write() = Arc::new(Snapshot::of(&opened.database)?);
+            *opened.snapshot.write() = None;
             Ok(outcomes)
         });
         applied.unwrap_or_else(|error| changes.iter().map(|_| Err(error.clone())).collect())
@@ -409,9 +427,9 @@ enum Change {
 
 /// The tables in a transaction that writes.
 struct Tables<'t> {
+    txn: &'t WriteTransaction,
     contexts: Table<'t, u64, &'static [u8]>,
     bindings: Table<'t, &'static [u8], &'static [u8]>,
-    meta: Table<'t, &'static str, u64>,
 }
 
 /// The outcome of each change, each of which sees those before it.
@@ -419,11 +437,7 @@ fn apply_changes(
     txn: &WriteTransaction,
     changes: &[Change],
 ) -> Result<Vec<Result<Option<ContextId>, StoreError>>, Failure> {
-    let mut tables = Tables {
-        contexts: txn.open_table(CONTEXTS)?,
-        bindings: txn.open_table(BINDINGS)?,
-        meta: txn.open_table(META)?,
-    };
+    let mut tables = Tables { txn, contexts: txn.open_table(CONTEXTS)?, bindings: txn.open_table(BINDINGS)? };
     let mut outcomes = Vec::with_capacity(changes.len());
     for change in changes {
         match tables.apply(change) {
@@ -490,8 +504,9 @@ impl Tables<'_> {
     }
 
     fn create(&mut self, path: Option<&str>) -> Result<ContextId, Failure> {
-        let next = self.meta.get("next")?.ok_or_else(|| corrupt("the number of contexts is missing"))?.value();
-        self.meta.insert("next", next + 1)?;
+        let mut meta = self.txn.open_table(META)?;
+        let next = meta.get("next")?.ok_or_else(|| corrupt("the number of contexts is missing"))?.value();
+        meta.insert("next", next + 1)?;
         self.contexts.insert(next, encode_path(path).as_slice())?;
         Ok(ContextId(next))
     }

@@ -1,6 +1,5 @@
 //! The naming service on an ORB: its adapters, keys and options.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::administration::{Administration, NamingAdministrationSkeleton};
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
 use crate::context::{ContextServant, Contexts};
 use crate::iterators::Iterators;
+use crate::permission::Permission;
 use crate::redb_store::{OpenError, RedbStore, RedbStoreOptions};
 use crate::store::{ContextId, Store};
 
@@ -30,31 +30,6 @@ pub const BOOTSTRAP_KEY: &str = "INIT";
 
 /// The key of [`NamingAdministration`](crate::NamingAdministration).
 pub const ADMINISTRATION_KEY: &str = "NamingAdministration";
-
-/// A check of each operation on a name, besides those of the ORB.
-#[derive(Clone)]
-pub struct Permission(Arc<Check>);
-
-type Check = dyn Fn(&str, Option<&str>) -> Result<(), SystemException> + Send + Sync;
-
-impl Permission {
-    /// `check` is called in the request's thread with the operation, and the path of the name from the root context:
-    /// that by which its context was made, in string form. It is `None` for contexts that were made without a name.
-    #[must_use]
-    pub fn new(check: impl Fn(&str, Option<&str>) -> Result<(), SystemException> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(check))
-    }
-
-    pub(crate) fn check(&self, operation: &str, path: Option<&str>) -> Result<(), SystemException> {
-        (self.0)(operation, path)
-    }
-}
-
-impl fmt::Debug for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Permission")
-    }
-}
 
 /// The settings of a naming service.
 #[derive(Clone, Debug)]

@@ -217,7 +217,7 @@ impl Replay {
     /// Runs an operation, and describes its outcome without references.
     fn run(&mut self, operation: &Operation) -> String {
         let at = |context: &usize| &self.contexts[*context];
-        let outcome = match operation {
+        match operation {
             Operation::Bind(context, name, object) => self.end(at(context).bind(name, Some(&self.objects[*object]))),
             Operation::Rebind(context, name, object) => {
                 self.end(at(context).rebind(name, Some(&self.objects[*object])))
@@ -232,11 +232,11 @@ impl Replay {
             },
             Operation::Unbind(context, name) => self.end(at(context).unbind(name)),
             Operation::NewContext(context) => match at(context).new_context() {
-                Ok(created) => return self.created(created),
+                Ok(created) => self.created(created),
                 Err(exception) => format!("{:?}", exception.kind()),
             },
             Operation::BindNewContext(context, name) => match at(context).bind_new_context(name) {
-                Ok(created) => return self.created(created),
+                Ok(created) => self.created(created),
                 Err(error) => self.failure(error),
             },
             Operation::Destroy(context) => match at(context).destroy() {
@@ -248,8 +248,7 @@ impl Replay {
                 Ok((bindings, iterator)) => listing(*how_many, bindings, iterator),
                 Err(exception) => format!("{:?}", exception.kind()),
             },
-        };
-        outcome
+        }
     }
 
     /// Whether it binds an object in place of a context, or a context in place of an object.

@@ -213,7 +213,7 @@ fn tls_options_name_certificate_files() {
     target.ping().unwrap();
     for (option, value, expected) in [
         ("-ORBSSLKey", "/nowhere/at/all", "/nowhere/at/all"),
-        ("-ORBSSLCA", &key, "no certificate in the PEM file"),
+        ("-ORBSSLCA", &key, "` has no certificate"),
         ("-ORBSSLVerify", "perhaps", "expected none, request or require"),
         ("-ORBSSLVersion", "1.1", "expected 1.3"),
     ] {
