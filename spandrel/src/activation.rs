@@ -297,6 +297,9 @@ fn register(
     place: &OnceLock<String>,
 ) -> Result<RunningServer, ActivationError> {
     let given = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
+    if !given.is_empty() {
+        _ = place.set(given.clone()); // the repository may call before its reply arrives
+    }
     let registered = retry(|| match administration(orb)?.server_is_running(&server, &given, Some(own)) {
         Err(ServerIsRunningError::System(exception)) => Err(exception),
         other => Ok(other),

@@ -150,12 +150,13 @@ impl Shared {
                 None if record.is_started_here => process::find_by_token(&record.token),
                 None => None,
             };
-            let Some(server) = core.servers.get_mut(&name).filter(|_| found.is_some() || !record.is_started_here)
-            else {
+            let reference = record.reference.as_ref().and_then(|text| self.orb.string_to_object(text).ok());
+            // Without start times the first request finds out by a ping whether the server runs.
+            let may_run = !record.is_started_here || !cfg!(target_os = "linux") && reference.is_some();
+            let Some(server) = core.servers.get_mut(&name).filter(|_| found.is_some() || may_run) else {
                 self.store.set_running(&name, None)?;
                 continue;
             };
-            let reference = record.reference.as_ref().and_then(|text| self.orb.string_to_object(text).ok());
             let process = found.map(ServerProcess::Adopted);
             server.phase = match (reference, process) {
                 (Some(reference), process) => Phase::Running(Running {

@@ -140,7 +140,8 @@ impl Server {
 
     /// Whether a process has to be started as soon as that is possible.
     pub(crate) fn needs_process(&self) -> bool {
-        self.registration.is_enabled && (self.is_wanted || !self.waiters.is_empty())
+        let is_on_demand = self.registration.activation != Mode::Manual;
+        self.registration.is_enabled && (self.is_wanted || is_on_demand && !self.waiters.is_empty())
     }
 
     pub(crate) fn process(&self) -> Option<&ServerProcess> {

@@ -8,7 +8,7 @@ use spandrel::services::implementation_repository::ServerObject;
 use spandrel::{Orb, activation};
 use spandrel_test_support::wait_until;
 
-use crate::fixture::{kill, starts};
+use crate::fixture::{call_after_kill, starts};
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-activator"));
@@ -130,8 +130,7 @@ fn a_server_that_starts_while_the_activator_is_killed_registers_with_the_next_on
     std::fs::write(data.path().join("go"), "").unwrap();
     object.ping().unwrap();
     assert_eq!(starts(data.path()).len(), 1);
-    kill(starts(data.path())[0].1);
-    object.ping().unwrap();
+    call_after_kill(starts(data.path())[0].1, &object);
     assert_eq!(starts(data.path()).len(), 2);
     second.ok(&["stop", "bank"]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerObject, ServerState, StartupOptions,
 };
-use spandrel::{Endpoint, Orb, activation};
+use spandrel::{CompletionStatus, Endpoint, Orb, SystemExceptionKind, activation};
 use spandrel_activator::{Activator, ActivatorOptions, Commands, Limits};
 use spandrel_test_support::wait_until;
 use tempfile::TempDir;
@@ -106,4 +106,17 @@ impl Drop for Fixture {
 /// Ends a process at once.
 pub(crate) fn kill(pid: u32) {
     assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+/// Kills a server, and calls it by a client that was connected to it. That call may have been running when the server
+/// ended: then it fails as the standard requires, and the next one comes back to the activator.
+pub(crate) fn call_after_kill(pid: u32, object: &ServerObject) {
+    kill(pid);
+    match object.ping() {
+        Err(lost) if lost.kind() == SystemExceptionKind::CommFailure => {
+            assert_eq!(lost.completed(), CompletionStatus::Maybe, "{lost}");
+            object.ping().unwrap();
+        }
+        outcome => outcome.unwrap(),
+    }
 }
