@@ -87,7 +87,7 @@
 //! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
 //! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
-//! | `services` | `services`: stubs of the naming service and the implementation repository; `activation`: servers that the latter starts; includes `server`; not a default feature |
+//! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
 //! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
@@ -111,8 +111,6 @@
 //! methods: the build script leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "services")]
-pub mod activation;
 pub mod dynamic;
 #[doc(hidden)]
 pub mod generated;

@@ -18,5 +18,7 @@
 //! The skeletons beside the references serve programs that implement a service themselves. The IDL is in the folder
 //! `idl` of this package.
 
+pub mod activation;
+
 include!("services/cos_naming.rs");
 include!("services/implementation_repository.rs");

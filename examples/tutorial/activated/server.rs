@@ -3,8 +3,9 @@
 use std::{fs, path::PathBuf, sync::Mutex};
 
 use spandrel::{
-    CompletionStatus, Orb, Poa, SystemException, activation,
+    CompletionStatus, Orb, Poa, SystemException,
     poa::{IdAssignmentPolicy, LifespanPolicy},
+    services::activation,
 };
 
 spandrel::include_idl!("exchange");

@@ -191,7 +191,7 @@ impl OrbBuilder {
     }
 
     /// Whether persistent references denote the implementation repository, which starts this server on demand
-    /// (`-ORBUseImR`; default false). The facade's module `activation` applies it.
+    /// (`-ORBUseImR`; default false). The facade's module `services::activation` applies it.
     #[must_use]
     pub fn use_implementation_repository(mut self, uses_it: bool) -> Self {
         self.settings.uses_implementation_repository = uses_it;

@@ -1,7 +1,7 @@
 //! The administration of servers: registrations, starting and ending, and servers that tell their state.
 
-use spandrel::activation::{MAX_SERVER_NAME, is_server_name};
 use spandrel::net::sync::Arc;
+use spandrel::services::activation::{MAX_SERVER_NAME, is_server_name};
 use spandrel::services::implementation_repository::administration::{
     ActivateServerError, EnableServerError, FindError, RegisterServerError, RemoveServerError, ServerIsRunningError,
     ServerIsShuttingDownError, ShutdownServerError, UpdateServerError,
@@ -92,7 +92,7 @@ fn checked(object: Option<&ServerObject>) -> Result<Ior, CannotComplete> {
     if ior.profiles.iter().map(|profile| profile.data.len()).sum::<usize>() > MAX_REFERENCE {
         return Err(cannot(format!("the reference of the server has more than {MAX_REFERENCE} octets")));
     }
-    if spandrel::activation::with_key(ior, "", b"key").profiles.is_empty() {
+    if spandrel::services::activation::with_key(ior, "", b"key").profiles.is_empty() {
         return Err(cannot("the reference of the server has no IIOP profile"));
     }
     Ok(ior.clone())

@@ -11,12 +11,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use spandrel::activation::with_key;
 use spandrel::net::sync::{Arc, Condition, Mutex, OnDrop, ProcessManager};
 use spandrel::server::{DeferredCall, Replied, ServerCall};
+use spandrel::services::activation::with_key;
 use spandrel::services::implementation_repository::ServerObject;
 use spandrel::types::{Ior, ior_to_string};
-use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind, minor};
 
 use crate::commands::Commands;
 use crate::logs::Logs;
@@ -29,6 +29,11 @@ use crate::store::{Mode, ProcessId, RunningProcess, Store, StoreError};
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the control thread looks around otherwise.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The pings in sequence that a running process may miss.
+const MAX_MISSED_PINGS: u32 = 3;
+/// The time between these.
+const PING_PAUSE: Duration = Duration::from_millis(200);
 
 /// The state that all threads of the service share.
 pub(crate) struct Shared {
@@ -166,6 +171,8 @@ impl Shared {
                     since: now,
                     verified: None, // the first request asks it
                     is_pinged: false,
+                    missed_pings: 0,
+                    ping_at: now,
                 }),
                 (None, Some(process)) => {
                     let deadline = now + server.start_timeout(&self.limits);
@@ -276,12 +283,21 @@ impl Shared {
         }
         running.is_pinged = false;
         match outcome {
+            // Also a busy server may refuse a connection. Its process is ended only if it does so again and again.
             Err(exception) if is_gone(&exception) => {
+                running.missed_pings += 1;
+                running.ping_at = now + PING_PAUSE;
+                if running.process.is_some() && running.missed_pings < MAX_MISSED_PINGS {
+                    return;
+                }
                 let reason = format!("it does not accept calls ({exception})");
                 self.end_failed(name, server, now, reason);
             }
             // A server that is late may be busy: its clients decide how long they wait.
-            Ok(()) | Err(_) => running.verified = Some(now),
+            Ok(()) | Err(_) => {
+                running.verified = Some(now);
+                running.missed_pings = 0;
+            }
         }
         core.has_news = true;
     }
@@ -381,7 +397,7 @@ impl Shared {
                     failure: Some(reason),
                 });
             }
-            Phase::Running(running) if !running.is_pinged && !server.waiters.is_empty() => {
+            Phase::Running(running) if !running.is_pinged && now >= running.ping_at && !server.waiters.is_empty() => {
                 let is_fresh = running
                     .verified
                     .is_some_and(|verified| now.saturating_duration_since(verified) < self.limits.verify_interval);
@@ -579,6 +595,8 @@ impl Shared {
             since: now,
             verified: Some(now),
             is_pinged: false,
+            missed_pings: 0,
+            ping_at: now,
         });
         Ok(())
     }
@@ -587,7 +605,11 @@ impl Shared {
 /// Whether the exception of a ping shows that the process no longer serves.
 pub(crate) fn is_gone(exception: &SystemException) -> bool {
     use SystemExceptionKind::{CommFailure, ObjectNotExist, Transient};
-    matches!(exception.kind(), CommFailure | ObjectNotExist | Transient)
+    match exception.kind() {
+        CommFailure | ObjectNotExist => true,
+        Transient => exception.minor() == minor::NO_USABLE_PROFILE, // others are answers of the process
+        _ => false,
+    }
 }
 
 /// A random token.

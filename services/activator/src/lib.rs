@@ -1,6 +1,6 @@
 //! The implementation repository: starts servers on demand, and forwards their clients.
 //!
-//! References of persistent objects denote the repository (`spandrel::activation`). It starts the server of the
+//! References of persistent objects denote the repository (`spandrel::services::activation`). It starts the server of the
 //! object if none runs, waits until that has registered its addresses, and answers LOCATION_FORWARD. From then on
 //! the client calls the server, until that cannot be reached: then it comes back to the repository.
 //!

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
 use spandrel::Orb;
-use spandrel::activation::IMPL_REPO_SERVICE;
+use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };

@@ -99,7 +99,7 @@ pub(crate) fn start(manager: &ProcessManager, command: &Command, start: Start<'_
     process.args(command.arguments.iter().map(|argument| argument.replace("{server}", start.server)));
     if command.orb_arguments {
         process.args(["-ORBUseImR", "1", "-ORBServerId", start.server, "-ORBInitRef"]);
-        process.arg(format!("{}={}", spandrel::activation::IMPL_REPO_SERVICE, start.repository));
+        process.arg(format!("{}={}", spandrel::services::activation::IMPL_REPO_SERVICE, start.repository));
     }
     process.env_clear();
     for name in INHERITED {
@@ -107,7 +107,7 @@ pub(crate) fn start(manager: &ProcessManager, command: &Command, start: Start<'_
             process.env(name, value);
         }
     }
-    process.envs(&command.environment).env(spandrel::activation::TOKEN_VARIABLE, start.token);
+    process.envs(&command.environment).env(spandrel::services::activation::TOKEN_VARIABLE, start.token);
     process.current_dir(command.working_directory.as_deref().unwrap_or(start.data));
     process.stdin(Stdio::null()).stdout(start.log.try_clone()?).stderr(start.log);
     #[cfg(unix)]
@@ -191,7 +191,7 @@ pub(crate) fn is_running(id: ProcessId) -> bool {
 /// The process with this token in its environment, which an activator has started without recording its id.
 #[cfg(target_os = "linux")]
 pub(crate) fn find_by_token(token: &str) -> Option<ProcessId> {
-    let entry = format!("{}={token}", spandrel::activation::TOKEN_VARIABLE);
+    let entry = format!("{}={token}", spandrel::services::activation::TOKEN_VARIABLE);
     let mut found: Vec<ProcessId> = Vec::new();
     for folder in std::fs::read_dir("/proc").ok()?.flatten() {
         let Some(pid) = folder.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_process_without_a_recorded_id_is_found_by_its_token() {
         let mut command = StdCommand::new("sleep");
-        command.arg("600").env(spandrel::activation::TOKEN_VARIABLE, "a-token-of-this-test");
+        command.arg("600").env(spandrel::services::activation::TOKEN_VARIABLE, "a-token-of-this-test");
         let mut child = command.spawn().unwrap();
         let found = find_by_token("a-token-of-this-test");
         child.kill().unwrap();

@@ -48,6 +48,10 @@ pub(crate) struct Running {
     /// When it was last known to answer.
     pub(crate) verified: Option<Instant>,
     pub(crate) is_pinged: bool,
+    /// The pings in sequence that could not be sent.
+    pub(crate) missed_pings: u32,
+    /// When it may be pinged again.
+    pub(crate) ping_at: Instant,
 }
 
 /// A server that ends.

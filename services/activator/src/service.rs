@@ -5,7 +5,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spandrel::activation::{IMPL_REPO_SERVICE, ServerKey};
 use spandrel::net::sync::atomic::{AtomicBool, Ordering};
 use spandrel::net::sync::{Arc, Condition, Mutex, thread};
 use spandrel::poa::{
@@ -13,6 +12,7 @@ use spandrel::poa::{
     RequestProcessingPolicy, ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::server::{Replied, Servant, ServerCall};
+use spandrel::services::activation::{IMPL_REPO_SERVICE, ServerKey};
 use spandrel::services::implementation_repository::AdministrationSkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 

@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use spandrel::Orb;
+use spandrel::services::activation;
 use spandrel::services::implementation_repository::ServerObject;
-use spandrel::{Orb, activation};
 use spandrel_test_support::wait_until;
 
 use crate::fixture::{call_after_kill, starts};

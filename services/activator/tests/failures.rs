@@ -1,5 +1,6 @@
 //! Servers that fail, and activators that are killed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,8 +67,8 @@ fn a_server_that_was_killed_is_started_again_without_a_client() {
 }
 
 #[test]
-fn a_server_that_hangs_up_is_found_by_a_ping() {
-    // The process lives, and its ORB does not: it registers with an address at which nothing listens.
+fn a_server_of_mode_manual_that_is_gone_is_found_by_a_ping() {
+    // Nothing listens at its address.
     let limits = Limits { verify_interval: Duration::ZERO, ..quick_limits() };
     let fixture = Fixture::new("normal", limits);
     let options = StartupOptions { activation: ActivationMode::Manual, ..StartupOptions::default() };
@@ -78,6 +79,20 @@ fn a_server_that_hangs_up_is_found_by_a_ping() {
     let refused = fixture.object("elsewhere").ping().unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{refused}");
     assert_eq!(fixture.find("elsewhere").state, ServerState::Stopped);
+}
+
+#[test]
+fn a_process_that_no_longer_accepts_calls_is_replaced() {
+    let limits = Limits { verify_interval: Duration::ZERO, ..quick_limits() };
+    let fixture = Fixture::new("deaf", limits);
+    fixture.register("bank", ActivationMode::Normal);
+    let object = fixture.object("bank");
+    spandrel_test_support::wait_until("another process", || {
+        _ = object.ping(); // each process ends its ORB directly after it has registered
+        fixture.find("bank").starts >= 2
+    });
+    let starts = fixture.starts();
+    assert!(!Path::new(&format!("/proc/{}", starts[0].1)).exists());
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spandrel::services::activation;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerObject, ServerState, StartupOptions,
 };
-use spandrel::{CompletionStatus, Endpoint, Orb, SystemExceptionKind, activation};
+use spandrel::{CompletionStatus, Endpoint, Orb, SystemExceptionKind};
 use spandrel_activator::{Activator, ActivatorOptions, Commands, Limits};
 use spandrel_test_support::wait_until;
 use tempfile::TempDir;

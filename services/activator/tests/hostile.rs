@@ -1,9 +1,10 @@
 //! Hostile input.
 
+use spandrel::services::activation;
 use spandrel::services::implementation_repository::administration::{ServerIsRunningError, ServerIsShuttingDownError};
 use spandrel::services::implementation_repository::{ActivationMode, ServerObject, ServerState};
 use spandrel::types::IiopProfile;
-use spandrel::{ObjectRef, SystemExceptionKind, activation};
+use spandrel::{ObjectRef, SystemExceptionKind};
 
 use crate::fixture::{Fixture, quick_limits};
 

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io::Write as _;
 
 use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy};
+use spandrel::services::activation;
 use spandrel::services::implementation_repository::{ServerObjectServant, ServerObjectSkeleton};
-use spandrel::{Orb, Poa, SystemException, activation};
+use spandrel::{Orb, Poa, SystemException};
 use spandrel_naming::{NamingOptions, NamingService};
 
 /// The arguments of a server.
@@ -79,6 +80,12 @@ fn server() {
     });
     let service = orb.server_id().to_owned();
     activation::activate_service(&orb, &service, "grace", &object, "bank").unwrap();
+    if behaviour == "deaf" {
+        orb.shutdown().unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
     orb.run_until_signal().unwrap();
     drop(naming);
 }

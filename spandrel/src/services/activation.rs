@@ -7,7 +7,8 @@
 //! [`impl_is_ready`] registers the addresses of this process once its objects are active.
 //!
 //! ```no_run
-//! use spandrel::{Orb, activation};
+//! use spandrel::Orb;
+//! use spandrel::services::activation;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -106,7 +107,7 @@ spandrel_error::debug_as_report!(ActivationError);
 /// The key of an object behind the implementation repository: `ImplRepoService/NAME/KEY`.
 ///
 /// ```
-/// use spandrel::activation::ServerKey;
+/// use spandrel::services::activation::ServerKey;
 ///
 /// let key = ServerKey { server: "bank", key: b"grace" };
 /// assert_eq!(key.encode(), b"ImplRepoService/bank/grace");
@@ -382,7 +383,7 @@ struct PersistentReferences;
 
 impl Interceptor for PersistentReferences {
     fn name(&self) -> &str {
-        "spandrel::activation"
+        "spandrel::services::activation"
     }
 }
 
