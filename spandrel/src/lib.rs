@@ -87,7 +87,7 @@
 //! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
 //! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
-//! | `services` | `services`: stubs of the naming service; includes `server`; not a default feature |
+//! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
@@ -446,6 +446,11 @@ pub mod net {
 #[macro_export]
 macro_rules! include_idl {
     ($name:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+        include!(concat!(
+            env!("OUT_DIR", "the package has no build script: add a `build.rs` that calls `spandrel_build::compile`"),
+            "/",
+            $name,
+            ".rs"
+        ));
     };
 }

@@ -1,4 +1,4 @@
-//! Stubs of the OMG's object services, generated from their standard IDL.
+//! Stubs of the OMG's object services, generated from their standard IDL, and of the implementation repository.
 //!
 //! A program that uses a naming service needs no IDL file and no build script for it:
 //!
@@ -18,4 +18,7 @@
 //! The skeletons beside the references serve programs that implement a service themselves. The IDL is in the folder
 //! `idl` of this package.
 
+pub mod activation;
+
 include!("services/cos_naming.rs");
+include!("services/implementation_repository.rs");

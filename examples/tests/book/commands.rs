@@ -4,9 +4,11 @@
 //!
 //! ```text
 //! <!-- programs: server=tutorial-first-server client=tutorial-first-client -->  `cargo run --bin server` runs that example
+//!                                                            and `target/debug/server` is that program
 //! <!-- ports: 2809 9464 -->                                  these ports are replaced by free ones
 //! <!-- files: idl/a.idl=examples/a/a.idl -->                  a copy of the file is there
 //! <!-- needs: omniNames nameclt -->                          programs of Debian packages
+//! <!-- environment: A=127.0.0.1:2809 -->                     a variable of all commands
 //! <!-- services: naming -->                                  executables that `spandrel NAME` runs
 //! ```
 //!
@@ -130,7 +132,7 @@ impl Session {
         }
         // The package that a reader makes from the page's listings is this repository's package of examples.
         let mut prelude = format!(
-            "cargo() {{\n  [ \"$1 $2\" = 'run --bin' ] || {{ echo \"not replaced: cargo $*\" >&2; return 64; }}\n  name=$3\n  \
+            "cargo() {{\n  [ \"$1\" != build ] || return 0\n  [ \"$1 $2\" = 'run --bin' ] || {{ echo \"not replaced: cargo $*\" >&2; return 64; }}\n  name=$3\n  \
              shift 3\n  [ $# = 0 ] || shift\n  case $name in\n{programs}    *) echo \"programs: has no $name\" >&2; return 64 ;;\n  \
              esac\n  \"$@\"\n}}\n"
         );
@@ -144,13 +146,24 @@ impl Session {
         };
         // All are held until each is known, so that they differ.
         let ports: Vec<_> = setting(page, "ports").iter().map(free).collect();
-        let ports = ports.into_iter().map(|(shown, used, _)| (shown, used)).collect();
+        let ports: Vec<(String, String)> = ports.into_iter().map(|(shown, used, _)| (shown, used)).collect();
         let folder = tempfile::tempdir().expect("a folder");
         for file in setting(page, "files") {
             let (name, source) = file.split_once('=').expect("files: NAME=SOURCE");
             let name = folder.path().join(name);
             std::fs::create_dir_all(name.parent().expect("it is in the folder")).expect("a folder");
             std::fs::copy(root().join(source), name).expect("the file is copied");
+        }
+        for variable in setting(page, "environment") {
+            let replace = |text: String, (shown, used): &(String, String)| text.replace(shown, used);
+            prelude += &format!("export {}\n", ports.iter().fold(variable.to_owned(), replace));
+        }
+        // Where `cargo build` leaves them.
+        let built = folder.path().join("target/debug");
+        std::fs::create_dir_all(&built).expect("a folder");
+        for program in setting(page, "programs") {
+            let (name, example) = program.split_once('=').expect("programs: NAME=EXAMPLE");
+            std::os::unix::fs::symlink(crate::programs::example_path(example), built.join(name)).expect("a link");
         }
         Self { folder, prelude, ports, terminals: BTreeMap::new() }
     }
@@ -271,6 +284,8 @@ macro_rules! pages {
 }
 
 pages! {
+    activation: "docs/implementation-repository.md",
+    activation_in_the_tutorial: "docs/tutorial/activation.md",
     authorization: "docs/authorization.md",
     callbacks: "docs/tutorial/callbacks.md",
     deployment: "docs/deployment.md",

@@ -78,6 +78,7 @@ impl OrbBuilder {
     /// | `-ORBTraceContext` | `yes`, `no` or `propagate` (see [`TracePropagation`](crate::diagnostics::TracePropagation)) |
     /// | `-ORBDatagrams` | `yes` or `no`: whether one-ways are sent as datagrams to servers that read them |
     /// | `-ORBId`, `-ORBServerId` | any text |
+    /// | `-ORBUseImR` | `1` or `0`: whether persistent references denote the implementation repository |
     ///
     /// [Protocols](Self::protocol) that were registered before have options of their own.
     ///
@@ -249,6 +250,12 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
         }),
         "-ORBId" | "-ORBid" => builder.orb_id(value),
         "-ORBServerId" => builder.server_id(value),
+        // TAO's spelling of its values comes first.
+        "-ORBUseImR" => builder.use_implementation_repository(match value {
+            "1" | "yes" => true,
+            "0" | "no" => false,
+            _ => return Err(bad("1, 0, yes or no")),
+        }),
         "-ORBMaxServiceContexts" => builder.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
         "-ORBMaxServiceContextOctets" => {
             builder.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
@@ -314,6 +321,8 @@ mod tests {
     #[test]
     fn invalid_values_are_refused() {
         assert_eq!(take(&["-ORBNoSuch", "1"]).unwrap_err(), InitError::UnknownOption("-ORBNoSuch".into()));
+        let of_tls = take(&["-ORBSSLCA", "authority.pem"]).unwrap_err().to_string();
+        assert!(of_tls.contains("`OrbBuilder::protocol` with `Ssliop`"), "{of_tls}");
         assert_eq!(take(&["-ORBInitRef"]).unwrap_err(), InitError::MissingValue("-ORBInitRef".into()));
         for (option, value) in [
             ("-ORBInitRef", "x"),
@@ -324,6 +333,7 @@ mod tests {
             ("-ORBConcurrency", "thread-pool:0"),
             ("-ORBQueueOverflow", "drop"),
             ("-ORBServerIdleTimeout", "0"),
+            ("-ORBUseImR", "maybe"),
             ("-ORBMessageTimeout", "never"),
             ("-ORBMaxConnectionRate", "fast"),
             ("-ORBMaxServerMemory", "1G"),

@@ -103,6 +103,7 @@ impl OrbBuilder {
                 code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
                 orb_id: String::new(),
                 server_id: String::new(),
+                uses_implementation_repository: false,
                 request_timeout: None,
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
@@ -186,6 +187,14 @@ impl OrbBuilder {
     #[must_use]
     pub fn server_id(mut self, id: impl Into<String>) -> Self {
         self.settings.server_id = id.into();
+        self
+    }
+
+    /// Whether persistent references denote the implementation repository, which starts this server on demand
+    /// (`-ORBUseImR`; default false). The facade's module `services::activation` applies it.
+    #[must_use]
+    pub fn use_implementation_repository(mut self, uses_it: bool) -> Self {
+        self.settings.uses_implementation_repository = uses_it;
         self
     }
 

@@ -254,6 +254,12 @@ impl Orb {
         &self.0.settings.server_id
     }
 
+    /// Whether persistent references denote the implementation repository (`-ORBUseImR`).
+    #[must_use]
+    pub fn uses_implementation_repository(&self) -> bool {
+        self.0.settings.uses_implementation_repository
+    }
+
     /// The table of plain object keys.
     pub(crate) fn aliases(&self) -> &LazyPart {
         &self.0.aliases

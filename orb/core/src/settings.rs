@@ -13,6 +13,8 @@ pub struct Settings {
     pub(crate) code_sets: OwnCodeSets,
     pub(crate) orb_id: String,
     pub(crate) server_id: String,
+    /// Whether persistent references denote the implementation repository.
+    pub(crate) uses_implementation_repository: bool,
     pub(crate) request_timeout: Option<Duration>,
     /// The limits on the service contexts of a reply.
     pub(crate) context_limits: spandrel_giop::ContextLimits,

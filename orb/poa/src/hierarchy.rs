@@ -118,6 +118,7 @@ impl Root {
     fn warn_of_unstable_address(&self, orb: &Orb, adapter: &NewAdapter<'_>) {
         if adapter.policies.is_persistent()
             && !orb.server_settings().has_stable_address()
+            && !orb.uses_implementation_repository()
             && !self.has_warned_of_port.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(

@@ -1,0 +1,163 @@
+//! The configuration of commands: the only programs that are run.
+//!
+//! ```toml
+//! [commands.bank]
+//! program = "/opt/bank/bin/bank-server"           # an absolute path
+//! arguments = ["--branch", "{server}"]            # {server} is the name of the server
+//! environment = { SPANDREL_LOG = "info" }         # the only variables besides PATH, HOME, LANG and TZ
+//! working_directory = "/var/lib/bank"             # by default the activator's data folder
+//! orb_arguments = true                            # whether -ORBUseImR 1 and the like are appended
+//! uid = 1001                                      # Unix: another user and group, if the activator runs as root
+//! gid = 1001
+//!
+//! [commands.bank.limits]                          # each may be absent
+//! cpu_seconds = 3600
+//! memory = 536870912                              # octets of address space
+//! descriptors = 1024
+//! instances = 4                                   # servers that run this command at the same time
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::Deserialize;
+
+/// The most octets of a configuration.
+const MAX_CONFIGURATION: u64 = 1 << 20;
+
+/// The commands by their names.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    /// The commands.
+    #[serde(default)]
+    pub commands: BTreeMap<String, Command>,
+}
+
+/// A program with its arguments, environment and limits.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// The absolute path of the program.
+    pub program: PathBuf,
+    /// Its arguments; `{server}` in them is the name of the server.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Environment variables.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// The working directory; that of the data by default.
+    pub working_directory: Option<PathBuf>,
+    /// Whether the ORB options of a started server are appended to the arguments (default true).
+    #[serde(default = "yes")]
+    pub orb_arguments: bool,
+    /// The user of the process (Unix).
+    pub uid: Option<u32>,
+    /// The group of the process (Unix).
+    pub gid: Option<u32>,
+    /// The limits of a process.
+    #[serde(default)]
+    pub limits: ResourceLimits,
+}
+
+/// The limits of a process, and of the processes of a command. All but `instances` exist on Linux only.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceLimits {
+    /// Processor time, in seconds (`RLIMIT_CPU`).
+    pub cpu_seconds: Option<u64>,
+    /// Address space, in octets (`RLIMIT_AS`).
+    pub memory: Option<u64>,
+    /// Open files (`RLIMIT_NOFILE`).
+    pub descriptors: Option<u64>,
+    /// Processes of this command at the same time, over all servers.
+    pub instances: Option<usize>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The reason why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandsError {
+    /// It cannot be read.
+    #[error("cannot read the commands {}: {source}", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// It is malformed.
+    #[error("cannot read the commands {}: {reason}", .file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// The error with its line.
+        reason: String,
+    },
+}
+
+impl Commands {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// A file that cannot be read, has another syntax, or names a program without an absolute path.
+    pub fn read(file: &Path) -> Result<Self, CommandsError> {
+        let read = || {
+            if fs::metadata(file)?.len() > MAX_CONFIGURATION {
+                return Err(io::Error::other(format!("it has more than {MAX_CONFIGURATION} octets")));
+            }
+            fs::read_to_string(file)
+        };
+        let text = read().map_err(|source| CommandsError::Read { file: file.to_owned(), source })?;
+        Self::parse(&text).map_err(|reason| CommandsError::Syntax { file: file.to_owned(), reason })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let parsed: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (name, command) in &parsed.commands {
+            if !command.program.is_absolute() {
+                return Err(format!(
+                    "command `{name}`: program `{}` is not an absolute path",
+                    command.program.display()
+                ));
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_with_all_settings_is_read() {
+        let text = "[commands.bank]\nprogram = '/bin/true'\narguments = ['{server}']\nuid = 7\n\
+                    environment = { A = 'b' }\norb_arguments = false\n[commands.bank.limits]\ncpu_seconds = 1\n\
+                    memory = 2\ndescriptors = 3\ninstances = 4\n";
+        if cfg!(windows) {
+            return; // the path is not absolute there
+        }
+        let commands = Commands::parse(text).unwrap();
+        let bank = &commands.commands["bank"];
+        let limits = ResourceLimits { cpu_seconds: Some(1), memory: Some(2), descriptors: Some(3), instances: Some(4) };
+        assert_eq!((bank.limits, bank.uid, bank.orb_arguments), (limits, Some(7), false));
+    }
+
+    #[test]
+    fn relative_programs_and_unknown_settings_are_refused() {
+        for (text, part) in [
+            ("[commands.a]\nprogram = 'bin/true'", "is not an absolute path"),
+            ("[commands.a]\nprogram = '/bin/true'\nshell = true", "unknown field `shell`"),
+            ("[commands.a]\narguments = []", "missing field `program`"),
+        ] {
+            let error = Commands::parse(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

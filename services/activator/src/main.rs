@@ -1,0 +1,353 @@
+//! The executable of the implementation repository: glue of command line, commands and service.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use clap::{Parser, Subcommand, ValueEnum};
+use spandrel::Orb;
+use spandrel::services::activation::IMPL_REPO_SERVICE;
+use spandrel::services::implementation_repository::{
+    ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
+};
+use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, Commands, Limits};
+use spandrel_daemon::{DaemonArgs, Failure, FailureKind};
+
+/// The port of the implementation repository as a process of its own.
+const PORT: u16 = 2810;
+
+/// The file of commands in the data folder.
+const COMMANDS_FILE: &str = "commands.toml";
+
+/// The implementation repository: starts servers when they are called, and forwards their clients.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel-activator", version, max_term_width = 110, after_help = EXIT_CODES)]
+struct Args {
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// The programs that may be run [default: commands.toml in the data folder, if it exists]; read again upon SIGHUP
+    #[arg(long, value_name = "FILE")]
+    commands: Option<PathBuf>,
+    /// The time from the start of a server to its registration, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 30_000)]
+    start_timeout: u64,
+    /// The failures in sequence after which a server is not started again
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    start_limit: u32,
+    /// The time in which a drained server has to end its requests, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    drain_limit: u64,
+    /// The time between SIGTERM and SIGKILL, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    kill_grace: u64,
+    /// The size from which the output of a server is moved to an older file, in octets
+    #[arg(long, value_name = "OCTETS", default_value_t = 10 << 20)]
+    max_log: u64,
+    /// Subcommands call the activator at this address
+    #[arg(long, global = true, value_name = "HOST:PORT", default_value = "127.0.0.1:2810", env = "SPANDREL_ACTIVATOR")]
+    server: String,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Register a server
+    Add {
+        /// The name of the server
+        name: String,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Replace the registration of a server, from its next start on
+    Update {
+        /// The name of the server
+        name: String,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// List the servers and their states
+    List,
+    /// Show a server with its administrative data
+    Show {
+        /// The name of the server
+        name: String,
+    },
+    /// Start a server, and wait until it has registered
+    Start {
+        /// The name of the server
+        name: String,
+    },
+    /// End a server by SIGTERM, and by SIGKILL if it has not ended in time
+    Stop {
+        /// The name of the server
+        name: String,
+    },
+    /// End a server with its running requests; later ones wait for its next process
+    Drain {
+        /// The name of the server
+        name: String,
+    },
+    /// Forbid a server to be started, and its clients to be forwarded
+    Disable {
+        /// The name of the server
+        name: String,
+    },
+    /// Allow a disabled server to be started again
+    Enable {
+        /// The name of the server
+        name: String,
+    },
+    /// Remove a server that does not run
+    Remove {
+        /// The name of the server
+        name: String,
+    },
+}
+
+/// The registration of a server.
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// The name of a command in the configuration [default: none, for the mode manual]
+    #[arg(long, value_name = "NAME", default_value = "")]
+    command: String,
+    /// When the server is started
+    #[arg(long, value_enum, default_value_t = Mode::Normal)]
+    mode: Mode,
+    /// The time from its start to its registration, in milliseconds [default: that of the activator]
+    #[arg(long = "timeout", value_name = "MS", default_value_t = 0, hide_default_value = true)]
+    timeout: u32,
+    /// The failures in sequence after which it is not started again [default: those of the activator]
+    #[arg(long = "failures", value_name = "N", default_value_t = 0, hide_default_value = true)]
+    failures: u32,
+    /// The owner, for administrators
+    #[arg(long, default_value = "", hide_default_value = true)]
+    owner: String,
+    /// The permissions, for administrators
+    #[arg(long, default_value = "", hide_default_value = true)]
+    permissions: String,
+    /// A description, for administrators
+    #[arg(long, default_value = "", hide_default_value = true)]
+    description: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mode {
+    /// When a client calls it
+    Normal,
+    /// By `start`, or outside of the activator
+    Manual,
+    /// When the activator starts, and when a client calls it
+    Auto,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \
+unusable, 5 policy unusable.";
+
+fn main() -> ExitCode {
+    spandrel_daemon::run(|| {
+        let args = Args::parse();
+        match &args.command {
+            None => args.serve(),
+            Some(command) => administer(&args.server, command),
+        }
+    })
+}
+
+impl Args {
+    fn serve(&self) -> Result<(), Failure> {
+        let folder = self.daemon.data_folder()?;
+        let default = folder.join(COMMANDS_FILE);
+        let file = self.commands.clone().or_else(|| default.exists().then_some(default));
+        let commands = match &file {
+            Some(file) => Commands::read(file).map_err(Failure::usage)?,
+            None => Commands::default(),
+        };
+        let daemon = self.daemon.start(PORT)?;
+        let reload = file.as_ref().map(|_| reload_signal()).transpose().map_err(Failure::failed)?;
+        let limits = Limits {
+            start_timeout: Duration::from_millis(self.start_timeout),
+            start_limit: self.start_limit.max(1),
+            drain_limit: Duration::from_millis(self.drain_limit),
+            kill_grace: Duration::from_millis(self.kill_grace),
+            max_log: self.max_log.max(1),
+            reload,
+            commands_file: file,
+            ..Limits::default()
+        };
+        // Servers have working directories of their own.
+        let data = fs::canonicalize(daemon.data()).context("cannot find the data folder").map_err(data)?;
+        let options = ActivatorOptions { limits, ..ActivatorOptions::new(data, commands) };
+        let activator = Activator::start(daemon.orb(), options).map_err(|error| match error {
+            ActivatorError::Store(error) => self::data(error),
+            error => Failure::failed(error),
+        })?;
+        let address = daemon.address()?;
+        daemon.serve(&[format!("{IMPL_REPO_SERVICE} corbaloc::{address}/{IMPL_REPO_SERVICE}")])?;
+        drop(activator); // the ORB was shut down
+        Ok(())
+    }
+}
+
+fn data(error: impl Into<anyhow::Error>) -> Failure {
+    Failure::new(FailureKind::Data, error)
+}
+
+/// A flag that SIGHUP sets.
+fn reload_signal() -> std::io::Result<std::sync::Arc<std::sync::atomic::AtomicBool>> {
+    let flag = std::sync::Arc::default();
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, std::sync::Arc::clone(&flag))?;
+    Ok(flag)
+}
+
+/// Calls a running activator.
+fn administer(server: &str, command: &Command) -> Result<(), Failure> {
+    let call = || -> anyhow::Result<()> {
+        let orb = Orb::builder().request_timeout(Some(Duration::from_secs(30))).build()?;
+        let url = format!("corbaloc::{server}/{IMPL_REPO_SERVICE}");
+        let repository = Administration::unchecked_narrow(&orb.string_to_object(&url)?);
+        match command {
+            Command::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
+            Command::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
+            Command::List => {
+                println!(
+                    "{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}",
+                    "server", "mode", "state", "pid", "starts", "failures"
+                );
+                for server in repository.list()? {
+                    let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
+                    let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
+                    let (starts, failures) = (server.starts, server.failures);
+                    println!("{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}", server.server);
+                }
+                Ok(())
+            }
+            Command::Show { name } => {
+                show(&repository.find(name)?);
+                Ok(())
+            }
+            Command::Start { name } => {
+                repository.activate_server(name)?;
+                wait(&repository, name, |state| state == ServerState::Running, &[ServerState::Failed])
+            }
+            Command::Stop { name } => {
+                repository.shutdown_server(name, false)?;
+                wait(&repository, name, |state| state != ServerState::Stopping, &[])
+            }
+            Command::Drain { name } => {
+                repository.shutdown_server(name, true)?;
+                wait(&repository, name, |state| state != ServerState::Stopping, &[])
+            }
+            Command::Disable { name } => Ok(repository.enable_server(name, false)?),
+            Command::Enable { name } => Ok(repository.enable_server(name, true)?),
+            Command::Remove { name } => Ok(repository.remove_server(name)?),
+        }
+    };
+    call().with_context(|| format!("cannot {} by the activator at {server}", command.text())).map_err(Failure::failed)
+}
+
+/// Waits until a server has a state.
+fn wait(
+    repository: &Administration,
+    name: &str,
+    is_reached: impl Fn(ServerState) -> bool,
+    failures: &[ServerState],
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(3_600);
+    loop {
+        let server = repository.find(name)?;
+        if is_reached(server.state) {
+            return Ok(());
+        }
+        // A server in mode manual is stopped after a failure.
+        let has_failed = failures.contains(&server.state)
+            || !failures.is_empty() && server.state == ServerState::Stopped && server.failures > 0;
+        if has_failed {
+            return Err(anyhow!("{}", server.last_failure));
+        }
+        if Instant::now() >= deadline {
+            return Err(anyhow!("its state is {} after an hour", state_name(&server)));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Command {
+    /// The operation and its object, for errors.
+    fn text(&self) -> String {
+        match self {
+            Self::Add { name, .. } => format!("add server `{name}`"),
+            Self::Update { name, .. } => format!("update server `{name}`"),
+            Self::List => "list servers".to_owned(),
+            Self::Show { name } => format!("show server `{name}`"),
+            Self::Start { name } => format!("start server `{name}`"),
+            Self::Stop { name } => format!("stop server `{name}`"),
+            Self::Drain { name } => format!("drain server `{name}`"),
+            Self::Disable { name } => format!("disable server `{name}`"),
+            Self::Enable { name } => format!("enable server `{name}`"),
+            Self::Remove { name } => format!("remove server `{name}`"),
+        }
+    }
+}
+
+impl Options {
+    fn startup(&self) -> StartupOptions {
+        StartupOptions {
+            command: self.command.clone(),
+            activation: match self.mode {
+                Mode::Normal => ActivationMode::Normal,
+                Mode::Manual => ActivationMode::Manual,
+                Mode::Auto => ActivationMode::AutoStart,
+            },
+            start_limit: self.failures,
+            start_timeout: self.timeout,
+            owner: self.owner.clone(),
+            permissions: self.permissions.clone(),
+            description: self.description.clone(),
+        }
+    }
+}
+
+fn mode_name(mode: ActivationMode) -> &'static str {
+    match mode {
+        ActivationMode::Normal => "normal",
+        ActivationMode::Manual => "manual",
+        ActivationMode::AutoStart => "auto",
+    }
+}
+
+fn state_name(server: &ServerInformation) -> &'static str {
+    match server.state {
+        _ if !server.enabled => "disabled",
+        ServerState::Stopped => "stopped",
+        ServerState::Starting => "starting",
+        ServerState::Running => "running",
+        ServerState::Stopping => "stopping",
+        ServerState::Backoff => "backoff",
+        ServerState::Failed => "failed",
+    }
+}
+
+fn show(server: &ServerInformation) {
+    let startup = &server.startup;
+    let lines = [
+        ("server", server.server.clone()),
+        ("command", startup.command.clone()),
+        ("mode", mode_name(startup.activation).to_owned()),
+        ("state", state_name(server).to_owned()),
+        ("pid", if server.pid == 0 { String::new() } else { server.pid.to_string() }),
+        ("starts", server.starts.to_string()),
+        ("failures", server.failures.to_string()),
+        ("last failure", server.last_failure.clone()),
+        ("waiting requests", server.waiting.to_string()),
+        ("owner", startup.owner.clone()),
+        ("permissions", startup.permissions.clone()),
+        ("description", startup.description.clone()),
+    ];
+    for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
+        println!("{name}: {value}");
+    }
+}

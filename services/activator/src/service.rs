@@ -1,0 +1,328 @@
+//! The implementation repository on an ORB: its adapters, keys and options.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use spandrel::net::sync::atomic::{AtomicBool, Ordering};
+use spandrel::net::sync::{Arc, Condition, Mutex, thread};
+use spandrel::poa::{
+    Current, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError,
+    RequestProcessingPolicy, ServantRetentionPolicy, WaitForCompletion,
+};
+use spandrel::server::{Replied, Servant, ServerCall};
+use spandrel::services::activation::{IMPL_REPO_SERVICE, ServerKey};
+use spandrel::services::implementation_repository::AdministrationSkeleton;
+use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+
+use crate::administration::AdministrationServant;
+use crate::commands::{Commands, CommandsError};
+use crate::control::{Core, Shared, new_manager};
+use crate::logs::Logs;
+use crate::store::{Store, StoreError};
+
+/// The name of the store's file in its folder.
+pub const STORE_FILE: &str = "activator.redb";
+
+/// A check of each administrative operation, and of the registration of running servers, besides those of the ORB.
+#[derive(Clone)]
+pub struct Permission(Arc<Check>);
+
+type Check = dyn Fn(&str, &str) -> Result<(), SystemException> + Send + Sync;
+
+impl Permission {
+    /// `check` is called in the request's thread with the operation and the name of the server, which is empty for
+    /// `list`.
+    #[must_use]
+    pub fn new(check: impl Fn(&str, &str) -> Result<(), SystemException> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    pub(crate) fn check(&self, operation: &str, server: &str) -> Result<(), SystemException> {
+        (self.0)(operation, server)
+    }
+}
+
+impl fmt::Debug for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Permission")
+    }
+}
+
+/// The limits and times of an activator.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The time from the start of a process to its registration, and that of a request that waits for it, for servers
+    /// without a time of their own (default 30 seconds).
+    pub start_timeout: Duration,
+    /// The failures in sequence after which a server is not started again, for servers without a number of their own
+    /// (default 5).
+    pub start_limit: u32,
+    /// The delay after the first failure; it doubles with each further one (default 100 milliseconds).
+    pub first_backoff: Duration,
+    /// The longest delay (default one minute).
+    pub longest_backoff: Duration,
+    /// The time after which a running server's failures no longer count (default one minute).
+    pub stable_after: Duration,
+    /// The time after which a running server is pinged before clients are forwarded to it (default one second).
+    pub verify_interval: Duration,
+    /// The time limit of a ping (default 2 seconds).
+    pub ping_timeout: Duration,
+    /// The time in which a drained server has to end its requests before SIGTERM (default one minute).
+    pub drain_limit: Duration,
+    /// The time between SIGTERM and SIGKILL (default 10 seconds).
+    pub kill_grace: Duration,
+    /// The requests that may wait for one server (default 1,000).
+    pub max_waiting_per_server: usize,
+    /// The requests that may wait for all servers (default 10,000).
+    pub max_waiting: usize,
+    /// The registered servers (default 1,000).
+    pub max_servers: usize,
+    /// The processes at a time (default 256).
+    pub max_processes: usize,
+    /// The size from which the output of a server is moved to an older file, in octets (default 10 MiB).
+    pub max_log: u64,
+    /// A request to read the commands again, such as one by a signal; none by default.
+    pub reload: Option<Arc<std::sync::atomic::AtomicBool>>,
+    /// The file of the commands, for that.
+    pub commands_file: Option<PathBuf>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            start_timeout: Duration::from_secs(30),
+            start_limit: 5,
+            first_backoff: Duration::from_millis(100),
+            longest_backoff: Duration::from_secs(60),
+            stable_after: Duration::from_secs(60),
+            verify_interval: Duration::from_secs(1),
+            ping_timeout: Duration::from_secs(2),
+            drain_limit: Duration::from_secs(60),
+            kill_grace: Duration::from_secs(10),
+            max_waiting_per_server: 1_000,
+            max_waiting: 10_000,
+            max_servers: 1_000,
+            max_processes: 256,
+            max_log: 10 << 20,
+            reload: None,
+            commands_file: None,
+        }
+    }
+}
+
+impl Limits {
+    /// The longest time limit of a start.
+    pub const MAX_START_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+    /// The delay after this many failures in sequence.
+    pub(crate) fn backoff(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(31);
+        self.first_backoff.saturating_mul(1 << doublings).min(self.longest_backoff)
+    }
+
+    pub(crate) fn reload_requested(&self) -> bool {
+        self.reload.as_ref().is_some_and(|reload| reload.swap(false, std::sync::atomic::Ordering::AcqRel))
+    }
+
+    /// Reads the commands again. The old ones remain if the file cannot be used.
+    pub(crate) fn reload(&self, shared: &Shared) {
+        let Some(file) = &self.commands_file else { return };
+        match Commands::read(file) {
+            Ok(commands) => *shared.commands.lock() = commands,
+            Err(error) => tracing::error!(%error, "the commands were not read again"),
+        }
+    }
+}
+
+/// The settings of an activator.
+#[derive(Clone, Debug)]
+pub struct ActivatorOptions {
+    /// The folder of the store and of the servers' output. It must exist.
+    pub data: PathBuf,
+    /// The programs that may be run.
+    pub commands: Commands,
+    /// Limits and times.
+    pub limits: Limits,
+    /// The check of administrative operations; none by default.
+    pub permission: Option<Permission>,
+}
+
+impl ActivatorOptions {
+    /// The defaults, with a store in this folder.
+    #[must_use]
+    pub fn new(data: impl Into<PathBuf>, commands: Commands) -> Self {
+        Self { data: data.into(), commands, limits: Limits::default(), permission: None }
+    }
+}
+
+/// The reason why an activator cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActivatorError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The commands cannot be read.
+    #[error(transparent)]
+    Commands(#[from] CommandsError),
+    /// The adapters could not be created, or the ORB could not listen.
+    #[error("cannot serve the implementation repository")]
+    Adapter(#[from] PoaError),
+    /// As `Adapter`.
+    #[error("cannot serve the implementation repository")]
+    System(#[from] SystemException),
+    /// The control thread could not be started.
+    #[error("cannot start the control thread of the implementation repository")]
+    Thread(#[from] io::Error),
+}
+
+/// An implementation repository on an ORB.
+///
+/// ```
+/// use spandrel::services::implementation_repository::{Administration, StartupOptions};
+/// use spandrel::{Endpoint, Orb};
+/// use spandrel_activator::{Activator, ActivatorOptions, Commands};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
+/// let activator = Activator::start(&orb, ActivatorOptions::new(folder, Commands::default()))?;
+///
+/// let administration: Administration = activator.reference().narrow()?;
+/// assert!(administration.register_server("bank", &StartupOptions::default()).is_err()); // an unknown command
+/// activator.stop()?;
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Activator {
+    shared: Arc<Shared>,
+    reference: ObjectRef,
+    adapter: Poa,
+    control: Option<thread::JoinHandle<()>>,
+    is_stopped: AtomicBool,
+}
+
+impl Activator {
+    /// Opens the store in the folder of the options, or creates it, adopts the servers that run, and serves.
+    ///
+    /// The repository has the key [`IMPL_REPO_SERVICE`] and is an initial reference of this name. All plain keys of
+    /// the ORB that are no alias go to the repository.
+    ///
+    /// # Errors
+    /// A store that cannot be opened; an ORB that cannot listen, or has an implementation repository already.
+    pub fn start(orb: &Orb, options: ActivatorOptions) -> Result<Self, ActivatorError> {
+        let ActivatorOptions { data, commands, limits, permission } = options;
+        let store = Store::open(&data.join(STORE_FILE))?;
+        let root = Poa::root(orb)?;
+        let address = orb.listen()?.into_iter().next();
+        let (host, port) = address.unwrap_or_default();
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let shared = Arc::new(Shared {
+            orb: orb.clone(),
+            store,
+            permission,
+            url: format!("corbaloc::{host}:{port}/{IMPL_REPO_SERVICE}"),
+            commands: Mutex::new(commands),
+            core: Mutex::new(Core::default()),
+            changed: Condition::new(),
+            manager: new_manager(limits.max_processes),
+            logs: Logs::new(&data, limits.max_log),
+            data,
+            limits,
+        });
+        shared.restore()?;
+
+        let policies = [
+            LifespanPolicy::Persistent.into(),
+            IdAssignmentPolicy::UserId.into(),
+            IdUniquenessPolicy::MultipleId.into(),
+            ServantRetentionPolicy::NonRetain.into(),
+            RequestProcessingPolicy::UseDefaultServant.into(),
+        ];
+        let adapter = root.create_poa(IMPL_REPO_SERVICE, None, policies)?;
+        adapter.set_servant(Arc::new(Forwarder(Arc::clone(&shared))))?;
+        let administration = AdministrationSkeleton::new(AdministrationServant(Arc::clone(&shared)));
+        let reference = root.activate(administration)?;
+        orb.set_object_key_alias(IMPL_REPO_SERVICE, &reference)?;
+        adapter.serve_plain_keys()?;
+        adapter.the_poa_manager().activate()?;
+
+        let control = thread::Builder::new().name("spandrel-activator".into());
+        let control = control.spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.run()
+        })?;
+        Ok(Self { shared, reference, adapter, control: Some(control), is_stopped: AtomicBool::new(false) })
+    }
+
+    /// The repository: an `ImplementationRepository::Administration`.
+    #[must_use]
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+
+    /// Replaces the programs that may be run. Running processes are not affected.
+    pub fn set_commands(&self, commands: Commands) {
+        *self.shared.commands.lock() = commands;
+        self.shared.notify();
+    }
+
+    /// Stops serving. Running servers go on, and a later activator adopts them. Waiting requests get TRANSIENT.
+    ///
+    /// # Errors
+    /// Adapters that cannot be destroyed, such as those of an ORB that was shut down before.
+    pub fn stop(mut self) -> Result<(), ActivatorError> {
+        self.end();
+        self.shared.orb.remove_object_key_alias(IMPL_REPO_SERVICE);
+        self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::No)?;
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if self.is_stopped.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.shared.core.lock().is_stopping = true;
+        self.shared.changed.notify_all();
+        if let Some(control) = self.control.take() {
+            _ = control.join();
+        }
+    }
+}
+
+impl Drop for Activator {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Serves all keys behind the repository, with any operation.
+struct Forwarder(Arc<Shared>);
+
+impl Servant for Forwarder {
+    fn repository_id(&self) -> &str {
+        "IDL:omg.org/CORBA/Object:1.0"
+    }
+
+    fn is_a(&self, _repository_id: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let id = Current::new().object_id().map_err(|_| SystemException::internal(0, CompletionStatus::No))?;
+        let Some(ServerKey { server, key }) = ServerKey::parse(&id) else {
+            return Err(SystemException::object_not_exist(0, CompletionStatus::No)
+                .with_detail("the object key is none of a server"));
+        };
+        self.0.serve(server, key, call)
+    }
+}

@@ -1,0 +1,162 @@
+//! The executable: subcommands, exit codes, and its end at any instant.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use spandrel::Orb;
+use spandrel::services::activation;
+use spandrel::services::implementation_repository::ServerObject;
+use spandrel_test_support::wait_until;
+
+use crate::fixture::{call_after_kill, starts};
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-activator"));
+    command.env_remove("SPANDREL_LOG").env_remove("SPANDREL_ACTIVATOR");
+    command
+}
+
+/// A running activator, which is killed when dropped.
+struct Running {
+    process: Child,
+    /// `HOST:PORT`.
+    address: String,
+}
+
+impl Running {
+    fn start(data: &Path, endpoint: &str) -> Self {
+        let mut command = command();
+        command.arg("--data").arg(data).args(["--listen", endpoint, "--kill-grace", "200"]).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("ready: ImplRepoService corbaloc::").unwrap_or_else(|| panic!("{line}"));
+        Self { address: url.strip_suffix("/ImplRepoService").unwrap().to_owned(), process }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        command().args(["--server", &self.address]).args(words).output().unwrap()
+    }
+
+    /// The output of a subcommand that succeeds.
+    fn ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn object(&self, server: &str) -> ServerObject {
+        let url = format!("corbaloc::{}/ImplRepoService", self.address);
+        let orb = Orb::builder().init_ref("ImplRepoService", url).build().unwrap();
+        activation::bind(&orb, server, "grace").unwrap().unchecked_narrow()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn folder(behaviour: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let commands = format!("[commands.bank]\n{}", crate::server::command(folder.path(), behaviour));
+    std::fs::write(folder.path().join("commands.toml"), commands).unwrap();
+    folder
+}
+
+#[test]
+fn servers_are_administered_by_subcommands() {
+    let data = folder("normal");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["add", "bank", "--command", "bank", "--owner", "Grace", "--description", "Accounts"]);
+    running.ok(&["start", "bank"]);
+    let shown = running.ok(&["show", "bank"]);
+    for part in ["state: running", "owner: Grace", "description: Accounts", "starts: 1"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(running.ok(&["list"]).contains("running"));
+    running.ok(&["drain", "bank"]);
+    assert!(running.ok(&["show", "bank"]).contains("state: stopped"));
+    running.ok(&["disable", "bank"]);
+    assert!(running.ok(&["list"]).contains("disabled"));
+    running.ok(&["enable", "bank"]);
+    running.ok(&["start", "bank"]);
+    running.ok(&["stop", "bank"]);
+    running.ok(&["remove", "bank"]);
+
+    let output = running.run(&["show", "bank"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.starts_with("error: cannot show server `bank` by the activator at 127.0.0.1:"), "{text}");
+    let output = running.run(&["add", "bank", "--command", "/bin/sh"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("`/bin/sh` is not in the configuration of the activator"), "{text}");
+}
+
+#[test]
+fn a_killed_activator_finds_its_servers_again_and_starts_none_twice() {
+    let data = folder("normal");
+    let mut first = Running::start(data.path(), "iiop://127.0.0.1:0");
+    first.ok(&["add", "bank", "--command", "bank"]);
+    let object = first.object("bank");
+    object.ping().unwrap();
+    first.process.kill().unwrap();
+    first.process.wait().unwrap();
+    object.ping().unwrap(); // the server goes on
+    let second = Running::start(data.path(), &format!("iiop://{}", first.address));
+    second.object("bank").ping().unwrap();
+    object.ping().unwrap();
+    assert_eq!(starts(data.path()).len(), 1);
+    second.ok(&["stop", "bank"]);
+}
+
+#[test]
+fn a_server_that_starts_while_the_activator_is_killed_registers_with_the_next_one() {
+    let data = folder("slow");
+    let mut first = Running::start(data.path(), "iiop://127.0.0.1:0");
+    first.ok(&["add", "bank", "--command", "bank"]);
+    let object = first.object("bank");
+    let client = std::thread::spawn({
+        let object = first.object("bank");
+        move || object.ping()
+    });
+    wait_until("the start of the server", || starts(data.path()).len() == 1);
+    first.process.kill().unwrap();
+    first.process.wait().unwrap();
+    assert!(client.join().unwrap().is_err());
+    let second = Running::start(data.path(), &format!("iiop://{}", first.address));
+    std::fs::write(data.path().join("go"), "").unwrap();
+    object.ping().unwrap();
+    assert_eq!(starts(data.path()).len(), 1);
+    call_after_kill(starts(data.path())[0].1, &object);
+    assert_eq!(starts(data.path()).len(), 2);
+    second.ok(&["stop", "bank"]);
+}
+
+#[test]
+fn sighup_reads_the_commands_again() {
+    let data = folder("normal");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let commands = format!("[commands.other]\n{}", crate::server::command(data.path(), "normal"));
+    std::fs::write(data.path().join("commands.toml"), commands).unwrap();
+    assert!(!running.run(&["add", "bank", "--command", "other"]).status.success());
+    assert!(Command::new("kill").args(["-HUP", &running.process.id().to_string()]).status().unwrap().success());
+    wait_until("the new commands", || running.run(&["add", "bank", "--command", "other"]).status.success());
+}
+
+#[test]
+fn bad_commands_and_an_unreachable_activator_have_an_exit_code_and_one_line() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("commands.toml"), "[commands.a]\nprogram = 'sh'\n").unwrap();
+    let output = command().arg("--data").arg(data.path()).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("command `a`: program `sh` is not an absolute path"), "{text}");
+    let output = command().args(["--server", "127.0.0.1:1", "list"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("error: cannot list servers by the activator at 127.0.0.1:1"), "{text}");
+}

@@ -1,0 +1,91 @@
+//! The server that the tests start: this test program, with one test alone. A shell hands it its arguments by a
+//! variable.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+
+use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy};
+use spandrel::services::activation;
+use spandrel::services::implementation_repository::{ServerObjectServant, ServerObjectSkeleton};
+use spandrel::{Orb, Poa, SystemException};
+use spandrel_naming::{NamingOptions, NamingService};
+
+/// The arguments of a server.
+const ARGUMENTS: &str = "TEST_SERVER_ARGUMENTS";
+
+/// A command that runs the server, for the configuration of an activator. Its behaviour is one of those in
+/// [`server`]; files are written to `folder`.
+pub(crate) fn command(folder: &std::path::Path, behaviour: &str) -> String {
+    let this = std::env::current_exe().unwrap();
+    format!(
+        "program = '/bin/sh'\n\
+         arguments = ['-c', '{ARGUMENTS}=\"$*\" exec {} --exact server::server --nocapture', 'sh']\n\
+         environment = {{ TEST_FOLDER = '{}', TEST_BEHAVIOUR = '{behaviour}' }}\n",
+        this.display(),
+        folder.display(),
+    )
+}
+
+/// An object that ends its process if told so.
+struct Probe;
+
+impl ServerObjectServant for Probe {
+    fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn shutdown(&self, token: &str) -> Result<(), SystemException> {
+        if token == "abort" {
+            std::process::abort();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn server() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
+    let folder = std::path::PathBuf::from(std::env::var("TEST_FOLDER").unwrap());
+    let behaviour = std::env::var("TEST_BEHAVIOUR").unwrap();
+    let mut args: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+    let orb = activation::install(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", 0))).unwrap();
+    let orb = orb.take_args(&mut args).unwrap().build().unwrap();
+    let mut starts = File::options().create(true).append(true).open(folder.join("starts")).unwrap();
+    starts.write_all(format!("{} {}\n", orb.server_id(), std::process::id()).as_bytes()).unwrap();
+    match &*behaviour {
+        "crash" => std::process::abort(),
+        "never ready" => loop {
+            std::thread::park();
+        },
+        "slow" => {
+            // Until the test lets it go on.
+            while !folder.join("go").exists() {
+                std::thread::yield_now();
+            }
+        }
+        _ => {}
+    }
+    let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
+    let poa = Poa::root(&orb).unwrap().create_poa("bank", None, policies).unwrap();
+    let id = "grace".into();
+    poa.activate_object_with_id(&id, std::sync::Arc::new(ServerObjectSkeleton::new(Probe))).unwrap();
+    let object = poa.id_to_reference(&id).unwrap();
+    poa.the_poa_manager().activate().unwrap();
+    fs::write(folder.join("reference.new"), object.to_string()).unwrap();
+    fs::rename(folder.join("reference.new"), folder.join("reference")).unwrap();
+    let naming = (behaviour == "naming").then(|| {
+        let data = folder.join("naming");
+        fs::create_dir_all(&data).unwrap();
+        NamingService::start(&orb, NamingOptions::new(data)).unwrap()
+    });
+    let service = orb.server_id().to_owned();
+    activation::activate_service(&orb, &service, "grace", &object, "bank").unwrap();
+    if behaviour == "deaf" {
+        orb.shutdown().unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+    orb.run_until_signal().unwrap();
+    drop(naming);
+}
