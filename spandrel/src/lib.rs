@@ -88,6 +88,7 @@
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
 //! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
 //! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
+//! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
 //! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
@@ -334,9 +335,9 @@ pub mod interception {
     pub use spandrel_orb::interception::{
         AdapterState, ClientRequestInfo, ClientRequestInterceptor, Codec, CodecError, CodecFactory, DuplicateName,
         DynamicRequest, Encoding, IfPresent, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
-        ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter, ParameterMode,
-        PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
-        TaggedComponent, TaggedProfile, UnknownEncoding,
+        LocateRequestInfo, ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter,
+        ParameterMode, PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor,
+        ServiceContext, SlotId, TaggedComponent, TaggedProfile, UnknownEncoding,
     };
 }
 
@@ -421,6 +422,9 @@ pub mod poa {
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 
+#[cfg(feature = "authorization")]
+pub use spandrel_authorization as authorization;
+
 /// The toolkit of network components that the ORB is built on.
 pub mod net {
     pub use spandrel_ipc as ipc;
@@ -429,8 +433,6 @@ pub mod net {
     pub use spandrel_orb::transport;
     #[cfg(feature = "asynchronous")]
     pub use spandrel_reactor as reactor;
-    #[cfg(feature = "tls")]
-    pub use spandrel_ssliop::tls;
     pub use spandrel_sync as sync;
 }
 
@@ -444,6 +446,11 @@ pub mod net {
 #[macro_export]
 macro_rules! include_idl {
     ($name:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+        include!(concat!(
+            env!("OUT_DIR", "the package has no build script: add a `build.rs` that calls `spandrel_build::compile`"),
+            "/",
+            $name,
+            ".rs"
+        ));
     };
 }

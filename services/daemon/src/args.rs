@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
 use spandrel::ssliop::Ssliop;
 use spandrel::{Endpoint, Orb};
 
@@ -33,6 +34,13 @@ pub struct DaemonArgs {
     /// TLS: the authorities of clients' certificates, which are required then (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     ca: Option<PathBuf>,
+    /// A policy file: the peers that may call operations; without one all may. It is read again at SIGHUP and when it
+    /// changes
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// A file for the decisions of the policy, in lines of JSON
+    #[arg(long, value_name = "FILE", requires = "policy")]
+    audit: Option<PathBuf>,
 }
 
 impl DaemonArgs {
@@ -47,8 +55,24 @@ impl DaemonArgs {
         })
     }
 
-    /// An ORB with these options, and whether all of its endpoints are encrypted or local.
-    pub(crate) fn orb(&self, default_port: u16) -> Result<(Orb, bool), Failure> {
+    /// The policy and the audit log.
+    pub(crate) fn authorizer(&self) -> Result<Option<Authorizer>, Failure> {
+        let Some(policy) = &self.policy else { return Ok(None) };
+        let audit = self.audit.as_deref().map(|file| AuditLog::open(file, AuditOptions::default())).transpose();
+        let audit =
+            audit.map_err(|error| Failure::failed(anyhow!(error).context("no service without it (--audit)")))?;
+        let authorizer = Authorizer::from_file(policy, audit);
+        authorizer.map(Some).map_err(|error| {
+            Failure::new(FailureKind::Policy, anyhow!("{error} (--policy; the page `Authorization` has the syntax)"))
+        })
+    }
+
+    /// An ORB with these options, and its endpoints.
+    pub(crate) fn orb(
+        &self,
+        default_port: u16,
+        authorizer: Option<&Authorizer>,
+    ) -> Result<(Orb, Vec<Endpoint>), Failure> {
         let mut args = Vec::new();
         let files = [("-ORBSSLCertificate", &self.cert), ("-ORBSSLKey", &self.key), ("-ORBSSLCA", &self.ca)];
         for (option, file) in files {
@@ -67,21 +91,30 @@ impl DaemonArgs {
             args.extend(["-ORBListenEndpoints".to_owned(), endpoint.clone()]);
         }
         let mut builder = Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
-        let names_endpoints = args.iter().any(|arg| arg == "-ORBListenEndpoints");
-        if !names_endpoints {
+        let mut endpoints = endpoints(&args)?;
+        if endpoints.is_empty() {
+            endpoints.push(Endpoint::new("127.0.0.1", default_port));
             builder = builder.listen(Endpoint::new("127.0.0.1", default_port));
         }
-        let is_plain = |endpoint: &String| {
-            let local = ["ssliop://", "giop:ssl:", "uds://", "shm://", "giop:unix:"];
-            !local.iter().any(|scheme| endpoint.starts_with(scheme))
-        };
-        let is_encrypted = names_endpoints && !self.listen.iter().any(is_plain);
-        let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::failed)?;
+        if let Some(authorizer) = authorizer {
+            builder = authorizer.install(builder).map_err(Failure::failed)?;
+        }
+        let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::of_listening)?;
         if let Some(unknown) = args.first() {
             return Err(Failure::usage(anyhow!("unknown option of the ORB `{unknown}` (--orb)")));
         }
-        Ok((orb, is_encrypted))
+        Ok((orb, endpoints))
     }
+}
+
+/// The options by which an ORB's endpoints are named.
+const LISTEN_OPTIONS: [&str; 4] = ["-ORBListenEndpoints", "-ORBListenEndpoint", "-ORBEndpoint", "-ORBendPoint"];
+
+/// The endpoints among these options and values of an ORB.
+fn endpoints(args: &[String]) -> Result<Vec<Endpoint>, Failure> {
+    let values = args.chunks_exact(2).filter(|option| LISTEN_OPTIONS.contains(&option[0].as_str()));
+    let texts = values.flat_map(|option| option[1].split(';')).filter(|text| !text.is_empty());
+    texts.map(|text| text.parse().map_err(Failure::usage)).collect()
 }
 
 /// The folder of the state of a user.

@@ -42,13 +42,23 @@ impl Failure {
         Self::new(FailureKind::Usage, error)
     }
 
+    /// The failure to listen: with the exit code 3 if an address is in use.
+    pub(crate) fn of_listening(error: impl Into<anyhow::Error>) -> Self {
+        let error = error.into();
+        let in_use = |cause: &(dyn std::error::Error + 'static)| {
+            cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+        };
+        let is_in_use = error.chain().any(in_use);
+        Self::new(if is_in_use { FailureKind::AddressInUse } else { FailureKind::Failed }, error)
+    }
+
     /// Its exit code.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)
     }
 
-    /// Writes it to standard error: one line, and a line for each cause.
+    /// Writes it to standard error, in one line.
     pub fn print(&self) {
         _ = write!(io::stderr(), "{self:?}");
     }
@@ -60,17 +70,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The error in one line, and a line for each cause that the one above does not contain.
+/// The error and its causes in one line. A cause that ends the text before it is not repeated.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut above = self.error.to_string();
-        writeln!(f, "error: {above}")?;
-        for cause in self.error.chain().skip(1).map(ToString::to_string) {
-            if !above.ends_with(&cause) {
-                writeln!(f, "  cause: {cause}")?;
+        let mut text = String::from("error");
+        for cause in self.error.chain().map(|cause| cause.to_string().trim_end().replace('\n', "; ")) {
+            if !text.ends_with(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
             }
-            above = cause;
         }
-        Ok(())
+        writeln!(f, "{text}")
     }
 }

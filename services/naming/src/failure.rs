@@ -23,6 +23,7 @@ pub(crate) fn system(error: &StoreError) -> SystemException {
         StoreError::NoContext(_) => SystemException::object_not_exist(0, CompletionStatus::No),
         StoreError::Root => SystemException::bad_inv_order(0, CompletionStatus::No),
         StoreError::Invalid(_) => SystemException::bad_param(0, CompletionStatus::No),
+        StoreError::Uncertain(_) => SystemException::persist_store(0, CompletionStatus::Maybe),
         _ => SystemException::persist_store(0, CompletionStatus::No),
     };
     let text = match std::error::Error::source(error) {

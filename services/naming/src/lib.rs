@@ -10,18 +10,23 @@
 mod administration;
 mod bootstrap;
 mod context;
+pub mod encoding;
 mod failure;
 mod group_commit;
 mod iterators;
 pub mod name;
 pub mod omni_log;
 mod permission;
+mod purge;
 mod redb_store;
 mod service;
 pub mod store;
 
 pub use administration::NamingAdministration;
 pub use permission::Permission;
+pub use purge::PurgeOptions;
 pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
-pub use service::{ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE};
+pub use service::{
+    ADAPTER, ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE,
+};
 pub use store::Store;

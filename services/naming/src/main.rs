@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand};
 use spandrel::Orb;
-use spandrel_daemon::{DaemonArgs, Failure, FailureKind};
+use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
-    NamingAdministration, NamingError, NamingOptions, NamingService, RedbStore, RedbStoreOptions, STORE_FILE,
-    Synchronization, omni_log,
+    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, Permission, PurgeOptions, ROOT_KEY,
+    RedbStore, RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
 };
 
 /// The standard port of naming services.
@@ -27,6 +27,13 @@ struct Args {
     /// [default: each change is written before it is acknowledged]
     #[arg(long, value_name = "MS")]
     sync_interval: Option<u64>,
+    /// The time between two removals of bindings whose object does not exist any more, in seconds: each bound object is
+    /// called [default: none are removed]
+    #[arg(long, value_name = "SECONDS")]
+    purge: Option<u64>,
+    /// Remove bindings to objects of unreachable servers, too
+    #[arg(long, requires = "purge")]
+    purge_unreachable: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -61,16 +68,14 @@ enum Command {
     },
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \
-unusable, 5 policy unusable.";
-
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
         let args = Args::parse();
         match &args.command {
             None => args.serve(),
             Some(Command::Check) => {
-                let bindings = args.store()?.check().context("the store is damaged").map_err(data)?;
+                let mut store = args.store()?;
+                let bindings = store.check().context("the store is damaged").map_err(data)?;
                 println!("the store is sound: {bindings} bindings");
                 Ok(())
             }
@@ -88,13 +93,18 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 impl Args {
     fn serve(&self) -> Result<(), Failure> {
         let daemon = self.daemon.start(PORT)?;
-        let options = NamingOptions { store: self.store_options(), ..NamingOptions::new(daemon.data()) };
+        let purge = self.purge.map(|seconds| PurgeOptions {
+            removes_unreachable: self.purge_unreachable,
+            ..PurgeOptions::new(Duration::from_secs(seconds.max(1)))
+        });
+        let permission = daemon.path_check(ADAPTER).map(Permission::new);
+        let store = self.store_options();
+        let options = NamingOptions { store, purge, permission, ..NamingOptions::new(daemon.data()) };
         let service = NamingService::start(daemon.orb(), options).map_err(|error| match error {
             NamingError::Store(error) => data(error),
             error => Failure::failed(error),
         })?;
-        let address = daemon.address()?;
-        daemon.serve(&[format!("NameService corbaloc::{address}/NameService")])?;
+        daemon.serve(&[format!("{ROOT_KEY} {}", daemon.url(ROOT_KEY, service.reference())?)])?;
         service.stop().map_err(Failure::failed)
     }
 

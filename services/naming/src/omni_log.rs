@@ -170,25 +170,27 @@ fn key_of(ior: &Ior) -> Option<Key> {
 /// A store that cannot be read.
 pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(String, Entries), OmniLogError> {
     const PERSISTENT: &str = "5370616e6472656c"; // eight octets of omniNames' choice
-    let key = |context: ContextId| match context {
-        ContextId::ROOT => ROOT_KEY.to_vec(),
-        ContextId(id) => [octets(PERSISTENT).expect("digits"), (id as u32).to_be_bytes().to_vec()].concat(),
+    // Contexts by numbers: 0 is the root context.
+    let key = |number: u32| match number {
+        0 => ROOT_KEY.to_vec(),
+        number => [octets(PERSISTENT).expect("digits"), number.to_be_bytes().to_vec()].concat(),
     };
-    let reference = |context: ContextId| -> Result<String, OmniLogError> {
-        let prefix = if context == ContextId::ROOT { &[] } else { KEY_PREFIX };
-        let key: String = [prefix, &key(context)].concat().iter().map(|octet| format!("%{octet:02x}")).collect();
+    let reference = |number: u32| -> Result<String, OmniLogError> {
+        let prefix = if number == 0 { &[] } else { KEY_PREFIX };
+        let key: String = [prefix, &key(number)].concat().iter().map(|octet| format!("%{octet:02x}")).collect();
         let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@{host}:{port}/{key}"));
         let object = object.map_err(|exception| StoreError::Invalid(exception.to_string()))?;
         let ior = Ior { type_id: crate::context::CONTEXT_TYPE.to_owned(), ..object.ior().clone() };
         Ok(ior_to_string(&ior))
     };
     let (mut creates, mut binds, mut entries) = (String::new(), String::new(), Entries::default());
-    let mut seen = std::collections::HashSet::from([ContextId::ROOT]);
+    let mut numbers = HashMap::from([(ContextId::ROOT, 0)]);
     let mut waiting = VecDeque::from([ContextId::ROOT]);
     while let Some(context) = waiting.pop_front() {
-        let digits: String = key(context).iter().map(|octet| format!("{octet:02x}")).collect();
+        let number = numbers[&context];
+        let digits: String = key(number).iter().map(|octet| format!("{octet:02x}")).collect();
         writeln!(creates, "create {digits}").expect("writing into a string");
-        let own = reference(context)?;
+        let own = reference(number)?;
         let mut after = None;
         loop {
             let page = store.list(context, after.as_ref(), 1_000)?;
@@ -198,11 +200,14 @@ pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(St
                     Target::Object(ior) => ("nobject", ior_to_string(&ior)),
                     Target::ForeignContext(ior) => ("ncontext", ior_to_string(&ior)),
                     Target::Context(bound) => {
-                        if seen.insert(bound) {
+                        let next = u32::try_from(numbers.len())
+                            .map_err(|_| StoreError::Invalid("omniNames has at most 2^32 contexts".to_owned()))?;
+                        let number = *numbers.entry(bound).or_insert_with(|| {
                             entries.contexts += 1;
                             waiting.push_back(bound);
-                        }
-                        ("ncontext", reference(bound)?)
+                            next
+                        });
+                        ("ncontext", reference(number)?)
                     }
                 };
                 let [id, kind] = [&name.id, &name.kind].map(|part| part.replace('\\', r"\\").replace(' ', r"\ "));

@@ -4,15 +4,20 @@
 //! | --- | --- | --- |
 //! | `contexts` | id | path, in string form, with an octet 1 before it; an octet 0 alone without a path |
 //! | `bindings` | id of the context, big-endian; identifier; NUL; kind | type, then an IOR or the id of a context |
-//! | `meta` | `format`, `next` | version of this layout; id of the next context |
+//! | `meta` | `format` | version of this layout |
 //!
 //! Bindings are ordered, so that the size of a context concerns neither lookups nor pages of a listing. Identifiers and
 //! kinds contain no NUL, because IDL's strings cannot.
+//!
+//! Ids of contexts are random: a reference to a context that was lost with its store's last changes, or that is younger
+//! than a restored backup, leads to no other context.
 //!
 //! After an error of input or output `redb` refuses all further work. The database is then opened again, before
 //! the next operation.
 
 use std::fmt;
+use std::fs;
+use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -23,14 +28,12 @@ use redb::{
     Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, StorageBackend, Table,
     TableDefinition, WriteTransaction,
 };
-use spandrel::cdr::{ByteOrder, OctetForm, from_octets, to_octets};
 use spandrel::net::sync::atomic::{AtomicBool, Ordering};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel::types::Ior;
 
+use crate::encoding::{corrupt, decode_path, decode_target, encode_path, encode_target, join, key, split_key, type_of};
 use crate::group_commit::GroupCommit;
-use crate::name;
 use crate::store::{ContextId, IfBound, Store, StoreError, Target};
 
 const CONTEXTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("contexts");
@@ -39,10 +42,6 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// The version of the layout.
 const FORMAT: u64 = 1;
-
-const OBJECT: u8 = 0;
-const CONTEXT: u8 = 1;
-const FOREIGN_CONTEXT: u8 = 2;
 
 /// When changes are written to the disk.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -141,7 +140,14 @@ impl RedbStore {
     pub fn open(file: &Path, options: &RedbStoreOptions) -> Result<Self, OpenError> {
         let cache = options.cache;
         let path = file.to_owned();
-        let open = move || Ok(Builder::new().set_cache_size(cache).create(&path)?);
+        let open = move || {
+            let is_new = !path.exists();
+            let database = Builder::new().set_cache_size(cache).create(&path)?;
+            if is_new {
+                synchronize_folder(&path)?;
+            }
+            Ok(database)
+        };
         Self::start(Box::new(open), options).map_err(|failure| match failure {
             StartFailure::Format(found) => OpenError::Format { file: file.to_owned(), found },
             StartFailure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse(file.to_owned()),
@@ -189,11 +195,11 @@ impl RedbStore {
     /// Verifies the file's structure and checksums, and that all entries can be read. Returns the number of bindings.
     ///
     /// # Errors
-    /// `Corrupt` for wrong checksums, or with the first entry that cannot be read; `Unavailable`.
-    pub fn check(&self) -> Result<u64, StoreError> {
+    /// `Corrupt` with the first part that is damaged; `Unavailable`.
+    pub fn check(&mut self) -> Result<u64, StoreError> {
         if let Some(opened) = &mut *self.shared.opened.write() {
-            opened.snapshot = RwLock::default();
-            let is_sound = opened.database.check_integrity().map_err(|error| unavailable(error.into()))?;
+            opened.snapshot = RwLock::default(); // a transaction, beside which there is no check
+            let is_sound = opened.database.check_integrity().map_err(|error| damage(error.into()))?;
             if !is_sound {
                 return Err(corrupt("its checksums do not match, and it was repaired"));
             }
@@ -218,9 +224,18 @@ impl RedbStore {
     /// # Errors
     /// `Unavailable`, also if the file exists or cannot be written.
     pub fn back_up(&self, file: &Path) -> Result<(), StoreError> {
-        std::fs::File::create_new(file).map_err(|error| unavailable(error.into()))?;
+        fs::File::create_new(file).map_err(|error| unavailable(error.into()))?;
+        let copied = self.copy_to(file);
+        if copied.is_err() {
+            _ = fs::remove_file(file); // a part is no backup
+        }
+        copied
+    }
+
+    fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
         let copy = Builder::new().create(file).map_err(|error| unavailable(error.into()))?;
-        self.shared.read(|snapshot| {
+        let snapshot = self.shared.read(|snapshot| Ok(Arc::clone(snapshot)))?;
+        let copy_tables = || -> Result<(), redb::Error> {
             let txn = copy.begin_write()?;
             {
                 let mut contexts = txn.open_table(CONTEXTS)?;
@@ -233,14 +248,23 @@ impl RedbStore {
                     let (key, value) = entry?;
                     bindings.insert(key.value(), value.value())?;
                 }
-                let mut meta = txn.open_table(META)?;
-                meta.insert("format", FORMAT)?;
-                let last = snapshot.contexts.last()?.map_or(0, |(id, _)| id.value());
-                meta.insert("next", last + 1)?;
+                txn.open_table(META)?.insert("format", FORMAT)?;
             }
-            Ok(txn.commit()?)
-        })
+            txn.commit()?;
+            Ok(synchronize_folder(file)?)
+        };
+        copy_tables().map_err(unavailable)
     }
+}
+
+/// Makes the entry of a new file in its folder durable.
+fn synchronize_folder(file: &Path) -> io::Result<()> {
+    // Elsewhere folders cannot be opened as files, and their entries are durable with the files.
+    if cfg!(unix) {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// The reason why a database is not a store.
@@ -267,7 +291,6 @@ impl Opened {
                 Some(other) => return Err(StartFailure::Format(other)),
                 None => {
                     meta.insert("format", FORMAT)?;
-                    meta.insert("next", ContextId::ROOT.0 + 1)?;
                     txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, encode_path(Some("")).as_slice())?;
                     txn.open_table(BINDINGS)?;
                     true
@@ -309,6 +332,8 @@ impl Snapshot {
 enum Failure {
     Store(StoreError),
     Database(redb::Error),
+    /// As `Database`, when a part of the transaction may have been written.
+    Commit(redb::Error),
 }
 
 impl From<StoreError> for Failure {
@@ -326,7 +351,17 @@ macro_rules! failures_of_redb {
         })*
     };
 }
-failures_of_redb!(StorageError, TableError, TransactionError, CommitError, SetDurabilityError);
+failures_of_redb!(StorageError, TableError, TransactionError, SetDurabilityError);
+
+impl From<redb::CommitError> for Failure {
+    fn from(error: redb::CommitError) -> Self {
+        match error.into() {
+            // The file is enlarged before the transaction becomes valid.
+            redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull => Self::Database(error.into()),
+            error => Self::Commit(error),
+        }
+    }
+}
 
 impl From<redb::Error> for Failure {
     fn from(error: redb::Error) -> Self {
@@ -338,8 +373,12 @@ fn unavailable(error: redb::Error) -> StoreError {
     StoreError::Unavailable(Arc::new(error))
 }
 
-fn corrupt(what: &str) -> StoreError {
-    StoreError::Corrupt(what.to_owned())
+/// An error of the verification.
+fn damage(error: redb::Error) -> StoreError {
+    match error {
+        redb::Error::Corrupted(reason) => StoreError::Corrupt(reason),
+        error => unavailable(error),
+    }
 }
 
 impl Shared {
@@ -359,12 +398,16 @@ impl Shared {
         };
         outcome.map_err(|failure| match failure {
             Failure::Store(error) => error,
-            Failure::Database(error) => {
-                *self.opened.write() = None;
-                tracing::error!(%error, "the naming store failed, and is opened again");
-                unavailable(error)
-            }
+            Failure::Database(error) => unavailable(self.close(error)),
+            Failure::Commit(error) => StoreError::Uncertain(Arc::new(self.close(error))),
         })
+    }
+
+    /// Closes the database after an error; the next operation opens it again.
+    fn close(&self, error: redb::Error) -> redb::Error {
+        *self.opened.write() = None;
+        tracing::error!(%error, "the naming store failed, and is opened again");
+        error
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
@@ -379,15 +422,15 @@ impl Shared {
         Ok(())
     }
 
-    fn read<T>(&self, operation: impl FnOnce(&Snapshot) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.with(|opened| operation(&*opened.snapshot()?))
+    fn read<T>(&self, operation: impl FnOnce(&Arc<Snapshot>) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.with(|opened| operation(&opened.snapshot()?))
     }
 
     fn submit(&self, change: Change) -> Result<Option<ContextId>, StoreError> {
         self.commits.submit(change, |changes| self.apply(&changes))
     }
 
-    /// Applies changes in one transaction. If it fails, none is made.
+    /// Applies changes in one transaction. If it fails, all are made or none.
     fn apply(&self, changes: &[Change]) -> Vec<Result<Option<ContextId>, StoreError>> {
         let applied = self.with(|opened| {
             let mut txn = opened.database.begin_write()?;
@@ -418,16 +461,30 @@ impl Shared {
 
 /// A step that changes the graph.
 enum Change {
-    Bind { context: ContextId, key: Vec<u8>, value: Vec<u8>, if_bound: IfBound },
-    Unbind { context: ContextId, key: Vec<u8> },
+    Bind {
+        context: ContextId,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        if_bound: IfBound,
+    },
+    /// With a value, only a binding that has it is removed.
+    Unbind {
+        context: ContextId,
+        key: Vec<u8>,
+        value: Option<Vec<u8>>,
+    },
     NewContext,
-    BindNewContext { context: ContextId, name: NameComponent },
-    Destroy { context: ContextId },
+    BindNewContext {
+        context: ContextId,
+        name: NameComponent,
+    },
+    Destroy {
+        context: ContextId,
+    },
 }
 
 /// The tables in a transaction that writes.
 struct Tables<'t> {
-    txn: &'t WriteTransaction,
     contexts: Table<'t, u64, &'static [u8]>,
     bindings: Table<'t, &'static [u8], &'static [u8]>,
 }
@@ -437,13 +494,13 @@ fn apply_changes(
     txn: &WriteTransaction,
     changes: &[Change],
 ) -> Result<Vec<Result<Option<ContextId>, StoreError>>, Failure> {
-    let mut tables = Tables { txn, contexts: txn.open_table(CONTEXTS)?, bindings: txn.open_table(BINDINGS)? };
+    let mut tables = Tables { contexts: txn.open_table(CONTEXTS)?, bindings: txn.open_table(BINDINGS)? };
     let mut outcomes = Vec::with_capacity(changes.len());
     for change in changes {
         match tables.apply(change) {
             Ok(created) => outcomes.push(Ok(created)),
             Err(Failure::Store(error)) => outcomes.push(Err(error)),
-            Err(Failure::Database(error)) => return Err(error.into()),
+            Err(failure) => return Err(failure),
         }
     }
     Ok(outcomes)
@@ -464,8 +521,14 @@ impl Tables<'_> {
                 self.bindings.insert(key.as_slice(), value.as_slice())?;
                 Ok(None)
             }
-            Change::Unbind { context, key } => {
+            Change::Unbind { context, key, value } => {
                 self.require(*context)?;
+                let present = self.bindings.get(key.as_slice())?;
+                if let (Some(value), Some(present)) = (value, present)
+                    && present.value() != value.as_slice()
+                {
+                    return Err(StoreError::NotBound.into());
+                }
                 if self.bindings.remove(key.as_slice())?.is_none() {
                     return Err(StoreError::NotBound.into());
                 }
@@ -504,11 +567,12 @@ impl Tables<'_> {
     }
 
     fn create(&mut self, path: Option<&str>) -> Result<ContextId, Failure> {
-        let mut meta = self.txn.open_table(META)?;
-        let next = meta.get("next")?.ok_or_else(|| corrupt("the number of contexts is missing"))?.value();
-        meta.insert("next", next + 1)?;
-        self.contexts.insert(next, encode_path(path).as_slice())?;
-        Ok(ContextId(next))
+        let mut id = fastrand::u64(1..);
+        while self.contexts.get(id)?.is_some() {
+            id = fastrand::u64(1..);
+        }
+        self.contexts.insert(id, encode_path(path).as_slice())?;
+        Ok(ContextId(id))
     }
 }
 
@@ -533,7 +597,12 @@ impl Store for RedbStore {
     }
 
     fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), StoreError> {
-        self.shared.submit(Change::Unbind { context, key: key(context, name) }).map(drop)
+        self.shared.submit(Change::Unbind { context, key: key(context, name), value: None }).map(drop)
+    }
+
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError> {
+        let (key, value) = (key(context, name), Some(encode_target(target)?));
+        self.shared.submit(Change::Unbind { context, key, value }).map(drop)
     }
 
     fn new_context(&self) -> Result<ContextId, StoreError> {
@@ -620,24 +689,6 @@ impl IntervalWriter {
     }
 }
 
-/// The key of a binding.
-fn key(context: ContextId, name: &NameComponent) -> Vec<u8> {
-    let mut key = Vec::with_capacity(8 + name.id.len() + 1 + name.kind.len());
-    key.extend(context.0.to_be_bytes());
-    key.extend(name.id.as_bytes());
-    key.push(0);
-    key.extend(name.kind.as_bytes());
-    key
-}
-
-fn split_key(key: &[u8]) -> Option<(ContextId, NameComponent)> {
-    let (context, name) = key.split_first_chunk::<8>()?;
-    let middle = name.iter().position(|octet| *octet == 0)?;
-    let text = |octets: &[u8]| std::str::from_utf8(octets).ok().map(str::to_owned);
-    let (id, kind) = (text(&name[..middle])?, text(&name[middle + 1..])?);
-    Some((ContextId(u64::from_be_bytes(*context)), NameComponent { id, kind }))
-}
-
 /// The keys of one context's bindings.
 struct KeyRange {
     first: Vec<u8>,
@@ -658,63 +709,4 @@ impl KeyRange {
     fn as_tuple(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (Bound::Included(&self.first), self.end())
     }
-}
-
-/// The form of stored references. Text of a reference is a repository id, in ASCII.
-fn form() -> OctetForm<'static> {
-    OctetForm::bare(ByteOrder::Little)
-}
-
-fn encode_target(target: &Target) -> Result<Vec<u8>, StoreError> {
-    let with_ior = |first: u8, ior: &Ior| {
-        let octets = to_octets(ior, &form()).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        Ok([&[first], octets.as_slice()].concat())
-    };
-    match target {
-        Target::Object(ior) => with_ior(OBJECT, ior),
-        Target::Context(id) => Ok([&[CONTEXT], id.0.to_be_bytes().as_slice()].concat()),
-        Target::ForeignContext(ior) => with_ior(FOREIGN_CONTEXT, ior),
-    }
-}
-
-fn decode_target(value: &[u8]) -> Result<Target, StoreError> {
-    let ior = |octets: &[u8]| from_octets::<Ior>(octets, &form()).map_err(|error| corrupt(&error.to_string()));
-    match value {
-        [OBJECT, octets @ ..] => Ok(Target::Object(ior(octets)?)),
-        [FOREIGN_CONTEXT, octets @ ..] => Ok(Target::ForeignContext(ior(octets)?)),
-        [CONTEXT, id @ ..] => {
-            let id = id.try_into().map_err(|_| corrupt("the id of a context"))?;
-            Ok(Target::Context(ContextId(u64::from_be_bytes(id))))
-        }
-        _ => Err(corrupt("the type of a binding")),
-    }
-}
-
-fn type_of(value: &[u8]) -> Result<BindingType, StoreError> {
-    match value.first() {
-        Some(&OBJECT) => Ok(BindingType::Nobject),
-        Some(&(CONTEXT | FOREIGN_CONTEXT)) => Ok(BindingType::Ncontext),
-        _ => Err(corrupt("the type of a binding")),
-    }
-}
-
-fn encode_path(path: Option<&str>) -> Vec<u8> {
-    path.map_or_else(|| vec![0], |path| [&[1], path.as_bytes()].concat())
-}
-
-fn decode_path(record: &[u8]) -> Result<Option<String>, StoreError> {
-    match record {
-        [0] => Ok(None),
-        [1, path @ ..] => match std::str::from_utf8(path) {
-            Ok(path) => Ok(Some(path.to_owned())),
-            Err(_) => Err(corrupt("the path of a context")),
-        },
-        _ => Err(corrupt("the record of a context")),
-    }
-}
-
-/// The path of a name in a context.
-pub(crate) fn join(context: &str, name: &NameComponent) -> String {
-    let name = name::Path(std::slice::from_ref(name));
-    if context.is_empty() { name.to_string() } else { format!("{context}/{name}") }
 }

@@ -16,6 +16,7 @@ use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
 use crate::context::{ContextServant, Contexts};
 use crate::iterators::Iterators;
 use crate::permission::Permission;
+use crate::purge::{PurgeOptions, Purger};
 use crate::redb_store::{OpenError, RedbStore, RedbStoreOptions};
 use crate::store::{ContextId, Store};
 
@@ -24,6 +25,9 @@ pub const STORE_FILE: &str = "naming.redb";
 
 /// The key of the root context, and its name as an initial reference.
 pub const ROOT_KEY: &str = "NameService";
+
+/// The name of the adapter of naming contexts, below the root adapter; for policies.
+pub const ADAPTER: &str = "NamingContexts";
 
 /// The key of the bootstrap protocol of Java's ORBs.
 pub const BOOTSTRAP_KEY: &str = "INIT";
@@ -40,6 +44,8 @@ pub struct NamingOptions {
     pub store: RedbStoreOptions,
     /// The check of each operation on a name; none by default.
     pub permission: Option<Permission>,
+    /// The removal of bindings to objects that do not exist any more; none by default.
+    pub purge: Option<PurgeOptions>,
     /// The most binding iterators; a further one takes the place of the one called least recently (default 1,000).
     pub max_iterators: usize,
     /// The time without a call after which an iterator may be destroyed (default 5 minutes).
@@ -58,6 +64,7 @@ impl NamingOptions {
             data: data.into(),
             store: RedbStoreOptions::default(),
             permission: None,
+            purge: None,
             max_iterators: 1_000,
             iterator_expiry: Duration::from_secs(300),
             federation_timeout: Duration::from_secs(10),
@@ -106,6 +113,7 @@ pub struct NamingService {
     root_adapter: Poa,
     adapter: Poa,
     root: ObjectRef,
+    purger: Option<Purger>,
 }
 
 impl NamingService {
@@ -139,7 +147,7 @@ impl NamingService {
             ServantRetentionPolicy::NonRetain.into(),
             RequestProcessingPolicy::UseDefaultServant.into(),
         ];
-        let adapter = root_adapter.create_poa("NamingContexts", None, policies)?;
+        let adapter = root_adapter.create_poa(ADAPTER, None, policies)?;
         let iterators = adapter.create_poa("BindingIterators", Some(&adapter.the_poa_manager()), [])?;
         let contexts = Arc::new(Contexts {
             orb: orb.clone(),
@@ -159,7 +167,8 @@ impl NamingService {
         let initial = InitialReferences { own: vec![(ROOT_KEY, root.clone())] };
         let bootstrap = root_adapter.activate(BootstrapSkeleton::new(initial))?;
         orb.set_object_key_alias(BOOTSTRAP_KEY, &bootstrap)?;
-        Ok(Self { contexts, root_adapter, adapter, root })
+        let purger = options.purge.map(|purge| Purger::start(orb.clone(), Arc::clone(&contexts.store), purge));
+        Ok(Self { contexts, root_adapter, adapter, root, purger })
     }
 
     /// The root context.
@@ -180,6 +189,7 @@ impl NamingService {
     /// # Errors
     /// Those of the adapters' destruction.
     pub fn stop(self) -> Result<(), NamingError> {
+        drop(self.purger);
         for key in [ROOT_KEY, BOOTSTRAP_KEY, ADMINISTRATION_KEY] {
             self.contexts.orb.remove_object_key_alias(key);
         }

@@ -84,6 +84,9 @@ pub enum StoreError {
     /// The store could not be read or written. Nothing was changed.
     #[error("the store is not available")]
     Unavailable(#[source] Arc<dyn Error + Send + Sync>),
+    /// The change was made or not: the store failed while it was written.
+    #[error("the store failed during the change")]
+    Uncertain(#[source] Arc<dyn Error + Send + Sync>),
     /// The store contains octets that it did not write.
     #[error("the store is corrupt: {0}")]
     Corrupt(String),
@@ -115,10 +118,16 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// `NoContext`, `NotBound`.
     fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), StoreError>;
 
+    /// Removes a binding, if it has this target.
+    ///
+    /// # Errors
+    /// `NoContext`; `NotBound`, also if the name has another target.
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError>;
+
     /// Makes a context that is bound to no name.
     ///
     /// # Errors
-    /// Only `Unavailable` and `Corrupt`, which every operation has.
+    /// Only `Unavailable`, `Uncertain` and `Corrupt`, which every change has.
     fn new_context(&self) -> Result<ContextId, StoreError>;
 
     /// Makes a context and binds it, in one step.

@@ -1,13 +1,15 @@
 //! The executable: readiness, exit codes, foreign clients, and its end at any instant.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use spandrel::services::cos_naming::naming_context::BindError;
-use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
-use spandrel::{ObjectRef, Orb};
+use spandrel::services::cos_naming::naming_context::{BindError, RebindError};
+use spandrel::services::cos_naming::{Binding, BindingType, NameComponent, NamingContextExt};
+use spandrel::{ObjectRef, Orb, SystemException};
 use spandrel_test_support::wait_until;
 
 fn command(data: &Path) -> Command {
@@ -26,7 +28,7 @@ struct Running {
 impl Running {
     fn start(data: &Path, endpoint: &str) -> Self {
         let mut command = command(data);
-        command.args(["--listen", endpoint]).stdout(Stdio::piped());
+        command.args(["--listen", endpoint]).env("SPANDREL_LOG", "error").stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -47,11 +49,11 @@ impl Drop for Running {
     }
 }
 
-fn name(id: &str) -> [NameComponent; 1] {
+pub(crate) fn name(id: &str) -> [NameComponent; 1] {
     [NameComponent { id: id.to_owned(), kind: String::new() }]
 }
 
-fn object(orb: &Orb) -> ObjectRef {
+pub(crate) fn object(orb: &Orb) -> ObjectRef {
     orb.string_to_object("corbaloc::127.0.0.1:9/object").unwrap()
 }
 
@@ -69,60 +71,117 @@ fn sigterm_ends_it_in_order_and_its_state_remains() {
     assert!(found.is_equivalent(&object(&orb)));
 }
 
-#[test]
-fn acknowledged_bindings_survive_kill_9_under_load() {
-    let data = tempfile::tempdir().unwrap();
-    let rounds = std::env::var("SPANDREL_KILLS").map_or(4, |rounds| rounds.parse().unwrap());
-    let mut acknowledged = Vec::new();
-    for round in 0..rounds {
-        let orb = Orb::builder().build().unwrap();
-        let mut running = Running::start(data.path(), "iiop://127.0.0.1:0");
-        let workers: Vec<_> = (0..4)
-            .map(|worker| {
-                let (root, object) = (running.root(&orb), object(&orb));
-                std::thread::spawn(move || {
-                    let mut bound = Vec::new();
-                    loop {
-                        let id = format!("{round}-{worker}-{}", bound.len());
-                        match root.bind(&name(&id), Some(&object)) {
-                            Ok(()) => bound.push(id),
-                            Err(BindError::System(_)) => return bound,
-                            Err(other) => panic!("{other}"),
-                        }
-                    }
-                })
-            })
-            .collect();
-        // At another instant in each round.
-        let own = running.root(&orb);
-        wait_until("bindings", || {
-            own.list(10_000).is_ok_and(|(found, _)| found.len() > acknowledged.len() + 5 + round)
-        });
-        running.process.kill().unwrap();
-        running.process.wait().unwrap();
-        let bound: Vec<Vec<String>> = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
-        assert!(bound.iter().map(Vec::len).sum::<usize>() > 0);
-        acknowledged.extend(bound.into_iter().flatten());
-    }
-    let orb = Orb::builder().build().unwrap();
-    let last = Running::start(data.path(), "iiop://127.0.0.1:0");
-    for id in &acknowledged {
-        assert!(last.root(&orb).resolve(&name(id)).is_ok(), "{id} is lost");
-    }
-    // A binding for each worker and round may have been made and not acknowledged.
-    let listed = all_names(&last.root(&orb));
-    assert!((acknowledged.len()..=acknowledged.len() + 4 * rounds).contains(&listed), "{listed}");
-}
+/// The names in a context, with the number of their object; contexts have none.
+type Names = BTreeMap<String, Option<usize>>;
 
-fn all_names(root: &NamingContextExt) -> usize {
-    let (first, rest) = root.list(100).unwrap();
-    let mut count = first.len();
-    if let Some(rest) = rest {
-        while let (true, more) = rest.next_n(1_000).unwrap() {
-            count += more.len();
+/// A change of one name.
+fn change(context: &NamingContextExt, objects: &[ObjectRef], names: &mut Names) -> Result<(), SystemException> {
+    let nth = fastrand::usize(..objects.len());
+    let id = format!("n{}", fastrand::usize(..12));
+    let name = name(&id);
+    let of_bind = |error| match error {
+        BindError::System(exception) => exception,
+        other => panic!("{other}"),
+    };
+    let of_rebind = |error| match error {
+        RebindError::System(exception) => exception,
+        other => panic!("{other}"),
+    };
+    match (names.get(&id), fastrand::u8(..4)) {
+        (None, 0) => {
+            names.insert(id, None);
+            context.bind_new_context(&name).map(drop).map_err(of_bind)
+        }
+        (None, _) => {
+            names.insert(id, Some(nth));
+            context.bind(&name, Some(&objects[nth])).map_err(of_bind)
+        }
+        (Some(Some(_)), 0..=2) => {
+            names.insert(id, Some(nth));
+            context.rebind(&name, Some(&objects[nth])).map_err(of_rebind)
+        }
+        (Some(_), _) => {
+            names.remove(&id);
+            context.unbind(&name).map_err(of_rebind)
         }
     }
-    count
+}
+
+/// The names as the service has them.
+fn names_in(context: &NamingContextExt, objects: &[ObjectRef]) -> Names {
+    let (bindings, rest) = context.list(100).unwrap();
+    assert_eq!(rest, None);
+    let with_number = |binding: Binding| {
+        let target = context.resolve(&binding.binding_name).unwrap().unwrap();
+        let number = objects.iter().position(|object| object.is_equivalent(&target));
+        assert_eq!(number.is_none(), binding.binding_type == BindingType::Ncontext);
+        (binding.binding_name[0].id.clone(), number)
+    };
+    bindings.into_iter().map(with_number).collect()
+}
+
+/// Each round ends the service at another instant. `SPANDREL_KILLS` is the number of rounds.
+#[test]
+fn acknowledged_changes_survive_kill_9_under_load() {
+    const WORKERS: usize = 4;
+    let data = tempfile::tempdir().unwrap();
+    let rounds = std::env::var("SPANDREL_KILLS").map_or(5, |rounds| rounds.parse().unwrap());
+    let mut known = Vec::<Names>::new();
+    let (mut changes, mut uncertain) = (0, 0);
+    for round in 0..=rounds {
+        let orb = Orb::builder().build().unwrap();
+        let mut running = Running::start(data.path(), "iiop://127.0.0.1:0");
+        let root = running.root(&orb);
+        let url = |nth| format!("corbaloc::127.0.0.1:9/object{nth}");
+        let objects: Vec<_> = (0..5).map(|nth| orb.string_to_object(&url(nth)).unwrap()).collect();
+        let contexts: Vec<NamingContextExt> = (0..WORKERS)
+            .map(|worker| {
+                let name = name(&worker.to_string());
+                if round == 0 {
+                    root.bind_new_context(&name).unwrap();
+                }
+                root.resolve(&name).unwrap().unwrap().unchecked_narrow()
+            })
+            .collect();
+        if round > 0 {
+            for (context, (acknowledged, perhaps)) in
+                contexts.iter().zip(known.chunks(2).map(|pair| (&pair[0], &pair[1])))
+            {
+                let found = names_in(context, &objects);
+                assert!(found == *acknowledged || found == *perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
+                uncertain += usize::from(acknowledged != perhaps && found == *perhaps);
+            }
+        }
+        if round == rounds {
+            break;
+        }
+        let acknowledged = AtomicUsize::new(0);
+        known = std::thread::scope(|scope| {
+            let workers: Vec<_> = contexts
+                .iter()
+                .map(|context| {
+                    let (objects, acknowledged) = (&objects, &acknowledged);
+                    scope.spawn(move || {
+                        let mut names = names_in(context, objects);
+                        loop {
+                            let before = names.clone();
+                            if change(context, objects, &mut names).is_err() {
+                                return [before, names];
+                            }
+                            acknowledged.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                })
+                .collect();
+            let instant = fastrand::usize(1..100);
+            wait_until("changes", || acknowledged.load(Ordering::Relaxed) >= instant);
+            running.process.kill().unwrap();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        changes += acknowledged.load(Ordering::Relaxed);
+        orb.shutdown().unwrap();
+    }
+    println!("{rounds} ends, {changes} acknowledged changes; {uncertain} changes were made and not acknowledged");
 }
 
 #[test]

@@ -2,4 +2,5 @@
 
 mod disk;
 mod executable;
+mod service;
 mod store;

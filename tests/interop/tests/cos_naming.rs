@@ -2,6 +2,7 @@
 //! alike.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::services::cos_naming::naming_context::{self, BindError, DestroyError, NotFoundReason, RebindError};
@@ -24,8 +25,16 @@ struct Names {
 }
 
 enum Service {
-    OmniNames { _process: OmniNames },
-    Own { service: Option<NamingService>, orb: Orb, _data: tempfile::TempDir },
+    OmniNames {
+        _process: OmniNames,
+    },
+    Own {
+        service: Option<NamingService>,
+        orb: Orb,
+        _data: tempfile::TempDir,
+    },
+    /// One that the environment names.
+    Other,
 }
 
 impl Drop for Service {
@@ -57,19 +66,39 @@ fn both() -> [Names; 2] {
     [omni_names(), own_names()]
 }
 
+/// The naming services of both, and that of `SPANDREL_NAMING_SERVICE`, a reference.
+fn each() -> Vec<Names> {
+    let mut all = Vec::from(both());
+    if let Ok(reference) = std::env::var("SPANDREL_NAMING_SERVICE") {
+        let orb = Orb::builder().build().unwrap();
+        let context = orb.string_to_object(&reference).unwrap().narrow().unwrap();
+        all.push(Names { context, orb, _service: Service::Other });
+    }
+    all
+}
+
+/// A reference to an object that answers: JacORB's naming service replaces bindings to others.
+fn live_object(orb: &Orb, key: &str) -> ObjectRef {
+    static SERVER: LazyLock<Orb> = LazyLock::new(orb_that_listens);
+    let object = Poa::root(&SERVER).unwrap().activate(Thing).unwrap();
+    SERVER.set_object_key_alias(key, &object).unwrap();
+    let port = SERVER.listen().unwrap()[0].1;
+    orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/{key}")).unwrap()
+}
+
 /// A reference that is bound and not called.
 fn object(orb: &Orb, key: &str) -> ObjectRef {
     orb.string_to_object(&format!("corbaloc::127.0.0.1:9/{key}")).unwrap()
 }
 
 #[test]
-fn names_are_bound_resolved_listed_and_unbound() {
-    both().iter().for_each(bind_resolve_list_and_unbind);
+fn each_service_binds_resolves_lists_and_unbinds() {
+    each().iter().for_each(bind_resolve_list_and_unbind);
 }
 
 fn bind_resolve_list_and_unbind(Names { context, orb, .. }: &Names) {
     let (bank, grace) = (component("bank", ""), component("grace", "account"));
-    let (first, second) = (object(orb, "first"), object(orb, "second"));
+    let (first, second) = (live_object(orb, "first"), live_object(orb, "second"));
 
     let inner = context.bind_new_context(std::slice::from_ref(&bank)).unwrap().expect("a context");
     context.bind(&[bank.clone(), grace.clone()], Some(&first)).unwrap();
@@ -111,8 +140,8 @@ fn bind_resolve_list_and_unbind(Names { context, orb, .. }: &Names) {
 }
 
 #[test]
-fn contexts_of_the_service_are_bound_like_objects() {
-    both().iter().for_each(bind_a_context);
+fn each_service_binds_its_contexts_like_objects() {
+    each().iter().for_each(bind_a_context);
 }
 
 fn bind_a_context(Names { context, .. }: &Names) {
@@ -125,8 +154,8 @@ fn bind_a_context(Names { context, .. }: &Names) {
 }
 
 #[test]
-fn names_have_a_string_form() {
-    both().iter().for_each(use_string_forms);
+fn each_service_has_string_forms_of_names() {
+    each().iter().for_each(use_string_forms);
 }
 
 fn use_string_forms(Names { context, orb, .. }: &Names) {
@@ -136,11 +165,19 @@ fn use_string_forms(Names { context, orb, .. }: &Names) {
     let empty: Result<_, naming_context_ext::ToNameError> = context.to_name("");
     assert_eq!(empty.unwrap_err().to_string(), "InvalidName");
 
-    context.bind(&[component("plain", "text")], Some(&object(orb, "plain"))).unwrap();
+    let plain = live_object(orb, "plain");
+    context.bind(&[component("plain", "text")], Some(&plain)).unwrap();
     let resolved = context.resolve_str("plain.text").unwrap().expect("a reference");
-    assert!(resolved.is_equivalent(&object(orb, "plain")));
-    assert_eq!(context.to_url(":host:2809", "plain.text").unwrap(), "corbaname::host:2809#plain.text");
+    assert!(resolved.is_equivalent(&plain));
     assert_eq!(context.to_url("", "plain").unwrap_err().to_string(), "InvalidAddress");
+}
+
+/// JacORB's accepts addresses with a version alone.
+#[test]
+fn an_address_needs_no_version() {
+    for Names { context, .. } in &both() {
+        assert_eq!(context.to_url(":host:2809", "plain.text").unwrap(), "corbaname::host:2809#plain.text");
+    }
 }
 
 /// An operation on a naming service. Contexts and objects are numbers.

@@ -35,10 +35,11 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The pages of the tutorial with programs, in their order, each with the folder of its programs.
-const TUTORIAL: [(&str, &str); 5] = [
+const TUTORIAL: [(&str, &str); 6] = [
     ("first-service", "first"),
     ("persistence", "persistent"),
     ("callbacks", "callbacks"),
+    ("naming", "naming"),
     ("activation", "activated"),
     ("security", "secure"),
 ];
