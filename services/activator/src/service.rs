@@ -25,6 +25,9 @@ use crate::store::{Store, StoreError};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "activator.redb";
 
+/// The name of the file of commands in its folder.
+pub const COMMANDS_FILE: &str = "commands.toml";
+
 /// The name of the adapter of the administration, below the root adapter; for policies.
 pub const ADAPTER: &str = "ImplRepoAdministration";
 
