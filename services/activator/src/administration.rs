@@ -36,8 +36,8 @@ impl From<StoreError> for CannotComplete {
 }
 
 impl AdministrationServant {
-    fn permit(&self, operation: &str, server: &str) -> Result<(), SystemException> {
-        self.0.permission.as_ref().map_or(Ok(()), |permission| permission.check(operation, server))
+    fn permit<'s>(&self, operation: &str, server: impl Into<Option<&'s str>>) -> Result<(), SystemException> {
+        self.0.permission.as_ref().map_or(Ok(()), |permission| permission.check(operation, server.into()))
     }
 
     /// Checks the texts of a registration, and that its command is configured.
@@ -197,7 +197,7 @@ impl Operations for AdministrationServant {
     }
 
     fn list(&self) -> Result<Vec<ServerInformation>, SystemException> {
-        self.permit("list", "")?;
+        self.permit("list", None)?;
         let core = self.0.core.lock();
         Ok(core.servers.iter().map(|(name, server)| information(name, server)).collect())
     }

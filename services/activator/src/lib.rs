@@ -19,5 +19,7 @@ mod service;
 mod store;
 
 pub use commands::{Command, Commands, CommandsError, ResourceLimits};
-pub use service::{Activator, ActivatorError, ActivatorOptions, Limits, Permission, STORE_FILE};
+pub use service::{
+    ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Limits, Permission, STORE_FILE,
+};
 pub use store::StoreError;

@@ -12,14 +12,13 @@ use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };
-use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, Commands, Limits};
-use spandrel_daemon::{DaemonArgs, Failure, FailureKind};
+use spandrel_activator::{
+    ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits, Permission,
+};
+use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
-
-/// The file of commands in the data folder.
-const COMMANDS_FILE: &str = "commands.toml";
 
 /// The implementation repository: starts servers when they are called, and forwards their clients.
 #[derive(Debug, Parser)]
@@ -143,9 +142,6 @@ enum Mode {
     Auto,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \
-unusable, 5 policy unusable.";
-
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
         let args = Args::parse();
@@ -166,7 +162,7 @@ impl Args {
             None => Commands::default(),
         };
         let daemon = self.daemon.start(PORT)?;
-        let reload = file.as_ref().map(|_| reload_signal()).transpose().map_err(Failure::failed)?;
+        let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
         let limits = Limits {
             start_timeout: Duration::from_millis(self.start_timeout),
             start_limit: self.start_limit.max(1),
@@ -179,13 +175,14 @@ impl Args {
         };
         // Servers have working directories of their own.
         let data = fs::canonicalize(daemon.data()).context("cannot find the data folder").map_err(data)?;
-        let options = ActivatorOptions { limits, ..ActivatorOptions::new(data, commands) };
+        let permission = daemon.path_check(ADAPTER).map(Permission::new);
+        let options = ActivatorOptions { limits, permission, ..ActivatorOptions::new(data, commands) };
         let activator = Activator::start(daemon.orb(), options).map_err(|error| match error {
             ActivatorError::Store(error) => self::data(error),
             error => Failure::failed(error),
         })?;
-        let address = daemon.address()?;
-        daemon.serve(&[format!("{IMPL_REPO_SERVICE} corbaloc::{address}/{IMPL_REPO_SERVICE}")])?;
+        let url = daemon.url(IMPL_REPO_SERVICE, activator.reference())?;
+        daemon.serve(&[format!("{IMPL_REPO_SERVICE} {url}")])?;
         drop(activator); // the ORB was shut down
         Ok(())
     }
@@ -193,14 +190,6 @@ impl Args {
 
 fn data(error: impl Into<anyhow::Error>) -> Failure {
     Failure::new(FailureKind::Data, error)
-}
-
-/// A flag that SIGHUP sets.
-fn reload_signal() -> std::io::Result<std::sync::Arc<std::sync::atomic::AtomicBool>> {
-    let flag = std::sync::Arc::default();
-    #[cfg(unix)]
-    signal_hook::flag::register(signal_hook::consts::SIGHUP, std::sync::Arc::clone(&flag))?;
-    Ok(flag)
 }
 
 /// Calls a running activator.

@@ -25,21 +25,27 @@ use crate::store::{Store, StoreError};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "activator.redb";
 
+/// The name of the file of commands in its folder.
+pub const COMMANDS_FILE: &str = "commands.toml";
+
+/// The name of the adapter of the administration, below the root adapter; for policies.
+pub const ADAPTER: &str = "ImplRepoAdministration";
+
 /// A check of each administrative operation, and of the registration of running servers, besides those of the ORB.
 #[derive(Clone)]
 pub struct Permission(Arc<Check>);
 
-type Check = dyn Fn(&str, &str) -> Result<(), SystemException> + Send + Sync;
+type Check = dyn Fn(&str, Option<&str>) -> Result<(), SystemException> + Send + Sync;
 
 impl Permission {
-    /// `check` is called in the request's thread with the operation and the name of the server, which is empty for
+    /// `check` is called in the request's thread with the operation and the name of the server. There is none for
     /// `list`.
     #[must_use]
-    pub fn new(check: impl Fn(&str, &str) -> Result<(), SystemException> + Send + Sync + 'static) -> Self {
+    pub fn new(check: impl Fn(&str, Option<&str>) -> Result<(), SystemException> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    pub(crate) fn check(&self, operation: &str, server: &str) -> Result<(), SystemException> {
+    pub(crate) fn check(&self, operation: &str, server: Option<&str>) -> Result<(), SystemException> {
         (self.0)(operation, server)
     }
 }
@@ -200,7 +206,7 @@ pub enum ActivatorError {
 pub struct Activator {
     shared: Arc<Shared>,
     reference: ObjectRef,
-    adapter: Poa,
+    adapters: [Poa; 2],
     control: Option<thread::JoinHandle<()>>,
     is_stopped: AtomicBool,
 }
@@ -244,8 +250,12 @@ impl Activator {
         ];
         let adapter = root.create_poa(IMPL_REPO_SERVICE, None, policies)?;
         adapter.set_servant(Arc::new(Forwarder(Arc::clone(&shared))))?;
-        let administration = AdministrationSkeleton::new(AdministrationServant(Arc::clone(&shared)));
-        let reference = root.activate(administration)?;
+        let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
+        let administration = root.create_poa(ADAPTER, Some(&adapter.the_poa_manager()), policies)?;
+        let id = IMPL_REPO_SERVICE.into();
+        let servant = AdministrationSkeleton::new(AdministrationServant(Arc::clone(&shared)));
+        administration.activate_object_with_id(&id, Arc::new(servant))?;
+        let reference = administration.id_to_reference(&id)?;
         orb.set_object_key_alias(IMPL_REPO_SERVICE, &reference)?;
         adapter.serve_plain_keys()?;
         adapter.the_poa_manager().activate()?;
@@ -255,7 +265,8 @@ impl Activator {
             let shared = Arc::clone(&shared);
             move || shared.run()
         })?;
-        Ok(Self { shared, reference, adapter, control: Some(control), is_stopped: AtomicBool::new(false) })
+        let adapters = [adapter, administration];
+        Ok(Self { shared, reference, adapters, control: Some(control), is_stopped: AtomicBool::new(false) })
     }
 
     /// The repository: an `ImplementationRepository::Administration`.
@@ -277,7 +288,9 @@ impl Activator {
     pub fn stop(mut self) -> Result<(), ActivatorError> {
         self.end();
         self.shared.orb.remove_object_key_alias(IMPL_REPO_SERVICE);
-        self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::No)?;
+        for adapter in &self.adapters {
+            adapter.destroy(EtherealizeObjects::No, WaitForCompletion::No)?;
+        }
         Ok(())
     }
 

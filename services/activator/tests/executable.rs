@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use spandrel::Orb;
 use spandrel::services::activation;
@@ -134,6 +135,48 @@ fn a_server_that_starts_while_the_activator_is_killed_registers_with_the_next_on
     call_after_kill(starts(data.path())[0].1, &object);
     assert_eq!(starts(data.path()).len(), 2);
     second.ok(&["stop", "bank"]);
+}
+
+#[test]
+fn no_server_is_started_twice_if_the_activator_is_killed_at_any_instant() {
+    let rounds: usize = std::env::var("SPANDREL_KILLS").map_or(3, |rounds| rounds.parse().unwrap());
+    let data = folder("normal");
+    let mut running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    for round in 0..rounds {
+        let name = format!("bank-{round}");
+        running.ok(&["add", &name, "--command", "bank"]);
+        let is_over = AtomicBool::new(false);
+        let attempts = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let object = running.object(&name);
+                scope.spawn(|| {
+                    let object = object;
+                    while !is_over.load(Ordering::Relaxed) {
+                        attempts.fetch_add(1, Ordering::Relaxed);
+                        if object.ping().is_err() {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            // Before, during or after the start.
+            match round % 3 {
+                0 => wait_until("attempts", || attempts.load(Ordering::Relaxed) >= 1 + round),
+                1 => wait_until("the start", || data.path().join("logs").join(format!("{name}.log")).exists()),
+                _ => wait_until("the process", || starts(data.path()).iter().any(|(server, _)| *server == name)),
+            }
+            running.process.kill().unwrap();
+            running.process.wait().unwrap();
+            let address = running.address.clone();
+            running = Running::start(data.path(), &format!("iiop://{address}"));
+            wait_until("the registration", || running.object(&name).ping().is_ok());
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let of_server = starts(data.path()).into_iter().filter(|(server, _)| *server == name).count();
+        assert_eq!(of_server, 1, "round {round}");
+        running.ok(&["stop", &name]);
+    }
 }
 
 #[test]

@@ -55,6 +55,7 @@ use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException};
 
 pub use args::DaemonArgs;
 pub use failure::{Failure, FailureKind};
+pub use signals::hangup_flag;
 
 /// The exit codes, for the help of executables.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \

@@ -1,8 +1,22 @@
-//! SIGHUP: the policy is read again.
+//! SIGHUP: the policy, and the configurations of services, are read again.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use spandrel::authorization::Authorizer;
+
+/// A flag that each SIGHUP sets, for a service that reads its configuration again. Other systems than Unix have no such
+/// signal.
+///
+/// # Errors
+/// A system that does not let the process handle signals.
+pub fn hangup_flag() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::default();
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&flag))?;
+    Ok(flag)
+}
 
 /// Reads the policy again at each SIGHUP. The reason why a file is invalid is logged, and the policy in force stays so.
 #[cfg(unix)]

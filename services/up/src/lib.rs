@@ -4,6 +4,8 @@
 //! between the two.
 #![forbid(unsafe_code)]
 
+use spandrel::services::activation::IMPL_REPO_SERVICE;
+use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
 use spandrel_daemon::{Daemon, Failure, FailureKind};
 use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY};
 
@@ -11,12 +13,13 @@ use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, Permis
 pub const PORT: u16 = 2809;
 
 /// The names of the services, by which a data folder is locked.
-pub const NAMES: [&str; 1] = ["naming"];
+pub const NAMES: [&str; 2] = ["naming", "activator"];
 
 /// The running services.
 #[derive(Debug)]
 pub struct Services {
     naming: NamingService,
+    activator: Activator,
 }
 
 impl Services {
@@ -31,7 +34,7 @@ impl Services {
             NamingError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
         })?;
-        Ok(Self { naming })
+        Ok(Self { naming, activator: start_activator(daemon)? })
     }
 
     /// The name of each service and its URL, for the lines of readiness.
@@ -39,7 +42,7 @@ impl Services {
     /// # Errors
     /// An ORB that was shut down.
     pub fn urls(&self, daemon: &Daemon) -> Result<Vec<String>, Failure> {
-        let objects = [(ROOT_KEY, self.naming.reference())];
+        let objects = [(ROOT_KEY, self.naming.reference()), (IMPL_REPO_SERVICE, self.activator.reference())];
         objects.iter().map(|(key, object)| Ok(format!("{key} {}", daemon.url(key, object)?))).collect()
     }
 
@@ -48,6 +51,25 @@ impl Services {
     /// # Errors
     /// Those of the adapters' destruction.
     pub fn stop(self) -> Result<(), Failure> {
-        self.naming.stop().map_err(Failure::failed)
+        self.naming.stop().map_err(Failure::failed)?;
+        self.activator.stop().map_err(Failure::failed)
     }
+}
+
+/// The activator, with the commands in the data folder if there are any.
+fn start_activator(daemon: &Daemon) -> Result<Activator, Failure> {
+    // Servers have working directories of their own.
+    let data = daemon.data().canonicalize().map_err(|error| Failure::new(FailureKind::Data, error))?;
+    let file = Some(data.join(COMMANDS_FILE)).filter(|file| file.exists());
+    let commands = file.as_ref().map(|file| Commands::read(file)).transpose().map_err(Failure::usage)?;
+    let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
+    let options = ActivatorOptions {
+        limits: Limits { reload, commands_file: file, ..Limits::default() },
+        permission: daemon.path_check(spandrel_activator::ADAPTER).map(spandrel_activator::Permission::new),
+        ..ActivatorOptions::new(data, commands.unwrap_or_default())
+    };
+    Activator::start(daemon.orb(), options).map_err(|error| match error {
+        ActivatorError::Store(error) => Failure::new(FailureKind::Data, error),
+        error => Failure::failed(error),
+    })
 }
