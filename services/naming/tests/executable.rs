@@ -126,7 +126,7 @@ fn acknowledged_changes_survive_kill_9_under_load() {
     const WORKERS: usize = 4;
     let data = tempfile::tempdir().unwrap();
     let rounds = std::env::var("SPANDREL_KILLS").map_or(5, |rounds| rounds.parse().unwrap());
-    let mut known = Vec::<Names>::new();
+    let mut known = Vec::<[Names; 2]>::new();
     let (mut changes, mut uncertain) = (0, 0);
     for round in 0..=rounds {
         let orb = Orb::builder().build().unwrap();
@@ -143,14 +143,10 @@ fn acknowledged_changes_survive_kill_9_under_load() {
                 root.resolve(&name).unwrap().unwrap().unchecked_narrow()
             })
             .collect();
-        if round > 0 {
-            for (context, (acknowledged, perhaps)) in
-                contexts.iter().zip(known.chunks(2).map(|pair| (&pair[0], &pair[1])))
-            {
-                let found = names_in(context, &objects);
-                assert!(found == *acknowledged || found == *perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
-                uncertain += usize::from(acknowledged != perhaps && found == *perhaps);
-            }
+        let present: Vec<Names> = contexts.iter().map(|context| names_in(context, &objects)).collect();
+        for (found, [acknowledged, perhaps]) in present.iter().zip(&known) {
+            assert!(found == acknowledged || found == perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
+            uncertain += usize::from(acknowledged != perhaps && found == perhaps);
         }
         if round == rounds {
             break;
@@ -159,10 +155,10 @@ fn acknowledged_changes_survive_kill_9_under_load() {
         known = std::thread::scope(|scope| {
             let workers: Vec<_> = contexts
                 .iter()
-                .map(|context| {
+                .zip(present)
+                .map(|(context, mut names)| {
                     let (objects, acknowledged) = (&objects, &acknowledged);
                     scope.spawn(move || {
-                        let mut names = names_in(context, objects);
                         loop {
                             let before = names.clone();
                             if change(context, objects, &mut names).is_err() {
@@ -176,7 +172,7 @@ fn acknowledged_changes_survive_kill_9_under_load() {
             let instant = fastrand::usize(1..100);
             wait_until("changes", || acknowledged.load(Ordering::Relaxed) >= instant);
             running.process.kill().unwrap();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
         changes += acknowledged.load(Ordering::Relaxed);
         orb.shutdown().unwrap();
