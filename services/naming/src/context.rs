@@ -143,7 +143,7 @@ impl Contexts {
     ) -> Result<(), SystemException> {
         let Some(permission) = &self.permission else { return Ok(()) };
         let path = self.store.path(context).map_err(|error| system(&error))?;
-        let path = path.map(|path| step.map_or(path.clone(), |step| crate::redb_store::join(&path, step)));
+        let path = path.map(|path| step.map_or(path.clone(), |step| crate::encoding::join(&path, step)));
         permission.check(operation, path.as_deref())
     }
 

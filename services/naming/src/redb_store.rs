@@ -28,14 +28,12 @@ use redb::{
     Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, StorageBackend, Table,
     TableDefinition, WriteTransaction,
 };
-use spandrel::cdr::{ByteOrder, OctetForm, from_octets, to_octets};
 use spandrel::net::sync::atomic::{AtomicBool, Ordering};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel::types::Ior;
 
+use crate::encoding::{corrupt, decode_path, decode_target, encode_path, encode_target, join, key, split_key, type_of};
 use crate::group_commit::GroupCommit;
-use crate::name;
 use crate::store::{ContextId, IfBound, Store, StoreError, Target};
 
 const CONTEXTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("contexts");
@@ -44,10 +42,6 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// The version of the layout.
 const FORMAT: u64 = 1;
-
-const OBJECT: u8 = 0;
-const CONTEXT: u8 = 1;
-const FOREIGN_CONTEXT: u8 = 2;
 
 /// When changes are written to the disk.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -387,10 +381,6 @@ fn damage(error: redb::Error) -> StoreError {
     }
 }
 
-fn corrupt(what: &str) -> StoreError {
-    StoreError::Corrupt(what.to_owned())
-}
-
 impl Shared {
     /// Runs an operation on the open database, which is opened again if necessary.
     fn with<T>(&self, operation: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, StoreError> {
@@ -699,24 +689,6 @@ impl IntervalWriter {
     }
 }
 
-/// The key of a binding.
-fn key(context: ContextId, name: &NameComponent) -> Vec<u8> {
-    let mut key = Vec::with_capacity(8 + name.id.len() + 1 + name.kind.len());
-    key.extend(context.0.to_be_bytes());
-    key.extend(name.id.as_bytes());
-    key.push(0);
-    key.extend(name.kind.as_bytes());
-    key
-}
-
-fn split_key(key: &[u8]) -> Option<(ContextId, NameComponent)> {
-    let (context, name) = key.split_first_chunk::<8>()?;
-    let middle = name.iter().position(|octet| *octet == 0)?;
-    let text = |octets: &[u8]| std::str::from_utf8(octets).ok().map(str::to_owned);
-    let (id, kind) = (text(&name[..middle])?, text(&name[middle + 1..])?);
-    Some((ContextId(u64::from_be_bytes(*context)), NameComponent { id, kind }))
-}
-
 /// The keys of one context's bindings.
 struct KeyRange {
     first: Vec<u8>,
@@ -737,63 +709,4 @@ impl KeyRange {
     fn as_tuple(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (Bound::Included(&self.first), self.end())
     }
-}
-
-/// The form of stored references. Text of a reference is a repository id, in ASCII.
-fn form() -> OctetForm<'static> {
-    OctetForm::bare(ByteOrder::Little)
-}
-
-fn encode_target(target: &Target) -> Result<Vec<u8>, StoreError> {
-    let with_ior = |first: u8, ior: &Ior| {
-        let octets = to_octets(ior, &form()).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        Ok([&[first], octets.as_slice()].concat())
-    };
-    match target {
-        Target::Object(ior) => with_ior(OBJECT, ior),
-        Target::Context(id) => Ok([&[CONTEXT], id.0.to_be_bytes().as_slice()].concat()),
-        Target::ForeignContext(ior) => with_ior(FOREIGN_CONTEXT, ior),
-    }
-}
-
-fn decode_target(value: &[u8]) -> Result<Target, StoreError> {
-    let ior = |octets: &[u8]| from_octets::<Ior>(octets, &form()).map_err(|error| corrupt(&error.to_string()));
-    match value {
-        [OBJECT, octets @ ..] => Ok(Target::Object(ior(octets)?)),
-        [FOREIGN_CONTEXT, octets @ ..] => Ok(Target::ForeignContext(ior(octets)?)),
-        [CONTEXT, id @ ..] => {
-            let id = id.try_into().map_err(|_| corrupt("the id of a context"))?;
-            Ok(Target::Context(ContextId(u64::from_be_bytes(id))))
-        }
-        _ => Err(corrupt("the type of a binding")),
-    }
-}
-
-fn type_of(value: &[u8]) -> Result<BindingType, StoreError> {
-    match value.first() {
-        Some(&OBJECT) => Ok(BindingType::Nobject),
-        Some(&(CONTEXT | FOREIGN_CONTEXT)) => Ok(BindingType::Ncontext),
-        _ => Err(corrupt("the type of a binding")),
-    }
-}
-
-fn encode_path(path: Option<&str>) -> Vec<u8> {
-    path.map_or_else(|| vec![0], |path| [&[1], path.as_bytes()].concat())
-}
-
-fn decode_path(record: &[u8]) -> Result<Option<String>, StoreError> {
-    match record {
-        [0] => Ok(None),
-        [1, path @ ..] => match std::str::from_utf8(path) {
-            Ok(path) => Ok(Some(path.to_owned())),
-            Err(_) => Err(corrupt("the path of a context")),
-        },
-        _ => Err(corrupt("the record of a context")),
-    }
-}
-
-/// The path of a name in a context.
-pub(crate) fn join(context: &str, name: &NameComponent) -> String {
-    let name = name::Path(std::slice::from_ref(name));
-    if context.is_empty() { name.to_string() } else { format!("{context}/{name}") }
 }

@@ -18,7 +18,7 @@ pub(crate) struct LoadArgs {
     /// Call again and again, this many times a second, whether or not earlier calls were answered; print the
     /// distribution of the times from the scheduled time of a call to its answer
     #[arg(long, value_name = "CALLS", requires = "operation", help_heading = "Options of a load",
-        value_parser = calls_per_second)]
+        value_parser = common::above_zero("a number of calls each second, such as 5000"))]
     rate: Option<f64>,
     /// The time of the load: seconds, or a number with ms, s or min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, requires = "rate",
@@ -26,11 +26,11 @@ pub(crate) struct LoadArgs {
     duration: Duration,
     /// The number of connections, each of an ORB of its own
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate", help_heading = "Options of a load",
-        value_parser = clap::value_parser!(u16).range(1..=1024))]
+        value_parser = common::whole(1..=1024_u16))]
     connections: u16,
     /// The number of calls that may wait for their answers on one connection
     #[arg(long, value_name = "N", default_value_t = 16, requires = "rate", help_heading = "Options of a load",
-        value_parser = clap::value_parser!(u16).range(1..=256))]
+        value_parser = common::whole(1..=256_u16))]
     in_flight: u16,
 }
 
@@ -90,14 +90,6 @@ fn kind(error: &RequestError) -> String {
     }
 }
 
-/// Parses a rate, above zero.
-fn calls_per_second(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err("expected a number of calls a second above zero, such as 5000".to_owned()),
-    }
-}
-
 /// Parses a time such as `30s`, `500ms`, `2min` or `1.5`.
 fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0)];
@@ -114,14 +106,6 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_rate_is_a_number_above_zero() {
-        assert_eq!(calls_per_second("0.5"), Ok(0.5));
-        for text in ["x", "", "0", "-1", "inf", "NaN"] {
-            assert!(calls_per_second(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_time_has_a_unit() {
