@@ -25,11 +25,10 @@ use std::thread;
 use std::time::Duration;
 
 use redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, StorageBackend, Table,
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable, StorageBackend, Table,
     TableDefinition, WriteTransaction,
 };
-use spandrel::net::sync::atomic::{AtomicBool, Ordering};
-use spandrel::net::sync::{Arc, RwLock};
+use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
 
 use crate::encoding::{corrupt, decode_path, decode_target, encode_path, encode_target, join, key, split_key, type_of};
@@ -109,13 +108,13 @@ struct Shared {
     opened: RwLock<Option<Opened>>,
     open: Open,
     commits: GroupCommit<Change, Result<Option<ContextId>, StoreError>>,
-    durability: Durability,
-    /// Whether a commit was not durable since the last durable one.
-    is_dirty: AtomicBool,
+    synchronization: Synchronization,
 }
 
 /// An open database, and its state after the last commit once a reader wants it.
 struct Opened {
+    /// The transaction of a store that writes at intervals, with all changes since the last write.
+    pending: Mutex<Option<WriteTransaction>>,
     snapshot: RwLock<Option<Arc<Snapshot>>>, // dropped first: it keeps the file open
     database: Database,
 }
@@ -128,7 +127,7 @@ struct Snapshot {
 
 impl fmt::Debug for RedbStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedbStore").field("durability", &self.shared.durability).finish_non_exhaustive()
+        f.debug_struct("RedbStore").field("synchronization", &self.shared.synchronization).finish_non_exhaustive()
     }
 }
 
@@ -174,16 +173,11 @@ impl RedbStore {
 
     fn start(open: Open, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
         let opened = Opened::prepare(open()?)?;
-        let durability = match options.synchronization {
-            Synchronization::Always => Durability::Immediate,
-            Synchronization::Every(_) => Durability::None,
-        };
         let shared = Arc::new(Shared {
             opened: RwLock::new(Some(opened)),
             open,
             commits: GroupCommit::default(),
-            durability,
-            is_dirty: AtomicBool::new(false),
+            synchronization: options.synchronization,
         });
         let writer = match options.synchronization {
             Synchronization::Always => None,
@@ -197,6 +191,7 @@ impl RedbStore {
     /// # Errors
     /// `Corrupt` with the first part that is damaged; `Unavailable`.
     pub fn check(&mut self) -> Result<u64, StoreError> {
+        self.shared.synchronize()?;
         if let Some(opened) = &mut *self.shared.opened.write() {
             opened.snapshot = RwLock::default(); // a transaction, beside which there is no check
             let is_sound = opened.database.check_integrity().map_err(|error| damage(error.into()))?;
@@ -204,7 +199,7 @@ impl RedbStore {
                 return Err(corrupt("its checksums do not match, and it was repaired"));
             }
         }
-        self.shared.read(|snapshot| {
+        self.shared.read_snapshot(|snapshot| {
             let mut count = 0;
             for entry in snapshot.bindings.iter()? {
                 let (key, value) = entry?;
@@ -234,7 +229,8 @@ impl RedbStore {
 
     fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
         let copy = Builder::new().create(file).map_err(|error| unavailable(error.into()))?;
-        let snapshot = self.shared.read(|snapshot| Ok(Arc::clone(snapshot)))?;
+        self.shared.synchronize()?;
+        let snapshot = self.shared.read_snapshot(|snapshot| Ok(Arc::clone(snapshot)))?;
         let copy_tables = || -> Result<(), redb::Error> {
             let txn = copy.begin_write()?;
             {
@@ -302,7 +298,7 @@ impl Opened {
         } else {
             txn.abort()?
         }
-        Ok(Self { snapshot: RwLock::default(), database })
+        Ok(Self { pending: Mutex::default(), snapshot: RwLock::default(), database })
     }
 
     /// The state after the last commit, or after a later one that ends meanwhile.
@@ -422,7 +418,21 @@ impl Shared {
         Ok(())
     }
 
-    fn read<T>(&self, operation: impl FnOnce(&Arc<Snapshot>) -> Result<T, Failure>) -> Result<T, StoreError> {
+    /// Runs a query on the state with all changes.
+    fn query<Q: Query>(&self, query: Q) -> Result<Q::Output, StoreError> {
+        self.with(|opened| {
+            if self.synchronization != Synchronization::Always
+                && let Some(pending) = &*opened.pending.lock()
+            {
+                return query.run(&pending.open_table(CONTEXTS)?, &pending.open_table(BINDINGS)?);
+            }
+            let snapshot = opened.snapshot()?;
+            query.run(&snapshot.contexts, &snapshot.bindings)
+        })
+    }
+
+    /// Runs an operation on the state after the last commit.
+    fn read_snapshot<T>(&self, operation: impl FnOnce(&Arc<Snapshot>) -> Result<T, Failure>) -> Result<T, StoreError> {
         self.with(|opened| operation(&opened.snapshot()?))
     }
 
@@ -432,30 +442,134 @@ impl Shared {
 
     /// Applies changes in one transaction. If it fails, all are made or none.
     fn apply(&self, changes: &[Change]) -> Vec<Result<Option<ContextId>, StoreError>> {
-        let applied = self.with(|opened| {
-            let mut txn = opened.database.begin_write()?;
-            txn.set_durability(self.durability)?;
-            let outcomes = apply_changes(&txn, changes)?;
-            if outcomes.iter().all(Result::is_err) {
-                txn.abort()?;
-                return Ok(outcomes);
-            }
-            txn.commit()?;
-            if matches!(self.durability, Durability::None) {
-                self.is_dirty.store(true, Ordering::Release);
-            }
-            *opened.snapshot.write() = None;
-            Ok(outcomes)
+        let applied = self.with(|opened| match self.synchronization {
+            Synchronization::Always => opened.commit(changes),
+            Synchronization::Every(_) => opened.add_to_pending(changes),
         });
         applied.unwrap_or_else(|error| changes.iter().map(|_| Err(error.clone())).collect())
     }
 
-    /// Makes earlier commits durable.
+    /// Makes pending changes durable.
     fn synchronize(&self) -> Result<(), StoreError> {
-        if !self.is_dirty.swap(false, Ordering::AcqRel) {
-            return Ok(());
+        self.with(Opened::synchronize)
+    }
+}
+
+type Outcomes = Vec<Result<Option<ContextId>, StoreError>>;
+
+impl Opened {
+    /// Makes changes in a transaction of their own, durably.
+    fn commit(&self, changes: &[Change]) -> Result<Outcomes, Failure> {
+        let txn = self.database.begin_write()?;
+        let outcomes = apply_changes(&txn, changes)?;
+        if outcomes.iter().all(Result::is_err) {
+            txn.abort()?;
+            return Ok(outcomes);
         }
-        self.with(|opened| Ok(opened.database.begin_write()?.commit()?))
+        txn.commit()?;
+        *self.snapshot.write() = None;
+        Ok(outcomes)
+    }
+
+    /// Adds changes to those that are written at the next interval. Called by one thread at a time.
+    fn add_to_pending(&self, changes: &[Change]) -> Result<Outcomes, Failure> {
+        loop {
+            if let Some(txn) = &*self.pending.lock() {
+                return apply_changes(txn, changes);
+            }
+            // Without the lock: the beginning waits for the end of a synchronization, and readers do not.
+            let mut txn = self.database.begin_write()?;
+            txn.set_durability(Durability::None)?;
+            *self.pending.lock() = Some(txn);
+        }
+    }
+
+    fn synchronize(&self) -> Result<(), Failure> {
+        {
+            let mut pending = self.pending.lock();
+            let Some(txn) = pending.take() else { return Ok(()) };
+            txn.commit()?;
+            *self.snapshot.write() = None;
+        }
+        Ok(self.database.begin_write()?.commit()?) // it makes the commits before it durable
+    }
+}
+
+/// A question about the graph.
+trait Query {
+    type Output;
+
+    fn run(
+        self,
+        contexts: &impl ReadableTable<u64, &'static [u8]>,
+        bindings: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    ) -> Result<Self::Output, Failure>;
+}
+
+/// The target of a name.
+struct Lookup<'n>(ContextId, &'n NameComponent);
+
+impl Query for Lookup<'_> {
+    type Output = Target;
+
+    fn run(
+        self,
+        contexts: &impl ReadableTable<u64, &'static [u8]>,
+        bindings: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    ) -> Result<Target, Failure> {
+        let Self(context, name) = self;
+        match bindings.get(key(context, name).as_slice())? {
+            Some(value) => Ok(decode_target(value.value())?),
+            None if contexts.get(context.0)?.is_some() => Err(StoreError::NotBound.into()),
+            None => Err(StoreError::NoContext(context).into()),
+        }
+    }
+}
+
+/// A page of a listing.
+struct List<'n> {
+    context: ContextId,
+    after: Option<&'n NameComponent>,
+    limit: usize,
+}
+
+impl Query for List<'_> {
+    type Output = Vec<(NameComponent, BindingType)>;
+
+    fn run(
+        self,
+        contexts: &impl ReadableTable<u64, &'static [u8]>,
+        bindings: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    ) -> Result<Self::Output, Failure> {
+        if contexts.get(self.context.0)?.is_none() {
+            return Err(StoreError::NoContext(self.context).into());
+        }
+        let range = range_of(self.context);
+        let after = self.after.map(|name| key(self.context, name));
+        let start = after.as_deref().map_or(Bound::Included(range.first.as_slice()), Bound::Excluded);
+        let mut page = Vec::new();
+        for entry in bindings.range::<&[u8]>((start, range.end()))?.take(self.limit) {
+            let (key, value) = entry?;
+            let (_, name) = split_key(key.value()).ok_or_else(|| corrupt("a key of a binding"))?;
+            page.push((name, type_of(value.value())?));
+        }
+        Ok(page)
+    }
+}
+
+/// The path by which a context was made.
+struct PathOf(ContextId);
+
+impl Query for PathOf {
+    type Output = Option<String>;
+
+    fn run(
+        self,
+        contexts: &impl ReadableTable<u64, &'static [u8]>,
+        _: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    ) -> Result<Option<String>, Failure> {
+        let record = contexts.get(self.0.0)?.ok_or(StoreError::NoContext(self.0))?;
+        Ok(decode_path(record.value())?)
     }
 }
 
@@ -578,11 +692,7 @@ impl Tables<'_> {
 
 impl Store for RedbStore {
     fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Target, StoreError> {
-        self.shared.read(|snapshot| match snapshot.bindings.get(key(context, name).as_slice())? {
-            Some(value) => Ok(decode_target(value.value())?),
-            None if snapshot.contexts.get(context.0)?.is_some() => Err(StoreError::NotBound.into()),
-            None => Err(StoreError::NoContext(context).into()),
-        })
+        self.shared.query(Lookup(context, name))
     }
 
     fn bind(
@@ -623,28 +733,11 @@ impl Store for RedbStore {
         after: Option<&NameComponent>,
         limit: usize,
     ) -> Result<Vec<(NameComponent, BindingType)>, StoreError> {
-        self.shared.read(|snapshot| {
-            if snapshot.contexts.get(context.0)?.is_none() {
-                return Err(StoreError::NoContext(context).into());
-            }
-            let range = range_of(context);
-            let after = after.map(|name| key(context, name));
-            let start = after.as_deref().map_or(Bound::Included(range.first.as_slice()), Bound::Excluded);
-            let mut bindings = Vec::new();
-            for entry in snapshot.bindings.range::<&[u8]>((start, range.end()))?.take(limit) {
-                let (key, value) = entry?;
-                let (_, name) = split_key(key.value()).ok_or_else(|| corrupt("a key of a binding"))?;
-                bindings.push((name, type_of(value.value())?));
-            }
-            Ok(bindings)
-        })
+        self.shared.query(List { context, after, limit })
     }
 
     fn path(&self, context: ContextId) -> Result<Option<String>, StoreError> {
-        self.shared.read(|snapshot| {
-            let record = snapshot.contexts.get(context.0)?.ok_or(StoreError::NoContext(context))?;
-            Ok(decode_path(record.value())?)
-        })
+        self.shared.query(PathOf(context))
     }
 }
 

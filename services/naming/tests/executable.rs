@@ -27,7 +27,12 @@ struct Running {
 
 impl Running {
     fn start(data: &Path, endpoint: &str) -> Self {
+        Self::start_with(data, endpoint, &[])
+    }
+
+    fn start_with(data: &Path, endpoint: &str, options: &[&str]) -> Self {
         let mut command = command(data);
+        command.args(options);
         command.args(["--listen", endpoint]).env("SPANDREL_LOG", "error").stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
@@ -126,7 +131,7 @@ fn acknowledged_changes_survive_kill_9_under_load() {
     const WORKERS: usize = 4;
     let data = tempfile::tempdir().unwrap();
     let rounds = std::env::var("SPANDREL_KILLS").map_or(5, |rounds| rounds.parse().unwrap());
-    let mut known = Vec::<Names>::new();
+    let mut known = Vec::<[Names; 2]>::new();
     let (mut changes, mut uncertain) = (0, 0);
     for round in 0..=rounds {
         let orb = Orb::builder().build().unwrap();
@@ -143,14 +148,10 @@ fn acknowledged_changes_survive_kill_9_under_load() {
                 root.resolve(&name).unwrap().unwrap().unchecked_narrow()
             })
             .collect();
-        if round > 0 {
-            for (context, (acknowledged, perhaps)) in
-                contexts.iter().zip(known.chunks(2).map(|pair| (&pair[0], &pair[1])))
-            {
-                let found = names_in(context, &objects);
-                assert!(found == *acknowledged || found == *perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
-                uncertain += usize::from(acknowledged != perhaps && found == *perhaps);
-            }
+        let present: Vec<Names> = contexts.iter().map(|context| names_in(context, &objects)).collect();
+        for (found, [acknowledged, perhaps]) in present.iter().zip(&known) {
+            assert!(found == acknowledged || found == perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
+            uncertain += usize::from(acknowledged != perhaps && found == perhaps);
         }
         if round == rounds {
             break;
@@ -159,10 +160,10 @@ fn acknowledged_changes_survive_kill_9_under_load() {
         known = std::thread::scope(|scope| {
             let workers: Vec<_> = contexts
                 .iter()
-                .map(|context| {
+                .zip(present)
+                .map(|(context, mut names)| {
                     let (objects, acknowledged) = (&objects, &acknowledged);
                     scope.spawn(move || {
-                        let mut names = names_in(context, objects);
                         loop {
                             let before = names.clone();
                             if change(context, objects, &mut names).is_err() {
@@ -176,12 +177,49 @@ fn acknowledged_changes_survive_kill_9_under_load() {
             let instant = fastrand::usize(1..100);
             wait_until("changes", || acknowledged.load(Ordering::Relaxed) >= instant);
             running.process.kill().unwrap();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
         changes += acknowledged.load(Ordering::Relaxed);
         orb.shutdown().unwrap();
     }
     println!("{rounds} ends, {changes} acknowledged changes; {uncertain} changes were made and not acknowledged");
+}
+
+/// `SPANDREL_SOAK` is the number of rounds.
+#[cfg(target_os = "linux")]
+#[test]
+fn neither_memory_nor_file_grow_with_changes_and_forgotten_iterators() {
+    let data = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let running = Running::start_with(data.path(), "iiop://127.0.0.1:0", &["--sync-interval", "20"]);
+    let (root, object) = (running.root(&orb), object(&orb));
+    let rounds: usize = std::env::var("SPANDREL_SOAK").map_or(600, |rounds| rounds.parse().unwrap());
+    let used = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", running.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let memory: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        (memory, fs::metadata(data.path().join("naming.redb")).unwrap().len() >> 10)
+    };
+    let mut early = (0, 0);
+    for round in 0..rounds {
+        if round == rounds / 4 {
+            early = used();
+        }
+        let inner = name(&format!("inner{round}"));
+        let context = root.bind_new_context(&inner).unwrap().unwrap();
+        for nth in 0..5 {
+            context.bind(&name(&nth.to_string()), Some(&object)).unwrap();
+        }
+        assert!(context.list(1).unwrap().1.is_some(), "an iterator, which no client destroys");
+        for nth in 0..5 {
+            context.unbind(&name(&nth.to_string())).unwrap();
+        }
+        root.unbind(&inner).unwrap();
+        context.destroy().unwrap();
+    }
+    let late = used();
+    println!("{rounds} rounds: {early:?} kB of memory and file after a quarter, {late:?} at the end");
+    assert!(late.0 < early.0 + 16_384 && late.1 <= 2 * early.1 + 1_024, "{early:?} {late:?}");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use spandrel::services::cos_naming::{BindingType, NameComponent};
 use spandrel::types::Ior;
 use spandrel_naming::store::{ContextId, IfBound, Store, StoreError, Target};
-use spandrel_naming::{RedbStore, RedbStoreOptions};
+use spandrel_naming::{RedbStore, RedbStoreOptions, Synchronization};
 
 use crate::disk::Disk;
 
@@ -264,4 +265,40 @@ fn a_damaged_file_is_found_by_the_check() {
     disk.replace(b"IDL:Object777:1.0", b"IDL:Object778:1.0");
     let error = open(&disk).check().unwrap_err();
     assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+}
+
+#[test]
+fn changes_that_are_written_at_intervals_are_visible_at_once() {
+    let disk = Disk::default();
+    let options = RedbStoreOptions {
+        synchronization: Synchronization::Every(Duration::from_millis(2)),
+        ..RedbStoreOptions::default()
+    };
+    let store = {
+        let disk = disk.clone();
+        RedbStore::open_with(move || disk.clone(), &options).unwrap()
+    };
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                let context = store.bind_new_context(ContextId::ROOT, &step(&format!("{worker}"))).unwrap();
+                for nth in 0..300 {
+                    let name = step(&format!("{}", nth % 10));
+                    store.bind(context, &name, &object(nth), IfBound::Replace).unwrap();
+                    assert_eq!(store.lookup(context, &name).unwrap(), object(nth));
+                    assert_eq!(store.list(context, None, 100).unwrap().len(), 10.min(nth + 1));
+                    assert!(matches!(store.destroy(context), Err(StoreError::NotEmpty(_))));
+                }
+            });
+        }
+    });
+    let names = all_names(&store);
+    assert_eq!(names.len(), 44);
+    let folder = tempfile::tempdir().unwrap();
+    store.back_up(&folder.path().join("copy")).unwrap();
+    let copied = RedbStore::open(&folder.path().join("copy"), &RedbStoreOptions::default()).unwrap();
+    assert_eq!(all_names(&copied), names);
+    drop(store);
+    assert_eq!(all_names(&open(&disk.after_power_loss(&mut fastrand::Rng::with_seed(seed())))), names);
 }
