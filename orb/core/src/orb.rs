@@ -260,6 +260,14 @@ impl Orb {
         self.0.settings.uses_implementation_repository
     }
 
+    /// The first octets of this server's keys behind the implementation repository, if it uses that. The key of the
+    /// object in the server follows.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn implementation_repository_prefix(&self) -> Option<Vec<u8>> {
+        self.uses_implementation_repository().then(|| implementation_repository_prefix(self.server_id()))
+    }
+
     /// The table of plain object keys.
     pub(crate) fn aliases(&self) -> &LazyPart {
         &self.0.aliases
@@ -455,4 +463,15 @@ impl fmt::Debug for Orb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Orb").field("settings", &self.0.settings).finish_non_exhaustive()
     }
+}
+
+/// The name of the implementation repository as an initial reference, and its plain object key.
+#[doc(hidden)]
+pub const IMPL_REPO_SERVICE: &str = "ImplRepoService";
+
+/// The first octets of a server's keys behind the implementation repository: `ImplRepoService/NAME/`.
+#[doc(hidden)]
+#[must_use]
+pub fn implementation_repository_prefix(server: &str) -> Vec<u8> {
+    format!("{IMPL_REPO_SERVICE}/{server}/").into_bytes()
 }

@@ -233,9 +233,13 @@ impl Poa {
         // Adapters of the same name in other servers have equal keys; transient ones differ by their random
         // incarnations.
         let here = if is_persistent { self.orb.listen()? } else { Vec::new() };
+        // References by way of the implementation repository have its addresses, and the name of this server.
+        let repository = if is_persistent { self.orb.implementation_repository_prefix() } else { None };
         let mut ids = profiles.filter_map(|profile| {
-            let is_here = !is_persistent || here.contains(&(profile.host, profile.port));
-            profile.object_key.strip_prefix(&*self.adapter.prefix).filter(|_| is_here).map(ObjectId::from)
+            let by_name = repository.as_ref().and_then(|prefix| profile.object_key.strip_prefix(&**prefix));
+            let is_here = by_name.is_some() || !is_persistent || here.contains(&(profile.host, profile.port));
+            let key = by_name.unwrap_or(&profile.object_key);
+            key.strip_prefix(&*self.adapter.prefix).filter(|_| is_here).map(ObjectId::from)
         });
         ids.next().ok_or_else(|| PoaError::WrongAdapter {
             adapter: self.adapter.full_name_text(),

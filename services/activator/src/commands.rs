@@ -3,7 +3,7 @@
 //! ```toml
 //! [commands.bank]
 //! program = "/opt/bank/bin/bank-server"           # an absolute path
-//! arguments = ["--branch", "{server}"]            # {server} is the name of the server
+//! arguments = ["--branch", "{server}"]            # {server} is its name, {repository} the URL of this activator
 //! environment = { SPANDREL_LOG = "info" }         # the only variables besides PATH, HOME, LANG and TZ
 //! working_directory = "/var/lib/bank"             # by default the activator's data folder
 //! orb_arguments = true                            # whether -ORBUseImR 1 and the like are appended
@@ -41,7 +41,7 @@ pub struct Commands {
 pub struct Command {
     /// The absolute path of the program.
     pub program: PathBuf,
-    /// Its arguments; `{server}` in them is the name of the server.
+    /// Its arguments; `{server}` in them is the name of the server, `{repository}` the URL of the activator.
     #[serde(default)]
     pub arguments: Vec<String>,
     /// Environment variables.

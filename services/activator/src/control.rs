@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) permission: Option<Permission>,
     pub(crate) data: PathBuf,
     /// The URL of the repository, for servers.
-    pub(crate) url: String,
+    pub(crate) url: OnceLock<String>,
     pub(crate) commands: Mutex<Commands>,
     pub(crate) core: Mutex<Core>,
     pub(crate) changed: Condition,
@@ -478,7 +479,13 @@ impl Shared {
         let mut record = RunningProcess { process: None, is_started_here: true, token: token.clone(), reference: None };
         let started = self.store.set_running(name, Some(&record)).map_err(|error| error.to_string()).and_then(|()| {
             let log = self.logs.open(name).map_err(|error| format!("cannot open its log: {error}"))?;
-            let start = Start { server: name, token: &token, repository: &self.url, data: &self.data, log };
+            let start = Start {
+                server: name,
+                token: &token,
+                repository: self.url.get().map_or("", String::as_str),
+                data: &self.data,
+                log,
+            };
             process::start(&self.manager, &command, start)
                 .map_err(|error| format!("cannot run `{}`: {error}", command.program.display()))
         });

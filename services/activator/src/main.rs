@@ -161,7 +161,7 @@ impl Args {
             Some(file) => Commands::read(file).map_err(Failure::usage)?,
             None => Commands::default(),
         };
-        let daemon = self.daemon.start(PORT)?;
+        let daemon = self.daemon.open_services(&["activator"], PORT)?;
         let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
         let limits = Limits {
             start_timeout: Duration::from_millis(self.start_timeout),
@@ -179,6 +179,7 @@ impl Args {
         let options = ActivatorOptions { limits, permission, ..ActivatorOptions::new(data, commands) };
         let activator = Activator::start(daemon.orb(), options).map_err(|error| match error {
             ActivatorError::Store(error) => self::data(error),
+            ActivatorError::Listen(exception) => Failure::cannot_listen(exception),
             error => Failure::failed(error),
         })?;
         let url = daemon.url(IMPL_REPO_SERVICE, activator.reference())?;

@@ -96,7 +96,8 @@ pub(crate) struct Start<'s> {
 /// Starts the program of a command.
 pub(crate) fn start(manager: &ProcessManager, command: &Command, start: Start<'_>) -> io::Result<ServerProcess> {
     let mut process = StdCommand::new(&command.program);
-    process.args(command.arguments.iter().map(|argument| argument.replace("{server}", start.server)));
+    let with_values = |text: &String| text.replace("{server}", start.server).replace("{repository}", start.repository);
+    process.args(command.arguments.iter().map(with_values));
     if command.orb_arguments {
         process.args(["-ORBUseImR", "1", "-ORBServerId", start.server, "-ORBInitRef"]);
         process.arg(format!("{}={}", spandrel::services::activation::IMPL_REPO_SERVICE, start.repository));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use spandrel::net::sync::atomic::{AtomicBool, Ordering};
@@ -179,6 +180,9 @@ pub enum ActivatorError {
     /// As `Adapter`.
     #[error("cannot serve the implementation repository")]
     System(#[from] SystemException),
+    /// The ORB cannot listen.
+    #[error("cannot listen")]
+    Listen(#[source] SystemException),
     /// The control thread could not be started.
     #[error("cannot start the control thread of the implementation repository")]
     Thread(#[from] io::Error),
@@ -222,15 +226,11 @@ impl Activator {
     pub fn start(orb: &Orb, options: ActivatorOptions) -> Result<Self, ActivatorError> {
         let ActivatorOptions { data, commands, limits, permission } = options;
         let store = Store::open(&data.join(STORE_FILE))?;
-        let root = Poa::root(orb)?;
-        let address = orb.listen()?.into_iter().next();
-        let (host, port) = address.unwrap_or_default();
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
         let shared = Arc::new(Shared {
             orb: orb.clone(),
             store,
             permission,
-            url: format!("corbaloc::{host}:{port}/{IMPL_REPO_SERVICE}"),
+            url: OnceLock::new(),
             commands: Mutex::new(commands),
             core: Mutex::new(Core::default()),
             changed: Condition::new(),
@@ -241,6 +241,8 @@ impl Activator {
         });
         shared.restore()?;
 
+        // From its first connection on, the ORB knows all keys, and requests wait until their adapters are complete.
+        let root = Poa::root(orb)?;
         let policies = [
             LifespanPolicy::Persistent.into(),
             IdAssignmentPolicy::UserId.into(),
@@ -255,9 +257,15 @@ impl Activator {
         let id = IMPL_REPO_SERVICE.into();
         let servant = AdministrationSkeleton::new(AdministrationServant(Arc::clone(&shared)));
         administration.activate_object_with_id(&id, Arc::new(servant))?;
+        adapter.serve_plain_keys().map_err(|error| match error {
+            PoaError::System(exception) => ActivatorError::Listen(exception),
+            error => error.into(),
+        })?;
         let reference = administration.id_to_reference(&id)?;
         orb.set_object_key_alias(IMPL_REPO_SERVICE, &reference)?;
-        adapter.serve_plain_keys()?;
+        let (host, port) = orb.listen()?.into_iter().next().unwrap_or_default();
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        _ = shared.url.set(format!("corbaloc::{host}:{port}/{IMPL_REPO_SERVICE}"));
         adapter.the_poa_manager().activate()?;
 
         let control = thread::Builder::new().name("spandrel-activator".into());
@@ -333,8 +341,10 @@ impl Servant for Forwarder {
     fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let id = Current::new().object_id().map_err(|_| SystemException::internal(0, CompletionStatus::No))?;
         let Some(ServerKey { server, key }) = ServerKey::parse(&id) else {
-            return Err(SystemException::object_not_exist(0, CompletionStatus::No)
-                .with_detail("the object key is none of a server"));
+            // A request may come before the repository has its alias.
+            let is_early = &*id == IMPL_REPO_SERVICE.as_bytes();
+            let exception = if is_early { SystemException::transient } else { SystemException::object_not_exist };
+            return Err(exception(0, CompletionStatus::No).with_detail("the object key is none of a server"));
         };
         self.0.serve(server, key, call)
     }

@@ -70,6 +70,7 @@ fn server() {
     let id = "grace".into();
     poa.activate_object_with_id(&id, std::sync::Arc::new(ServerObjectSkeleton::new(Probe))).unwrap();
     let object = poa.id_to_reference(&id).unwrap();
+    assert_eq!(poa.reference_to_id(&object).unwrap(), id, "its reference denotes the activator");
     poa.the_poa_manager().activate().unwrap();
     fs::write(folder.join("reference.new"), object.to_string()).unwrap();
     fs::rename(folder.join("reference.new"), folder.join("reference")).unwrap();

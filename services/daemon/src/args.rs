@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
+use spandrel::services::activation;
 use spandrel::ssliop::Ssliop;
 use spandrel::{Endpoint, Orb};
 
@@ -90,7 +91,8 @@ impl DaemonArgs {
         for endpoint in &self.listen {
             args.extend(["-ORBListenEndpoints".to_owned(), endpoint.clone()]);
         }
-        let mut builder = Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
+        let builder = activation::install(Orb::builder()).map_err(Failure::failed)?;
+        let mut builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
         let mut endpoints = endpoints(&args)?;
         if endpoints.is_empty() {
             endpoints.push(Endpoint::new("127.0.0.1", default_port));

@@ -52,6 +52,11 @@ impl Failure {
         Self::new(if is_in_use { FailureKind::AddressInUse } else { FailureKind::Failed }, error)
     }
 
+    /// The failure of a service to listen: with the exit code 3 if an address is in use.
+    pub fn cannot_listen(error: impl Into<anyhow::Error>) -> Self {
+        Self::of_listening(error.into().context("cannot listen (--listen)"))
+    }
+
     /// Its exit code.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {

@@ -51,6 +51,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::Authorizer;
 use spandrel::net::reactor::on_termination;
+use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException};
 
 pub use args::DaemonArgs;
@@ -107,6 +108,17 @@ impl DaemonArgs {
     /// An invalid policy; a folder that cannot be written or that another process uses; an address in use; wrong
     /// options.
     pub fn start_services(&self, names: &[&str], default_port: u16) -> Result<Daemon, Failure> {
+        let daemon = self.open_services(names, default_port)?;
+        daemon.orb.listen().map_err(Failure::cannot_listen)?;
+        Ok(daemon)
+    }
+
+    /// As [`start_services`](Self::start_services). The ORB listens when its first service wants that, which has its
+    /// objects before its first client: then no client learns that they do not exist.
+    ///
+    /// # Errors
+    /// As [`start_services`](Self::start_services), but for the address.
+    pub fn open_services(&self, names: &[&str], default_port: u16) -> Result<Daemon, Failure> {
         let authorizer = self.authorizer()?;
         let data = self.data_folder()?;
         fs::create_dir_all(&data)
@@ -115,7 +127,6 @@ impl DaemonArgs {
         let locks = names.iter().map(|name| lock(&data, name)).collect::<Result<_, _>>()?;
         let (orb, endpoints) = self.orb(default_port, authorizer.as_ref())?;
         Poa::root(&orb).map_err(Failure::failed)?; // it makes the ORB a server
-        orb.listen().context("cannot listen (--listen)").map_err(Failure::of_listening)?;
         if let Some(authorizer) = &authorizer {
             authorizer.watch().map_err(Failure::failed)?;
             signals::reload_on_hangup(authorizer).map_err(Failure::failed)?;
@@ -126,7 +137,7 @@ impl DaemonArgs {
 }
 
 impl Daemon {
-    /// The ORB. It listens.
+    /// The ORB.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.orb
@@ -183,10 +194,11 @@ impl Daemon {
     }
 
     /// Tells that the services are ready: a line `ready: …` for each of them on standard output, and `READY=1` to
-    /// systemd. Then serves until the process is told to end.
+    /// systemd, and with `-ORBUseImR 1` (`--orb`) to the implementation repository. Then serves until the process is
+    /// told to end.
     ///
     /// # Errors
-    /// Standard output that cannot be written.
+    /// Standard output that cannot be written; an implementation repository that refuses the server.
     pub fn serve(&self, services: &[String]) -> Result<(), Failure> {
         // Before others know that the process runs, and may end it. A second signal ends it at once.
         let (orb, is_first) = (self.orb.clone(), AtomicBool::new(true));
@@ -202,6 +214,7 @@ impl Daemon {
         })
         .context("cannot handle signals")
         .map_err(Failure::failed)?;
+        activation::impl_is_ready(&self.orb).map_err(Failure::failed)?;
         let mut out = io::stdout().lock();
         let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {service}"));
         match lines.and_then(|()| out.flush()) {

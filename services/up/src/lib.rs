@@ -28,13 +28,14 @@ impl Services {
     /// # Errors
     /// A store that cannot be opened, with the exit code 4; an adapter that cannot be created, with 1.
     pub fn start(daemon: &Daemon) -> Result<Self, Failure> {
+        let activator = start_activator(daemon)?; // it makes the ORB listen
         let permission = daemon.path_check(ADAPTER).map(Permission::new);
         let options = NamingOptions { permission, ..NamingOptions::new(daemon.data()) };
         let naming = NamingService::start(daemon.orb(), options).map_err(|error| match error {
             NamingError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
         })?;
-        Ok(Self { naming, activator: start_activator(daemon)? })
+        Ok(Self { naming, activator })
     }
 
     /// The name of each service and its URL, for the lines of readiness.
@@ -70,6 +71,7 @@ fn start_activator(daemon: &Daemon) -> Result<Activator, Failure> {
     };
     Activator::start(daemon.orb(), options).map_err(|error| match error {
         ActivatorError::Store(error) => Failure::new(FailureKind::Data, error),
+        ActivatorError::Listen(exception) => Failure::cannot_listen(exception),
         error => Failure::failed(error),
     })
 }

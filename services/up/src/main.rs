@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 
 impl Args {
     fn serve(&self) -> Result<(), Failure> {
-        let daemon = self.daemon.start_services(&NAMES, PORT)?;
+        let daemon = self.daemon.open_services(&NAMES, PORT)?;
         let services = Services::start(&daemon)?;
         daemon.serve(&services.urls(&daemon)?)?;
         services.stop()

@@ -38,7 +38,10 @@ use spandrel_giop::{IiopProfile, TAG_INTERNET_IOP};
 use spandrel_orb::interception::{
     DuplicateName, Interceptor, IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate,
 };
-use spandrel_orb::{CompletionStatus, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind};
+use spandrel_orb::{
+    CompletionStatus, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    orb::implementation_repository_prefix,
+};
 use spandrel_poa::{Current, LifespanPolicy, Poa, PoaError};
 use spandrel_sync::Arc;
 
@@ -49,7 +52,7 @@ use crate::services::implementation_repository::{
 
 /// The name of the repository as an initial reference, its plain object key, and the first part of the keys that it
 /// forwards.
-pub const IMPL_REPO_SERVICE: &str = "ImplRepoService";
+pub const IMPL_REPO_SERVICE: &str = spandrel_orb::orb::IMPL_REPO_SERVICE;
 
 /// The environment variable by which the repository gives a token to a server that it starts. The token proves that
 /// a registration is that of this process.
@@ -126,7 +129,7 @@ impl<'k> ServerKey<'k> {
     /// The octets of the key.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        [IMPL_REPO_SERVICE.as_bytes(), b"/", self.server.as_bytes(), b"/", self.key].concat()
+        [&implementation_repository_prefix(self.server), self.key].concat()
     }
 
     /// The parts of a key; `None` for any other key, or an invalid name of a server.

@@ -1,4 +1,4 @@
-//! The naming service against Java's ORBs, and its end at many instants.
+//! The naming service against Java's ORBs, also started by the activator, and the end of both at many instants.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,19 +25,25 @@ const JACORB: JavaOrb = JavaOrb { profile: "jacorb", package: "org.jacorb.orb" }
 const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.corba.ee.impl.orb" };
 
 /// Runs the clients of Java's ORBs against our service, our stubs against JacORB's service, and then ends our
-/// service this many times while clients bind names.
+/// service this many times while clients bind names, and the activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
-    workspace::cargo(&["build", "--package", "spandrel-naming"])?;
+    workspace::cargo(&["build", "--package", "spandrel-naming", "--package", "spandrel-activator"])?;
     for orb in [&JACORB, &GLASSFISH] {
         orb.build()?;
         call_ours(orb)?;
     }
+    call_activated()?;
     call_jacorb()?;
     println!("-- {kills} times kill -9 of the naming service under load");
     let test = "acknowledged_changes_survive_kill_9_under_load";
     let mut command = Command::new(workspace::cargo_program());
     command.args(["test", "--release", "--package", "spandrel-naming", "--test", "naming", test, "--", "--nocapture"]);
+    workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))?;
+    println!("-- {kills} times kill -9 of the activator while servers start");
+    let test = "no_server_is_started_twice_if_the_activator_is_killed_at_any_instant";
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["test", "--release", "--package", "spandrel-activator", "--test", "activator", test]);
     workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))
 }
 
@@ -92,6 +98,46 @@ fn call_ours(orb: &JavaOrb) -> Result<()> {
         client.arg(format!("-Dorg.omg.CORBA.ORBInitialPort={port}"));
     }
     println!("-- the client of {} against our naming service", orb.profile);
+    run_client(&mut client)
+}
+
+/// Runs JacORB's client against our naming service, which the activator starts.
+fn call_activated() -> Result<()> {
+    let folder = workspace::target().join("services/activated");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let programs = workspace::target().join("debug");
+    let commands = format!(
+        "[commands.naming]\nprogram = '{}'\norb_arguments = false\narguments = ['--data', 'names', '--listen', \
+         'iiop://127.0.0.1:0', '--orb', '-ORBUseImR 1', '--orb', '-ORBServerId {{server}}', '--orb', \
+         '-ORBInitRef ImplRepoService={{repository}}']\n",
+        programs.join("spandrel-naming").display()
+    );
+    fs::write(folder.join("commands.toml"), commands).context("the commands of the activator")?;
+    let mut command = Command::new(programs.join("spandrel-activator"));
+    command.arg("--data").arg(&folder).args(["--listen", "iiop://127.0.0.1:0"]);
+    let service = Bounded::start("spandrel-activator", &mut command)?;
+    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    let url =
+        ready.strip_prefix("ready: ImplRepoService ").with_context(|| format!("not ready: {}", service.stderr()))?;
+    let address = url.trim_start_matches("corbaloc::").trim_end_matches("/ImplRepoService");
+    let administer = |words: &[&str]| {
+        let mut command = Command::new(programs.join("spandrel-activator"));
+        workspace::run(command.args(["--server", address]).args(words))
+    };
+    administer(&["add", "names", "--command", "naming"])?;
+    println!("-- the client of jacorb against our naming service, started by the activator");
+    let mut client = JACORB.java();
+    client.arg(format!("-DORBInitRef.NameService={url}/names/NameService"));
+    let outcome = run_client(&mut client);
+    administer(&["stop", "names"])?;
+    outcome
+}
+
+/// Runs a client, and counts the cases that passed.
+fn run_client(client: &mut Command) -> Result<()> {
     let client = Bounded::start("the client", client.arg("NamesClient"))?;
     let deadline = Instant::now() + RUN_TIMEOUT;
     let mut passed = 0;
