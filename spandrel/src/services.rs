@@ -19,3 +19,7 @@
 //! `idl` of this package.
 
 include!("services/cos_naming.rs");
+// The interface repository (CORBA 3.3 Part 1, 14): the modules `corba` and `interface_repository`. Their references
+// have no operations of their own: they are 17,000 lines.
+#[cfg(feature = "interface-repository")]
+include!("services/interface_repository.rs");

@@ -1,0 +1,6 @@
+//! Tests of the interface repository, by its references and by the client functions of the facade.
+
+mod definitions;
+mod durability;
+mod round_trip;
+mod support;
