@@ -164,6 +164,7 @@ impl Printer {
         }
         let mut needs = Vec::new();
         needs_of(&self.units[index], &mut needs)?;
+        let mut following = Vec::new();
         for (id, is_whole) in needs {
             let Some(&owner) = self.owners.get(&id) else { continue };
             if owner == index || self.emitted.contains(&owner) {
@@ -177,8 +178,14 @@ impl Printer {
                     | DefinitionKind::DkLocalInterface
                     | DefinitionKind::DkValue
             );
-            if is_direct && (self.in_progress.contains(&owner) || may_wait && !is_whole) {
+            // An alias of a sequence, within which it occurs itself: the struct or union follows.
+            let follows = self.units[index].kind == DefinitionKind::DkAlias
+                && matches!(self.units[owner].kind, DefinitionKind::DkStruct | DefinitionKind::DkUnion)
+                && extracted::<corba::TypeDescription>(&self.units[owner])
+                    .is_ok_and(|it| mentions(&it.r#type, &self.units[index].id, &mut HashSet::new()));
+            if is_direct && (self.in_progress.contains(&owner) || follows || may_wait && !is_whole) {
                 self.declare_forward(owner);
+                following.extend(Some(owner).filter(|_| follows));
             } else {
                 self.emit(owner)?;
             }
@@ -191,7 +198,8 @@ impl Printer {
         self.pieces.push(Piece { modules, text: text?, prefix, ids });
         self.in_progress.remove(&index);
         self.emitted.insert(index);
-        Ok(())
+        // The alias can be used once its struct or union is complete.
+        following.into_iter().try_for_each(|owner| self.emit(owner))
     }
 
     fn declare_forward(&mut self, index: usize) {
@@ -668,6 +676,20 @@ fn named_types(of: &TypeCode, found: &mut Vec<(String, bool)>) {
             }
         }
     }
+}
+
+/// Whether a type contains the type with this id.
+fn mentions(of: &TypeCode, id: &str, seen: &mut HashSet<String>) -> bool {
+    let own = of.id().unwrap_or_default();
+    if own == id {
+        return true;
+    }
+    if !own.is_empty() && !seen.insert(own.to_owned()) {
+        return false;
+    }
+    let mut is_found = false;
+    inner_types(of, &mut |inner| is_found = is_found || mentions(inner, id, seen));
+    is_found
 }
 
 fn collect_ids(unit: &Unit, found: &mut Vec<(String, String)>) {
