@@ -24,6 +24,12 @@ pub(crate) fn command_line() -> PathBuf {
     built("spandrel", &["spandrel-cli"])
 }
 
+/// Builds the executable of a service, which `spandrel NAME` runs.
+pub(crate) fn build_service(name: &str) {
+    let package = format!("spandrel-{name}");
+    built(&package, &[&package]);
+}
+
 /// A program in the folder that this test is built into. If it is absent, `cargo build --package` with these
 /// arguments builds it.
 fn built(program: &str, package: &[&str]) -> PathBuf {

@@ -89,6 +89,7 @@
 //! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
 //! | `services` | `services`: stubs of the naming service; includes `server`; not a default feature |
 //! | `interface-repository` | the types of the interface repository (`services::corba`), and `repository`; includes `parse` and `services`; not a default feature |
+//! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
 //! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
@@ -182,16 +183,34 @@ pub mod cdr {
 /// The values of an ORB's options ([`OrbBuilder`]).
 ///
 /// ```
-/// use spandrel::options::{Concurrency, OrbProfile};
+/// use spandrel::options::{
+///     Collocation, Concurrency, ConnectionSharing, OrbProfile, Purging, QueueOverflow, WaitStrategy,
+/// };
 /// use spandrel::{Endpoint, Orb};
 ///
-/// let orb = Orb::builder()
+/// // A small server: two threads, and a queue of 100 requests; further ones are refused.
+/// let server = Orb::builder()
 ///     .profile(OrbProfile::Small)
 ///     .listen(Endpoint::new("127.0.0.1", 0))
-///     .concurrency(Concurrency::LeaderFollowers { threads: Some(2) })
+///     .concurrency(Concurrency::ThreadPool { threads: 2, queue: 100 })
+///     .queue_overflow(QueueOverflow::Refuse)
+///     .collocation(Collocation::ThroughPoa)
 ///     .build()?;
-/// orb.shutdown()?;
-/// # Ok::<(), spandrel::SystemException>(())
+///
+/// // A client with many servers: at most one connection to each, and the least used ones are closed.
+/// let client = Orb::builder()
+///     .connection_sharing(ConnectionSharing::Multiplexed)
+///     .purging(Purging::LeastFrequentlyUsed)
+///     .wait_strategy(WaitStrategy::OnRead)
+///     .build()?;
+/// client.shutdown()?;
+/// server.shutdown()?;
+///
+/// // The values of options have a text form, too.
+/// let strategy: Concurrency = "thread-pool:2:100".parse()?;
+/// assert_eq!(strategy, Concurrency::ThreadPool { threads: 2, queue: 100 });
+/// assert!("often".parse::<OrbProfile>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub mod options {
     #[doc(inline)]
@@ -204,6 +223,35 @@ pub mod options {
 }
 
 /// Asynchronous calls: their replies, and the messaging of the standard (reply handlers and pollers).
+///
+/// ```
+/// use std::sync::{Arc, Mutex, mpsc};
+///
+/// use spandrel::messaging::{ExceptionHolder, Poller, send_to_handler};
+/// use spandrel::{Orb, SystemException};
+/// # use spandrel_examples::bank::Account;
+///
+/// let orb = Orb::builder().build()?;
+/// let account = orb.string_to_object("corbaloc::127.0.0.1:1/Account")?; // No server listens there.
+/// let account = Account::unchecked_narrow(&account);
+///
+/// // As `sendp_deposit` of a generated stub: the program polls for the reply.
+/// let poller = Poller::new(account.as_object(), "deposit", account.deposit_async(500));
+/// while !poller.is_ready(100)? {}
+/// let polled: Result<i64, SystemException> = poller.take("deposit", 0);
+/// assert!(polled.is_err());
+///
+/// // As `sendc_deposit`: a handler gets the reply, on the ORB's reactor thread.
+/// let (send, replies) = mpsc::channel();
+/// let handler = Arc::new(Mutex::new(send));
+/// send_to_handler(account.as_object(), account.deposit_async(500), Some(handler), |handler, outcome| {
+///     let outcome = outcome.map_err(ExceptionHolder::new);
+///     handler.lock().unwrap().send(outcome).expect("the program waits for it");
+/// })?;
+/// assert!(replies.recv()?.is_err());
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[cfg(feature = "asynchronous")]
 pub mod messaging {
     #[doc(inline)]
@@ -213,6 +261,18 @@ pub mod messaging {
 }
 
 /// Diagnostics of an ORB: its counters, and the contexts of distributed traces, which requests carry.
+///
+/// ```
+/// use spandrel::Orb;
+/// use spandrel::diagnostics::TracePropagation;
+/// use spandrel::diagnostics::statistics::Event;
+///
+/// let orb = Orb::builder().metrics(true).trace_context(TracePropagation::Yes).build()?;
+/// assert_eq!(orb.statistics().count(Event::ConnectionFailed), 0);
+/// assert!(orb.render_metrics().contains("spandrel_connections_open")); // for Prometheus
+/// orb.shutdown()?;
+/// # Ok::<(), spandrel::SystemException>(())
+/// ```
 pub mod diagnostics {
     #[doc(inline)]
     pub use spandrel_orb::diagnostics::{
@@ -229,14 +289,58 @@ pub mod diagnostics {
 /// [`OrbInitializer`](interception::OrbInitializer). The rules of flow are those of 16.3.2: each interceptor whose
 /// starting point has completed has an ending point called, in reverse order. No lock of the ORB is held while an
 /// interceptor runs, so that it may call objects. A panic becomes UNKNOWN.
+///
+/// ```
+/// use spandrel::interception::{
+///     IfPresent, Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor, ServiceContext,
+/// };
+/// use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException};
+/// # use spandrel_examples::bank::{Account, AccountServant, AccountSkeleton, account::WithdrawError};
+/// # struct Savings;
+/// # impl AccountServant for Savings {
+/// #     fn owner(&self) -> Result<String, SystemException> { Ok("Grace".to_owned()) }
+/// #     fn deposit(&self, cents: i64) -> Result<i64, SystemException> { Ok(cents) }
+/// #     fn withdraw(&self, _: i64) -> Result<i64, WithdrawError> { Ok(0) }
+/// # }
+///
+/// /// Rejects deposits, and tells clients the name of the server in a service context of each reply.
+/// struct Audit;
+///
+/// impl Interceptor for Audit {}
+///
+/// impl ServerRequestInterceptor for Audit {
+///     fn receive_request(&self, request: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+///         match request.operation() {
+///             "deposit" => Err(SystemException::no_permission(0, CompletionStatus::No).into()),
+///             _ => Ok(()),
+///         }
+///     }
+///
+///     fn send_reply(&self, request: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
+///         let context = ServiceContext { id: 0x4d59_0001, data: b"oslo".to_vec() };
+///         request.add_reply_service_context(context, IfPresent::Replace)
+///     }
+/// }
+///
+/// let server = Orb::builder()
+///     .listen(Endpoint::new("127.0.0.1", 0))
+///     .server_request_interceptor(Audit)?
+///     .build()?;
+/// let account = Poa::root(&server)?.activate(AccountSkeleton::new(Savings))?;
+/// let account = Account::narrow(&account)?;
+/// assert_eq!(account.owner()?, "Grace");
+/// assert!(account.deposit(500).is_err());
+/// server.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub mod interception {
     #[doc(inline)]
     pub use spandrel_orb::interception::{
         AdapterState, ClientRequestInfo, ClientRequestInterceptor, Codec, CodecError, CodecFactory, DuplicateName,
         DynamicRequest, Encoding, IfPresent, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
-        ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter, ParameterMode,
-        PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
-        TaggedComponent, TaggedProfile, UnknownEncoding,
+        LocateRequestInfo, ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter,
+        ParameterMode, PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor,
+        ServiceContext, SlotId, TaggedComponent, TaggedProfile, UnknownEncoding,
     };
 }
 
@@ -268,7 +372,7 @@ pub mod policy {
         Policy, PolicyType, PolicyValue,
         policies::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
-            PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+            PolicyErrorCode, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
             ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType,
             SyncScopePolicy, UtcT,
         },
@@ -321,6 +425,9 @@ pub mod poa {
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 
+#[cfg(feature = "authorization")]
+pub use spandrel_authorization as authorization;
+
 /// The toolkit of network components that the ORB is built on.
 pub mod net {
     pub use spandrel_ipc as ipc;
@@ -329,8 +436,6 @@ pub mod net {
     pub use spandrel_orb::transport;
     #[cfg(feature = "asynchronous")]
     pub use spandrel_reactor as reactor;
-    #[cfg(feature = "tls")]
-    pub use spandrel_ssliop::tls;
     pub use spandrel_sync as sync;
 }
 
@@ -344,6 +449,11 @@ pub mod net {
 #[macro_export]
 macro_rules! include_idl {
     ($name:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+        include!(concat!(
+            env!("OUT_DIR", "the package has no build script: add a `build.rs` that calls `spandrel_build::compile`"),
+            "/",
+            $name,
+            ".rs"
+        ));
     };
 }

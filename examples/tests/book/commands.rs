@@ -7,6 +7,7 @@
 //! <!-- ports: 2809 9464 -->                                  these ports are replaced by free ones
 //! <!-- files: idl/a.idl=examples/a/a.idl -->                  a copy of the file is there
 //! <!-- needs: omniNames nameclt -->                          programs of Debian packages
+//! <!-- services: naming -->                                  executables that `spandrel NAME` runs
 //! ```
 //!
 //! Before a block:
@@ -135,6 +136,7 @@ impl Session {
         );
         if page.blocks.iter().any(|block| block.language == "sh" && block.content.contains("spandrel ")) {
             prelude += &format!("spandrel() {{ {} \"$@\"; }}\n", quoted(&crate::programs::command_line()));
+            setting(page, "services").into_iter().for_each(crate::programs::build_service);
         }
         let free = |port: &&str| {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -274,7 +276,8 @@ pages! {
     first_service: "docs/tutorial/first-service.md",
     from_omniorb: "docs/porting/omniorb.md",
     life_cycle: "docs/life-cycle.md",
-    naming_service: "docs/tutorial/naming.md",
+    naming: "docs/naming-service.md",
+    naming_in_the_tutorial: "docs/tutorial/naming.md",
     persistence: "docs/tutorial/persistence.md",
     security: "docs/tutorial/security.md",
 }

@@ -1,5 +1,6 @@
 //! A market that reports each trade to its subscribers.
 
+// ANCHOR: imports
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -9,6 +10,7 @@ use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 
 spandrel::include_idl!("exchange");
 use exchange::{FeedServant, FeedSkeleton, Listener, MarketServant, MarketSkeleton, Rejected, Trade, market::BuyError};
+// ANCHOR_END: imports
 
 // ANCHOR: feed
 /// The subscribers, which are objects of clients.

@@ -1,5 +1,6 @@
 //! A server whose references and state outlive the process.
 
+// ANCHOR: imports
 use std::{fs, path::PathBuf, sync::Mutex};
 
 use spandrel::{
@@ -9,6 +10,7 @@ use spandrel::{
 
 spandrel::include_idl!("exchange");
 use exchange::{MarketServant, MarketSkeleton, Rejected, Trade, market::BuyError};
+// ANCHOR_END: imports
 
 // ANCHOR: state
 struct Market {

@@ -1,5 +1,6 @@
 //! A market that only clients with a certificate reach; it prints the name of each buyer.
 
+// ANCHOR: imports
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
@@ -9,6 +10,7 @@ use spandrel::{
 
 spandrel::include_idl!("exchange");
 use exchange::{MarketServant, MarketSkeleton, Trade, market::BuyError};
+// ANCHOR_END: imports
 
 struct Market {
     last: Mutex<Trade>,

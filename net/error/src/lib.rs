@@ -26,15 +26,27 @@ use std::{error::Error, iter::successors};
 /// cause.
 #[must_use]
 pub fn report(error: &dyn Error) -> String {
+    report_divided(error, "\ncaused by: ")
+}
+
+fn report_divided(error: &dyn Error, divider: &str) -> String {
     let mut report = error.to_string();
     for cause in successors(error.source(), |cause| (*cause).source()) {
         let text = cause.to_string();
         if !report.contains(&text) {
-            report.push_str("\ncaused by: ");
+            report.push_str(divider);
             report.push_str(&text);
         }
     }
     report
+}
+
+/// Returns the message of an error and its causes in one line, divided by colons, for a message that contains them.
+///
+/// A cause is left out if its text already stands in the line, as in [`report`].
+#[must_use]
+pub fn report_in_line(error: &dyn Error) -> String {
+    report_divided(error, ": ")
 }
 
 /// Implements `Debug` for error types as their [`report`].
@@ -81,6 +93,12 @@ mod tests {
             "no call\ncaused by: no connection\ncaused by: refused"
         );
         assert_eq!(format!("{:#?}", chain(&["no call"])), "no call");
+    }
+
+    #[test]
+    fn a_line_has_all_causes() {
+        assert_eq!(report_in_line(&chain(&["no call", "no connection", "refused"])), "no call: no connection: refused");
+        assert_eq!(report_in_line(&chain(&["cannot read a", "cannot read a", "no file"])), "cannot read a: no file");
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn a_batch_holds_its_capacity() {
     batch.push_to(b"four", &to).unwrap();
     batch.push_to(b"", &to).unwrap();
     let full = batch.push_to(b"more", &to).unwrap_err();
-    assert!(matches!(full, PushError::Full));
+    assert!(matches!(full, PushError::Full { .. }));
     assert_eq!(io::Error::from(full).kind(), ErrorKind::InvalidInput);
     assert_eq!(batch.get(0).unwrap().octets(), b"four");
     assert_eq!(batch.get(0).unwrap().addr().unwrap(), to);

@@ -15,6 +15,21 @@ use crate::block::Block;
 /// chains hold the same octets, however they are split.
 ///
 /// The memory starts at a multiple of [`ALIGNMENT`](crate::ALIGNMENT); the range starts anywhere in it.
+///
+/// ```
+/// use spandrel_message::MessageBlock; // spandrel::net::message
+///
+/// let mut message = MessageBlock::with_headroom(8, b"headbody");
+/// let head = message.split_to(4); // shares the memory
+/// assert_eq!((&*head, &*message), (&b"head"[..], &b"body"[..]));
+///
+/// // A header in front of the octets, and a trailer behind them, without a copy of the body.
+/// message.append(MessageBlock::with_headroom(0, b"trailer"));
+/// message.prepend(b"size");
+/// assert_eq!(message.total_len(), 4 + 4 + 7);
+/// let links: Vec<&[u8]> = message.links().map(|block| &**block).collect();
+/// assert_eq!(links.last(), Some(&&b"trailer"[..]));
+/// ```
 #[derive(Clone)]
 pub struct MessageBlock {
     block: Arc<Block>,

@@ -8,6 +8,16 @@ use crate::demux::Backend;
 use crate::timer::{Clock, MonotonicClock, TimerOptions, TimerStrategy};
 
 /// Options of a [`Reactor`](crate::Reactor).
+///
+/// ```
+/// use spandrel_reactor::{Backend, Options, Reactor}; // spandrel::net::reactor
+/// use spandrel_reactor::timer::TimerStrategy;
+///
+/// let options = Options::new().backend(Backend::Polling).timers(TimerStrategy::Heap);
+/// let reactor = Reactor::with(&options)?;
+/// # drop(reactor);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) backend: Backend,

@@ -9,6 +9,17 @@ use crate::{Condition, Mutex};
 /// A barrier for a fixed number of threads (POSIX `pthread_barrier_wait`); reusable.
 ///
 /// Each round ends when that number of threads has arrived; one of them is its leader.
+///
+/// ```
+/// use spandrel_sync::{Barrier, BarrierWaitResult, thread}; // spandrel::net::sync
+///
+/// let barrier = Barrier::new(3);
+/// let results: Vec<BarrierWaitResult> = thread::scope(|scope| {
+///     let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| barrier.wait())).collect();
+///     threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+/// });
+/// assert_eq!(results.iter().filter(|result| result.is_leader()).count(), 1);
+/// ```
 pub struct Barrier {
     parties: usize,
     state: Mutex<State>,

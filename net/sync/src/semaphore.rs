@@ -49,8 +49,13 @@ pub struct OwnedPermit {
 
 /// The count would not fit into a `usize` (POSIX: `EOVERFLOW`). Nothing was added.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a semaphore cannot count that many permits")]
-pub struct TooManyPermits;
+#[error("cannot add {permits} permits to a semaphore with {free} free ones: it counts at most {}", usize::MAX)]
+pub struct TooManyPermits {
+    /// The permits that were to be added.
+    pub permits: usize,
+    /// The free permits of the semaphore.
+    pub free: usize,
+}
 spandrel_error::debug_as_report!(TooManyPermits);
 
 impl Semaphore {
@@ -98,7 +103,8 @@ impl Semaphore {
     /// [`TooManyPermits`] if the count would overflow.
     pub fn post(&self, permits: usize) -> Result<(), TooManyPermits> {
         let mut state = self.state.lock();
-        state.free = state.free.checked_add(permits).ok_or(TooManyPermits)?;
+        let free = state.free;
+        state.free = free.checked_add(permits).ok_or(TooManyPermits { permits, free })?;
         for _ in 0..permits.min(state.waiting) {
             self.posted.notify_one();
         }

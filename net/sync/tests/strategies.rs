@@ -194,7 +194,7 @@ fn the_null_strategy_is_no_larger_than_a_ref_cell() {
 #[test]
 fn a_semaphore_count_cannot_overflow() {
     let semaphore = Semaphore::new(usize::MAX - 1);
-    assert_eq!(semaphore.post(2), Err(TooManyPermits));
+    assert_eq!(semaphore.post(2), Err(TooManyPermits { permits: 2, free: usize::MAX - 1 }));
     assert_eq!(semaphore.available(), usize::MAX - 1);
     semaphore.post(1).unwrap();
     assert!(semaphore.try_acquire().is_some());

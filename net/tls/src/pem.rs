@@ -1,6 +1,7 @@
 //! Certificates and keys from PEM (RFC 7468), as files or as text. Both are bounded, because a file may be
 //! anything.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -29,19 +30,59 @@ pub enum PemError {
         cause: io::Error,
     },
     /// It is larger than [`MAX_OCTETS`], or holds more than [`MAX_ITEMS`].
-    #[error("the PEM file or text exceeds {MAX_OCTETS} octets or {MAX_ITEMS} items")]
-    TooLarge,
+    #[error("{origin} exceeds {MAX_OCTETS} octets or {MAX_ITEMS} items")]
+    TooLarge {
+        /// The file or text.
+        origin: PemOrigin,
+    },
     /// It is not PEM.
-    #[error("malformed PEM")]
-    Malformed(#[source] pem::Error),
+    #[error("{origin} is malformed: expected blocks such as `-----BEGIN CERTIFICATE-----`")]
+    Malformed {
+        /// The file or text.
+        origin: PemOrigin,
+        /// The reason.
+        #[source]
+        cause: pem::Error,
+    },
     /// It is PEM, but without the wanted kind of item.
-    #[error("no {0} in the PEM file or text")]
-    Nothing(&'static str),
+    #[error("{origin} has no {item}")]
+    Nothing {
+        /// The file or text.
+        origin: PemOrigin,
+        /// The kind of item.
+        item: &'static str,
+    },
     /// A certificate cannot be that of an authority.
-    #[error("a certificate is not valid for an authority")]
-    Authority(#[source] rustls::Error),
+    #[error("certificate {index} of {origin} is not valid for an authority")]
+    Authority {
+        /// The file or text.
+        origin: PemOrigin,
+        /// The index of the certificate, from 0 on.
+        index: usize,
+        /// The reason.
+        #[source]
+        cause: rustls::Error,
+    },
 }
 spandrel_error::debug_as_report!(PemError);
+
+/// The source of malformed PEM, for errors.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PemOrigin {
+    /// The file with this path.
+    File(PathBuf),
+    /// A text.
+    Text,
+}
+
+impl fmt::Display for PemOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "the PEM file `{}`", path.display()),
+            Self::Text => f.write_str("the PEM text"),
+        }
+    }
+}
 
 /// The source of PEM.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +91,15 @@ pub enum Pem<'a> {
     File(&'a Path),
     /// A text.
     Text(&'a [u8]),
+}
+
+impl Pem<'_> {
+    fn origin(&self) -> PemOrigin {
+        match self {
+            Self::File(path) => PemOrigin::File(path.to_path_buf()),
+            Self::Text(_) => PemOrigin::Text,
+        }
+    }
 }
 
 impl<'a> From<&'a Path> for Pem<'a> {
@@ -83,9 +133,10 @@ pub fn certificates<'a>(from: impl Into<Pem<'a>>) -> Result<Vec<CertificateDer<'
 /// # Errors
 /// See [`PemError`].
 pub fn private_key<'a>(from: impl Into<Pem<'a>>) -> Result<PrivateKeyDer<'static>, PemError> {
-    match PrivateKeyDer::from_pem_slice(&text(from.into())?) {
-        Err(pem::Error::NoItemsFound) => Err(PemError::Nothing("private key")),
-        result => result.map_err(PemError::Malformed),
+    let from = from.into();
+    match PrivateKeyDer::from_pem_slice(&text(from)?) {
+        Err(pem::Error::NoItemsFound) => Err(PemError::Nothing { origin: from.origin(), item: "private key" }),
+        result => result.map_err(|cause| PemError::Malformed { origin: from.origin(), cause }),
     }
 }
 
@@ -94,9 +145,9 @@ pub fn private_key<'a>(from: impl Into<Pem<'a>>) -> Result<PrivateKeyDer<'static
 /// # Errors
 /// See [`PemError`].
 pub fn authorities<'a>(from: impl Into<Pem<'a>>) -> Result<RootCertStore, PemError> {
-    let mut store = RootCertStore::empty();
-    for certificate in certificates(from)? {
-        store.add(certificate).map_err(PemError::Authority)?;
+    let (from, mut store) = (from.into(), RootCertStore::empty());
+    for (index, certificate) in certificates(from)?.into_iter().enumerate() {
+        store.add(certificate).map_err(|cause| PemError::Authority { origin: from.origin(), index, cause })?;
     }
     Ok(store)
 }
@@ -109,16 +160,16 @@ pub fn revocation_lists<'a>(from: impl Into<Pem<'a>>) -> Result<Vec<CertificateR
     items(from.into(), "revocation list")
 }
 
-fn items<T: PemObject>(from: Pem<'_>, what: &'static str) -> Result<Vec<T>, PemError> {
+fn items<T: PemObject>(from: Pem<'_>, kind: &'static str) -> Result<Vec<T>, PemError> {
     let text = text(from)?;
     let mut items = Vec::new();
     for item in T::pem_slice_iter(&text) {
         if items.len() == MAX_ITEMS {
-            return Err(PemError::TooLarge);
+            return Err(PemError::TooLarge { origin: from.origin() });
         }
-        items.push(item.map_err(PemError::Malformed)?);
+        items.push(item.map_err(|cause| PemError::Malformed { origin: from.origin(), cause })?);
     }
-    if items.is_empty() { Err(PemError::Nothing(what)) } else { Ok(items) }
+    if items.is_empty() { Err(PemError::Nothing { origin: from.origin(), item: kind }) } else { Ok(items) }
 }
 
 fn text(from: Pem<'_>) -> Result<std::borrow::Cow<'_, [u8]>, PemError> {
@@ -133,5 +184,5 @@ fn text(from: Pem<'_>) -> Result<std::borrow::Cow<'_, [u8]>, PemError> {
             std::borrow::Cow::Owned(text)
         }
     };
-    if text.len() > MAX_OCTETS { Err(PemError::TooLarge) } else { Ok(text) }
+    if text.len() > MAX_OCTETS { Err(PemError::TooLarge { origin: from.origin() }) } else { Ok(text) }
 }

@@ -246,15 +246,13 @@ impl<S: Transfer> Stream<S> {
     /// The peer's verified certificates, its own first; none if it has sent none.
     #[must_use]
     pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
-        let session = self.session.lock();
-        Some(
-            session
-                .connection
-                .peer_certificates()?
-                .iter()
-                .map(|certificate| certificate.clone().into_owned())
-                .collect(),
-        )
+        self.with_peer_certificates(|chain| chain.iter().map(|certificate| certificate.clone().into_owned()).collect())
+    }
+
+    /// Calls `look` with the peer's verified certificates, without a copy. `None` if it has sent none. The session is
+    /// locked meanwhile.
+    pub fn with_peer_certificates<R>(&self, look: impl FnOnce(&[CertificateDer<'_>]) -> R) -> Option<R> {
+        self.session.lock().connection.peer_certificates().map(look)
     }
 
     /// The version of TLS.

@@ -30,28 +30,28 @@ fn missing_files_and_items_are_reported() {
 
     let identity = authority().issue("a.test");
     let error = pem::private_key(identity.chain.as_bytes()).unwrap_err();
-    assert_eq!(error.to_string(), "no private key in the PEM file or text");
-    assert!(matches!(pem::certificates(identity.key.as_bytes()), Err(PemError::Nothing("certificate"))));
-    assert!(matches!(pem::authorities(&b""[..]), Err(PemError::Nothing(_))));
-    assert!(matches!(pem::revocation_lists(identity.chain.as_bytes()), Err(PemError::Nothing(_))));
+    assert_eq!(error.to_string(), "the PEM text has no private key");
+    assert!(matches!(pem::certificates(identity.key.as_bytes()), Err(PemError::Nothing { item: "certificate", .. })));
+    assert!(matches!(pem::authorities(&b""[..]), Err(PemError::Nothing { .. })));
+    assert!(matches!(pem::revocation_lists(identity.chain.as_bytes()), Err(PemError::Nothing { .. })));
 }
 
 #[test]
 fn malformed_pem_is_refused() {
     let whole = authority().issue("a.test").chain;
     let cut = &whole[..whole.len() - 10];
-    assert!(matches!(pem::certificates(cut.as_bytes()), Err(PemError::Malformed(_))));
+    assert!(matches!(pem::certificates(cut.as_bytes()), Err(PemError::Malformed { .. })));
     let broken = whole.replace("MII", "!!!");
-    assert!(matches!(pem::certificates(broken.as_bytes()), Err(PemError::Malformed(_))));
+    assert!(matches!(pem::certificates(broken.as_bytes()), Err(PemError::Malformed { .. })));
     let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert!(matches!(pem::authorities(no_certificate.as_bytes()), Err(PemError::Authority(_))));
+    assert!(matches!(pem::authorities(no_certificate.as_bytes()), Err(PemError::Authority { index: 0, .. })));
 }
 
 #[test]
 fn oversized_pem_is_refused() {
     let one = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert_eq!(pem::certificates(one.repeat(MAX_ITEMS).as_bytes()).unwrap().len(), MAX_ITEMS);
-    assert!(matches!(pem::certificates(one.repeat(MAX_ITEMS + 1).as_bytes()), Err(PemError::TooLarge)));
+    assert!(matches!(pem::certificates(one.repeat(MAX_ITEMS + 1).as_bytes()), Err(PemError::TooLarge { .. })));
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.pem");
@@ -61,14 +61,14 @@ fn oversized_pem_is_refused() {
     text.push(b'\n');
     std::fs::write(&path, &text).unwrap();
     for result in [pem::certificates(&path), pem::certificates(&text[..])] {
-        assert!(matches!(result, Err(PemError::TooLarge)));
+        assert!(matches!(result, Err(PemError::TooLarge { .. })));
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_file_without_end_is_too_large() {
-    assert!(matches!(pem::private_key(std::path::Path::new("/dev/zero")), Err(PemError::TooLarge)));
+    assert!(matches!(pem::private_key(std::path::Path::new("/dev/zero")), Err(PemError::TooLarge { .. })));
 }
 
 #[test]

@@ -95,6 +95,16 @@ impl<T: Decode, const N: usize> Decode for BoundedVec<T, N> {
 }
 
 /// An IDL `string<N>`: at most `N` characters.
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::{BoundedString, OverBound}; // of spandrel
+///
+/// let code = BoundedString::<3>::try_from("NOK")?;
+/// assert_eq!(&*code, "NOK");
+/// assert_eq!(BoundedString::<3>::try_from("krone"), Err(OverBound { len: 5, bound: 3 }));
+/// # Ok::<(), OverBound>(())
+/// ```
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(transparent)]
 pub struct BoundedString<const N: usize>(String);

@@ -35,13 +35,13 @@ fn digits(value: u128) -> u16 {
 #[non_exhaustive]
 pub enum FixedError {
     /// The text is not an optional sign and digits with at most one point.
-    #[error("not a decimal number")]
+    #[error("the text is no decimal number: expected a sign, if any, and digits with at most one point")]
     NotANumber,
     /// More digits before the point than the type has, or more than 31 significant digits.
-    #[error("the number has more digits than the type permits")]
+    #[error("the number has more digits before the point than its `fixed` type, or more than 31 digits")]
     Overflow,
     /// More digits after the point than the type has.
-    #[error("the number has more digits after the point than the type")]
+    #[error("the number has more digits after the point than its `fixed` type")]
     Inexact,
 }
 spandrel_error::debug_as_report!(FixedError);
@@ -50,6 +50,17 @@ spandrel_error::debug_as_report!(FixedError);
 ///
 /// The result of arithmetic on [`Fixed`] of several types, and the content of `DynFixed`. Trailing zeros of
 /// the fraction are dropped: equal numbers are the same value.
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::{Decimal, FixedError}; // of spandrel
+///
+/// let price: Decimal = "19.90".parse()?;
+/// assert_eq!((price.unscaled(), price.scale()), (199, 1));
+/// assert_eq!(price.checked_mul(Decimal::new(3, 0)?).map(|sum| sum.to_string()), Some("59.7".to_owned()));
+/// assert_eq!("19,90".parse::<Decimal>(), Err(FixedError::NotANumber));
+/// # Ok::<(), FixedError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Decimal {
     /// Below 10³¹ in magnitude; no multiple of ten unless the scale is 0.

@@ -3,6 +3,18 @@
 //! `type_code/build.rs`, and the octets of values that are read twice in `value_type/chunk.rs`.
 
 /// Bounds that a decoder enforces on received values.
+///
+/// ```
+/// # mod cdr { pub use spandrel_cdr::*; }
+/// use cdr::{ByteOrder, CdrError, Limits, OctetForm, from_octets, to_octets}; // of spandrel
+///
+/// let nested = vec![vec![vec![1_i32]]];
+/// let form = OctetForm::bare(ByteOrder::Little);
+/// let octets = to_octets(&nested, &form)?;
+/// let strict = form.limits(Limits { nesting: 2, ..Limits::default() });
+/// assert_eq!(from_octets::<Vec<Vec<Vec<i32>>>>(&octets, &strict), Err(CdrError::TooDeep { limit: 2 }));
+/// # Ok::<(), CdrError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Maximum nesting of constructed values and encapsulations (default 64).

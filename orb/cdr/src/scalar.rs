@@ -6,6 +6,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// An IDL `char`: a character of ISO 8859-1. On the wire it is one octet of the transmission code set, which
 /// may be another.
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::{Char, NotLatin1}; // of spandrel
+///
+/// assert_eq!(Char::try_from('é'), Ok(Char(0xe9)));
+/// assert_eq!(Char::try_from('€'), Err(NotLatin1('€')));
+/// assert_eq!(char::from(Char(b'a')), 'a');
+/// ```
 #[derive(
     Clone, Copy, Default, Eq, FromBytes, Hash, Immutable, IntoBytes, KnownLayout, Ord, PartialEq, PartialOrd, Unaligned,
 )]
@@ -59,6 +68,15 @@ impl fmt::Display for Char {
 /// An IDL `long double`: IEEE 754 binary128, held as its bits. Rust has no arithmetic for it.
 ///
 /// On the wire it takes 16 octets, aligned to 8 (CORBA 3.3 Part 2, table 9.1).
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::LongDouble; // of spandrel
+///
+/// let half = LongDouble::from(0.5);
+/// assert_eq!(half.to_f64(), 0.5);
+/// assert_eq!(half.to_bits() >> 112, 0x3ffe); // its sign and exponent
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct LongDouble(u128);
 

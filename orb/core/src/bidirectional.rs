@@ -49,6 +49,18 @@ impl Bidirectional {
 ///
 /// Adapters without the policy use their ORB's [setting](crate::OrbBuilder::bidirectional), or this policy
 /// among the ORB's.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use spandrel::Orb;
+/// use spandrel::policy::{BidirectionalPolicy, SetOverrideType};
+///
+/// // A client behind a firewall: the server calls its callback objects over the client's own connection.
+/// let orb = Orb::builder().build()?;
+/// orb.policy_manager().set_policy_overrides(&[BidirectionalPolicy::Both.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum BidirectionalPolicy {
     /// They are not: clients have to connect.

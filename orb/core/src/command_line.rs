@@ -314,6 +314,8 @@ mod tests {
     #[test]
     fn invalid_values_are_refused() {
         assert_eq!(take(&["-ORBNoSuch", "1"]).unwrap_err(), InitError::UnknownOption("-ORBNoSuch".into()));
+        let of_tls = take(&["-ORBSSLCA", "authority.pem"]).unwrap_err().to_string();
+        assert!(of_tls.contains("`OrbBuilder::protocol` with `Ssliop`"), "{of_tls}");
         assert_eq!(take(&["-ORBInitRef"]).unwrap_err(), InitError::MissingValue("-ORBInitRef".into()));
         for (option, value) in [
             ("-ORBInitRef", "x"),

@@ -16,6 +16,20 @@ pub(crate) struct InitialReferences {
 pub(crate) struct RuntimeReferences(RwLock<Vec<(String, Ior)>>);
 
 /// The reason why an object cannot be registered by a name.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod types { pub use spandrel_orb::InvalidName; } }
+/// use spandrel::Orb;
+/// use spandrel::types::InvalidName;
+///
+/// let orb = Orb::builder().build()?;
+/// let bank = orb.string_to_object("corbaloc::bank.example:2809/Bank")?;
+/// orb.register_initial_reference("Bank", &bank)?;
+/// assert_eq!(orb.register_initial_reference("Bank", &bank), Err(InvalidName::Registered("Bank".to_owned())));
+/// assert_eq!(orb.resolve_initial_references("Bank")?, bank);
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {

@@ -293,6 +293,25 @@ impl Poller {
 
 /// A set of pollables, which waits for the first one that is ready (`CORBA::PollableSet`, CORBA 3.3 Part 1,
 /// 11.4).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::ObjectRef;
+/// use spandrel::messaging::{PollableSet, PollableSetError, Poller};
+///
+/// /// Waits for the first of several replies, at most one second.
+/// fn first(pollers: &[Poller]) -> Result<(), PollableSetError> {
+///     let set = PollableSet::new();
+///     for poller in pollers {
+///         set.add_pollable(poller.pollable());
+///     }
+///     set.get_ready_pollable(1000)?;
+///     let ready = pollers.iter().find(|poller| poller.is_ready(0).unwrap_or(false)).expect("one is ready");
+///     println!("{} was answered first", ready.operation_name());
+///     Ok(())
+/// }
+/// assert_eq!(first(&[]), Err(PollableSetError::NoPossiblePollable));
+/// ```
 #[derive(Debug, Default)]
 pub struct PollableSet {
     members: Mutex<Vec<Arc<dyn Pollable>>>,

@@ -57,7 +57,7 @@ impl Orb {
     /// In Rust each policy is a type of its own, and `Policy::from` converts it.
     ///
     /// # Errors
-    /// [`PolicyError`] describes the problem. [`PolicyError::BadPolicyType`] also stands for an unknown
+    /// [`PolicyError`] has the reason. [`PolicyErrorCode::BadPolicyType`](crate::policies::PolicyErrorCode) also stands for an unknown
     /// policy type.
     pub fn create_policy(&self, policy_type: PolicyType, value: &spandrel_cdr::Any) -> Result<Policy, PolicyError> {
         self.policies().create(policy_type, value)

@@ -21,15 +21,16 @@ fn text(value: &str) -> DynAny {
 #[test]
 fn a_view_requires_its_kind_of_type() {
     let mut value = of(&TypeCode::LONG);
-    let mismatch = Some(DynAnyError::TypeMismatch);
-    assert_eq!(value.as_fixed().err(), mismatch);
-    assert_eq!(value.as_enum().err(), mismatch);
-    assert_eq!(value.as_struct().err(), mismatch);
-    assert_eq!(value.as_union().err(), mismatch);
-    assert_eq!(value.as_sequence().err(), mismatch);
-    assert_eq!(value.as_array().err(), mismatch);
-    assert_eq!(value.as_value().err(), mismatch);
-    assert_eq!(value.as_value_box().err(), mismatch);
+    let found = "a value of type `long`";
+    let mismatch = |expected: &str| Some(DynAnyError::TypeMismatch { expected: expected.into(), found: found.into() });
+    assert_eq!(value.as_fixed().err(), mismatch("a fixed-point number"));
+    assert_eq!(value.as_enum().err(), mismatch("an enum"));
+    assert_eq!(value.as_struct().err(), mismatch("a struct or an exception"));
+    assert_eq!(value.as_union().err(), mismatch("a union"));
+    assert_eq!(value.as_sequence().err(), mismatch("a sequence"));
+    assert_eq!(value.as_array().err(), mismatch("an array"));
+    assert_eq!(value.as_value().err(), mismatch("a value type"));
+    assert_eq!(value.as_value_box().err(), mismatch("a value box"));
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn fixed_is_text() {
     assert_eq!(fixed.value(), "1.23");
     assert_eq!(fixed.set_value("0.11111111111111111111111111111111111111"), Ok(false));
     assert_eq!(fixed.value(), "0.11");
-    assert_eq!(fixed.set_value("twelve"), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(fixed.set_value("twelve"), Err(DynAnyError::TypeMismatch { .. })));
     assert!(matches!(fixed.set_value("1234.5"), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(fixed.set_value(&"9".repeat(40)), Err(DynAnyError::InvalidValue(_))));
     assert_eq!(fixed.value(), "0.11", "unchanged");
@@ -75,8 +76,8 @@ fn structs_name_their_members() {
     assert_eq!((point.current_member_name(), point.current_member_kind()), (Ok("name".to_owned()), Ok(TcKind::String)));
     value.next();
     assert!(matches!(value.as_struct().unwrap().current_member_name(), Err(DynAnyError::InvalidValue(_))));
-    assert_eq!(of(&empty()).as_struct().unwrap().current_member_name(), Err(DynAnyError::TypeMismatch));
-    assert_eq!(of(&empty()).as_struct().unwrap().current_member_kind(), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(of(&empty()).as_struct().unwrap().current_member_name(), Err(DynAnyError::TypeMismatch { .. })));
+    assert!(matches!(of(&empty()).as_struct().unwrap().current_member_kind(), Err(DynAnyError::TypeMismatch { .. })));
 }
 
 #[test]
@@ -90,8 +91,14 @@ fn structs_get_and_set_all_members() {
     point.set_members(&[pair("x", &seven), pair("name", &name)]).unwrap();
     assert_eq!(point.members().unwrap(), [pair("x", &seven), pair("name", &name)]);
     point.set_members(&[pair("", &seven), pair("", &name)]).unwrap();
-    assert_eq!(point.set_members(&[pair("y", &seven), pair("name", &name)]), Err(DynAnyError::TypeMismatch));
-    assert_eq!(point.set_members(&[pair("x", &name), pair("name", &seven)]), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(
+        point.set_members(&[pair("y", &seven), pair("name", &name)]),
+        Err(DynAnyError::TypeMismatch { .. })
+    ));
+    assert!(matches!(
+        point.set_members(&[pair("x", &name), pair("name", &seven)]),
+        Err(DynAnyError::TypeMismatch { .. })
+    ));
     assert!(matches!(point.set_members(&[pair("x", &seven)]), Err(DynAnyError::InvalidValue(_))));
     assert_eq!(value.position(), Some(0));
     assert_eq!(value.long(), Ok(7));
@@ -143,7 +150,7 @@ fn the_discriminator_selects_the_active_member() {
     assert!(matches!(choice.member_mut(), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(choice.member_name(), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(choice.member_kind(), Err(DynAnyError::InvalidValue(_))));
-    assert_eq!(choice.set_discriminator(&text("5")), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(choice.set_discriminator(&text("5")), Err(DynAnyError::TypeMismatch { .. })));
     assert_eq!((value.position(), value.component_count()), (Some(0), 1));
     assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value);
 }
@@ -153,7 +160,7 @@ fn inserting_a_discriminator_changes_the_active_member() {
     let mut value = of(&choice());
     value.rewind();
     assert_eq!(value.current_component().unwrap().unwrap().long(), Ok(1));
-    assert_eq!(value.current_component_mut(), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(value.current_component_mut(), Err(DynAnyError::TypeMismatch { .. })));
     value.insert_long(5).unwrap();
     assert_eq!(value.position(), Some(0), "inserting does not move");
     assert_eq!(value.as_union().unwrap().member_name(), Ok("point".to_owned()));
@@ -168,9 +175,9 @@ fn the_default_member_covers_values_without_a_label() {
     always.set_to_default_member().unwrap();
     assert_eq!((always.member_name(), always.discriminator().boolean()), (Ok("text".to_owned()), Ok(false)));
     assert!(!always.has_no_active_member());
-    assert_eq!(always.set_to_no_active_member(), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(always.set_to_no_active_member(), Err(DynAnyError::TypeMismatch { .. })));
     assert_eq!((value.position(), value.component_count()), (Some(0), 2));
-    assert_eq!(of(&choice()).as_union().unwrap().set_to_default_member(), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(of(&choice()).as_union().unwrap().set_to_default_member(), Err(DynAnyError::TypeMismatch { .. })));
 }
 
 #[test]
@@ -181,7 +188,7 @@ fn no_member_is_active_for_an_uncovered_value() {
     assert!(value.as_union().unwrap().has_no_active_member());
     assert_eq!((value.position(), value.component_count()), (Some(0), 1));
     let mut full = of(&full());
-    assert_eq!(full.as_union().unwrap().set_to_no_active_member(), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(full.as_union().unwrap().set_to_no_active_member(), Err(DynAnyError::TypeMismatch { .. })));
     let negative = [(Label::Value(0), "a", TypeCode::LONG), (Label::Value(1), "b", TypeCode::LONG)];
     let mut value = of(&TypeCode::union("IDL:U:1.0", "U", &TypeCode::SHORT, &negative).unwrap());
     value.as_union().unwrap().set_to_no_active_member().unwrap();
@@ -242,7 +249,7 @@ fn sequences_get_and_set_all_elements() {
     sequence.set_elements(&elements).unwrap();
     assert_eq!(sequence.elements().unwrap(), elements);
     assert_eq!(sequence.elements_as_dyn_any(), [long(1), long(2)]);
-    assert_eq!(sequence.set_elements(&[Any::new("1").unwrap()]), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(sequence.set_elements(&[Any::new("1").unwrap()]), Err(DynAnyError::TypeMismatch { .. })));
     assert!(matches!(
         sequence.set_elements_as_dyn_any(&[long(1), long(2), long(3)]),
         Err(DynAnyError::InvalidValue(_))
@@ -264,7 +271,7 @@ fn arrays_get_and_set_all_elements() {
     array.set_elements_as_dyn_any(&[long(3), long(4)]).unwrap();
     assert_eq!(array.elements_as_dyn_any(), [long(3), long(4)]);
     assert!(matches!(array.set_elements(&elements[..1]), Err(DynAnyError::InvalidValue(_))));
-    assert_eq!(array.set_elements_as_dyn_any(&[text("a"), text("b")]), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(array.set_elements_as_dyn_any(&[text("a"), text("b")]), Err(DynAnyError::TypeMismatch { .. })));
     assert_eq!(value.long_seq(), Ok(vec![3, 4]), "unchanged");
 }
 
@@ -298,7 +305,7 @@ fn the_state_of_a_value_begins_with_inherited_members() {
     assert_eq!(derived.members_as_dyn_any().unwrap(), members);
     let anys = derived.members().unwrap();
     derived.set_members(&anys).unwrap();
-    assert_eq!(derived.set_members(&[anys[1].clone(), anys[0].clone()]), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(derived.set_members(&[anys[1].clone(), anys[0].clone()]), Err(DynAnyError::TypeMismatch { .. })));
     assert!(matches!(derived.set_members(&anys[..1]), Err(DynAnyError::InvalidValue(_))));
     value.next();
     let derived = value.as_value().unwrap();
@@ -306,7 +313,10 @@ fn the_state_of_a_value_begins_with_inherited_members() {
         (derived.current_member_name(), derived.current_member_kind()),
         (Ok("note".to_owned()), Ok(TcKind::String))
     );
-    assert_eq!(of(&derived_of_nothing()).as_value().unwrap().current_member_name(), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(
+        of(&derived_of_nothing()).as_value().unwrap().current_member_name(),
+        Err(DynAnyError::TypeMismatch { .. })
+    ));
 }
 
 fn derived_of_nothing() -> TypeCode {
@@ -365,7 +375,7 @@ fn a_box_holds_one_value() {
     assert_eq!((it.boxed_value(), it.is_null()), (Ok(Any::new("held").unwrap()), false));
     it.set_boxed_value_as_dyn_any(&text("other")).unwrap();
     assert_eq!(it.boxed_value_as_dyn_any(), Ok(&text("other")));
-    assert_eq!(it.set_boxed_value(&Any::new(&1_i32).unwrap()), Err(DynAnyError::TypeMismatch));
+    assert!(matches!(it.set_boxed_value(&Any::new(&1_i32).unwrap()), Err(DynAnyError::TypeMismatch { .. })));
     it.set_to_value().unwrap();
     assert_eq!(it.boxed_value_as_dyn_any(), Ok(&text("other")), "it holds one already");
     assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value);

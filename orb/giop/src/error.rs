@@ -141,7 +141,7 @@ impl GiopError {
 #[non_exhaustive]
 pub enum ReferenceError {
     /// Neither `IOR:` nor `corbaloc:`.
-    #[error("`{0}` is not the start of an object reference: expected `IOR:` or `corbaloc:`")]
+    #[error("`{0}` is not the start of an object reference: expected `IOR:`, `corbaloc:` or `corbaname:`")]
     UnknownScheme(String),
     /// The text after `IOR:` has an odd number of digits.
     #[error("the reference ends inside an octet: {0} hexadecimal digits are an odd number")]
@@ -205,7 +205,7 @@ pub enum ReferenceError {
     #[error("`%` at position {0} must be followed by two hexadecimal digits")]
     BadEscape(usize),
     /// A reference without an address for an IIOP profile.
-    #[error("`{0}` has no address for an IIOP profile")]
+    #[error("`{0}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` (for TLS, use the IOR)")]
     NoProfile(String),
 }
 spandrel_error::debug_as_report!(ReferenceError);

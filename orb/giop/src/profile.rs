@@ -21,6 +21,23 @@ pub const TAG_INTERNET_IOP: u32 = 0;
 pub const TAG_MULTIPLE_COMPONENTS: u32 = 1;
 
 /// The IIOP address and key of an object.
+///
+/// ```
+/// # mod types { pub use spandrel_giop::*; pub use spandrel_cdr::Ior; }
+/// use types::{IiopProfile, ObjectUrl}; // of spandrel
+///
+/// /// The addresses of a reference.
+/// fn addresses(reference: &str) -> Result<Vec<(String, u16)>, Box<dyn std::error::Error>> {
+///     let ior = match reference.parse()? {
+///         ObjectUrl::Ior(ior) => ior,
+///         ObjectUrl::Corbaloc(corbaloc) => corbaloc.to_ior()?,
+///     };
+///     let profiles = ior.profiles.iter().filter_map(|profile| IiopProfile::decode(profile).transpose());
+///     profiles.map(|profile| profile.map(|profile| (profile.host, profile.port)).map_err(Into::into)).collect()
+/// }
+/// assert_eq!(addresses("corbaloc::bank.example:2809/Account")?, [("bank.example".to_owned(), 2809)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct IiopProfile {
     /// The highest protocol version that the server supports there.

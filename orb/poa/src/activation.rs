@@ -9,7 +9,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     ObjectId, Poa, PoaError, error, frames,
-    objects::{ActivationOutcome, Binding, Forwarding},
+    objects::{ActivationOutcome, ActivationRefusal, Binding, Forwarding},
 };
 
 impl Poa {
@@ -20,8 +20,10 @@ impl Poa {
     /// the servant is active; NO_RESOURCES if all ids are in use.
     pub fn activate_object(&self, servant: Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.assigns_ids() && self.adapter.policies.retains())?;
-        self.adapter.objects.activate(Binding::Servant(servant))
+        let policies = &self.adapter.policies;
+        self.adapter.require(policies.assigns_ids() && policies.retains(), "SYSTEM_ID and RETAIN")?;
+        let activated = self.adapter.objects.activate(Binding::Servant(servant));
+        activated.map_err(|refusal| self.adapter.activation_error(&[], refusal))
     }
 
     /// Activates the object with this id (15.3.9.16). Waits for the end of its previous activation, if
@@ -33,11 +35,11 @@ impl Poa {
     /// BAD_INV_ORDER inside a request on the object itself, which has to end first.
     pub fn activate_object_with_id(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.retains())?;
+        self.adapter.require(self.adapter.policies.retains(), "RETAIN")?;
         loop {
             match self.adapter.objects.activate_at(id, Binding::Servant(Arc::clone(&servant))) {
                 ActivationOutcome::Done => return Ok(()),
-                ActivationOutcome::Rejected(refused) => return Err(refused),
+                ActivationOutcome::Rejected(refusal) => return Err(self.adapter.activation_error(id, refusal)),
                 ActivationOutcome::Wait(_) if frames::is_inside_of(&self.adapter, id) => {
                     return Err(error::would_deadlock().into());
                 }
@@ -53,7 +55,7 @@ impl Poa {
     /// `WrongPolicy` without RETAIN; `ObjectNotActive`.
     pub fn deactivate_object(&self, id: &ObjectId) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.retains())?;
+        self.adapter.require(self.adapter.policies.retains(), "RETAIN")?;
         self.adapter.deactivate(id)
     }
 
@@ -64,7 +66,8 @@ impl Poa {
     /// `WrongPolicy` without SYSTEM_ID; INITIALIZE if the ORB cannot listen.
     pub fn create_reference(&self, interface: &str) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
-        let id = self.adapter.objects.make_id()?;
+        self.adapter.require(self.adapter.policies.assigns_ids(), "SYSTEM_ID")?;
+        let id = self.adapter.objects.make_id().expect("the adapter has SYSTEM_ID");
         self.reference_of(&id, interface)
     }
 
@@ -74,7 +77,9 @@ impl Poa {
     /// BAD_PARAM if the adapter has SYSTEM_ID and did not assign the id; INITIALIZE if the ORB cannot listen.
     pub fn create_reference_with_id(&self, id: &ObjectId, interface: &str) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
-        self.adapter.objects.check_assigned(id)?;
+        if !self.adapter.objects.is_assigned(id) {
+            return Err(error::id_not_assigned(&self.adapter.path, id).into());
+        }
         self.reference_of(id, interface)
     }
 
@@ -86,12 +91,15 @@ impl Poa {
     pub fn servant_to_id(&self, servant: &Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
         self.adapter.check_exists()?;
         let policies = &self.adapter.policies;
-        self.require(policies.has_default_servant() || self.knows_servants())?;
+        self.adapter.require(
+            policies.has_default_servant() || self.knows_servants(),
+            "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION",
+        )?;
         let found = self.id_of_servant(servant)?;
         let is_default = || self.servant().is_ok_and(|default| Arc::ptr_eq(&default, servant));
         found
             .or_else(|| if policies.has_default_servant() && is_default() { self.id_in_upcall(servant) } else { None })
-            .ok_or(PoaError::ServantNotActive)
+            .ok_or_else(|| self.servant_not_active(servant))
     }
 
     /// A reference to a servant's object (15.3.9.21); implicit activation creates one if necessary. Inside a
@@ -103,10 +111,18 @@ impl Poa {
     pub fn servant_to_reference(&self, servant: &Arc<dyn Servant>) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
         let current = self.id_in_upcall(servant);
-        self.require(current.is_some() || self.knows_servants())?;
+        self.adapter
+            .require(current.is_some() || self.knows_servants(), "RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION")?;
         let found = if self.knows_servants() { self.id_of_servant(servant)? } else { None };
-        let id = found.or(current).ok_or(PoaError::ServantNotActive)?;
+        let id = found.or(current).ok_or_else(|| self.servant_not_active(servant))?;
         self.reference_of(&id, servant.repository_id())
+    }
+
+    fn servant_not_active(&self, servant: &Arc<dyn Servant>) -> PoaError {
+        PoaError::ServantNotActive {
+            adapter: self.adapter.full_name_text(),
+            interface: servant.repository_id().to_owned(),
+        }
     }
 
     /// Whether servants map to objects (15.3.9.20).
@@ -130,8 +146,8 @@ impl Poa {
             }
             match self.adapter.objects.activate(Binding::Servant(Arc::clone(servant))) {
                 // Another thread activated it first.
-                Err(PoaError::ServantAlreadyActive) => {}
-                other => return other.map(Some),
+                Err(ActivationRefusal::ServantActive(_)) => {}
+                other => return other.map(Some).map_err(|refusal| self.adapter.activation_error(&[], refusal)),
             }
         }
     }
@@ -151,7 +167,7 @@ impl Poa {
     /// `WrongAdapter`; `WrongPolicy` without RETAIN or a default servant; `ObjectNotActive`.
     pub fn reference_to_servant(&self, reference: &ObjectRef) -> Result<Arc<dyn Servant>, PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.retains() || self.adapter.policies.has_default_servant())?;
+        self.require_servants()?;
         let id = self.id_in(reference)?;
         self.id_to_servant(&id)
     }
@@ -171,14 +187,19 @@ impl Poa {
     /// `WrongPolicy` without RETAIN or a default servant; `ObjectNotActive`.
     pub fn id_to_servant(&self, id: &ObjectId) -> Result<Arc<dyn Servant>, PoaError> {
         self.adapter.check_exists()?;
-        let policies = &self.adapter.policies;
-        self.require(policies.retains() || policies.has_default_servant())?;
-        let own = if policies.retains() { self.adapter.objects.find(id) } else { None };
+        self.require_servants()?;
+        let own = if self.adapter.policies.retains() { self.adapter.objects.find(id) } else { None };
         match own {
             Some(Binding::Servant(servant)) => Ok(servant),
-            Some(Binding::Forward(_)) => Err(PoaError::ObjectNotActive),
-            None => self.adapter.default_servant.read().clone().ok_or(PoaError::ObjectNotActive),
+            Some(Binding::Forward(_)) => Err(self.adapter.object_not_active(id)),
+            None => self.adapter.default_servant.read().clone().ok_or_else(|| self.adapter.object_not_active(id)),
         }
+    }
+
+    /// Checks whether objects have servants between requests.
+    fn require_servants(&self) -> Result<(), PoaError> {
+        let policies = &self.adapter.policies;
+        self.adapter.require(policies.retains() || policies.has_default_servant(), "RETAIN or USE_DEFAULT_SERVANT")
     }
 
     /// A reference to an active object (15.3.9.25).
@@ -187,8 +208,8 @@ impl Poa {
     /// `WrongPolicy` without RETAIN; `ObjectNotActive`; INITIALIZE if the ORB cannot listen.
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.retains())?;
-        match self.adapter.objects.find(id).ok_or(PoaError::ObjectNotActive)? {
+        self.adapter.require(self.adapter.policies.retains(), "RETAIN")?;
+        match self.adapter.objects.find(id).ok_or_else(|| self.adapter.object_not_active(id))? {
             Binding::Servant(servant) => self.reference_of(id, servant.repository_id()),
             Binding::Forward(Forwarding { target, .. }) => self.reference_of(id, target.type_id()),
         }
@@ -216,7 +237,10 @@ impl Poa {
             let is_here = !is_persistent || here.contains(&(profile.host, profile.port));
             profile.object_key.strip_prefix(&*self.adapter.prefix).filter(|_| is_here).map(ObjectId::from)
         });
-        ids.next().ok_or(PoaError::WrongAdapter)
+        ids.next().ok_or_else(|| PoaError::WrongAdapter {
+            adapter: self.adapter.full_name_text(),
+            interface: reference.type_id().to_owned(),
+        })
     }
 }
 
@@ -250,7 +274,7 @@ impl Poa {
     /// OBJECT_NOT_EXIST if the reference is not to an active object of this adapter.
     pub fn deactivate(&self, object: &ObjectRef) -> Result<(), SystemException> {
         let ended = self.id_in(object).and_then(|id| self.adapter.deactivate(&id));
-        ended.map_err(|_| error::not_active())
+        ended.map_err(not_active)
     }
 
     /// Forwards requests for an object to `target` (LOCATION_FORWARD).
@@ -272,8 +296,9 @@ impl Poa {
     }
 
     fn forward_as(&self, object: &ObjectRef, forwarding: Forwarding) -> Result<(), SystemException> {
-        let id = self.id_in(object).map_err(|_| error::not_active())?;
-        self.adapter.objects.replace(&id, Binding::Forward(forwarding)).map(drop).ok_or_else(error::not_active)
+        let id = self.id_in(object).map_err(not_active)?;
+        let replaced = self.adapter.objects.replace(&id, Binding::Forward(forwarding));
+        replaced.map(drop).ok_or_else(|| not_active(self.adapter.object_not_active(&id)))
     }
 
     /// The number of active objects.
@@ -281,4 +306,9 @@ impl Poa {
     pub fn active_objects(&self) -> usize {
         self.adapter.objects.len()
     }
+}
+
+/// OBJECT_NOT_EXIST with the text of this error.
+fn not_active(error: PoaError) -> SystemException {
+    error::not_active().with_detail(|| error.to_string())
 }

@@ -22,12 +22,13 @@ use spandrel_sync::{
 
 use crate::{
     ObjectId, PoaError, RequestProcessingPolicy, ThreadPolicy,
+    adapter_name::{ROOT_NAME, full_name, full_name_text},
     directory::Directory,
     error,
     etherealization_queue::EtherealizationQueue,
     key::{Incarnation, SlotId},
     manager::{Admission, Manager, Managers},
-    objects::{Binding, Forwarding, Objects},
+    objects::{ActivationRefusal, Binding, Forwarding, Objects},
     orb_handle::OrbHandle,
     policies::Policies,
     serial_lock::SerialLock,
@@ -37,9 +38,6 @@ use crate::{
 
 /// Maximum number of requests that wait for one object, or for the creation of one adapter.
 pub(crate) const MAX_WAITING: usize = 256;
-
-/// The name of the root adapter (15.3.9.1).
-pub(crate) const ROOT_NAME: &str = "RootPOA";
 
 /// The phases of an adapter's life (15.3.9.4), in order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -129,6 +127,33 @@ pub struct Poa {
 }
 
 /// Creates adapters on demand (15.3.4).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::poa::{AdapterActivator, IfMissing, LifespanPolicy};
+/// use spandrel::{Orb, Poa};
+///
+/// /// Creates the adapter of each branch for its first request, also after a restart of the server.
+/// struct Branches;
+///
+/// impl AdapterActivator for Branches {
+///     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
+///         let manager = parent.the_poa_manager();
+///         let branch = parent.create_poa(name, Some(&manager), [LifespanPolicy::Persistent.into()]);
+///         branch.is_ok() // The objects of the branch are activated here.
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// let root = Poa::root(&orb)?;
+/// root.set_the_activator(Some(Arc::new(Branches)));
+/// let oslo = root.find_poa("oslo", IfMissing::Activate)?;
+/// assert_eq!(oslo.the_parent(), Some(root));
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 pub trait AdapterActivator: Send + Sync {
     /// Creates the child of `parent` with this name, and sets it up. Requests for it wait meanwhile.
     ///
@@ -141,6 +166,50 @@ pub trait AdapterActivator: Send + Sync {
 /// (15.3.6).
 ///
 /// `docs/adapters.md` has a complete server with a servant activator.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::poa::{IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager};
+/// use spandrel::server::Servant;
+/// use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+/// # struct Account;
+/// # impl Servant for Account {
+/// #     fn repository_id(&self) -> &str { "IDL:Bank/Account:1.0" }
+/// #     fn is_a(&self, _: &str) -> bool { false }
+/// #     fn dispatch(&self, _: &str, call: spandrel::server::ServerCall<'_>) -> Result<spandrel::server::Replied, SystemException> {
+/// #         call.implicit(self)
+/// #     }
+/// # }
+///
+/// /// Loads an account for its first request, and stores it at its end.
+/// struct Accounts;
+///
+/// impl ServantActivator for Accounts {
+///     fn incarnate(&self, oid: &ObjectId, _: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
+///         match oid.as_bytes() {
+///             b"ada" => Ok(Arc::new(Account)),
+///             _ => Err(SystemException::object_not_exist(0, CompletionStatus::No).into()),
+///         }
+///     }
+///
+///     fn etherealize(&self, _: &ObjectId, _: &Poa, account: Arc<dyn Servant>, _: bool, _: bool) {
+///         drop(account);
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// let policies = [IdAssignmentPolicy::UserId.into(), RequestProcessingPolicy::UseServantManager.into()];
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
+/// accounts.set_servant_manager(ServantManager::Activator(Arc::new(Accounts)))?;
+/// accounts.the_poa_manager().activate()?;
+/// let object = |id: &str| accounts.create_reference_with_id(&id.into(), "IDL:Bank/Account:1.0");
+/// assert!(!object("ada")?.non_existent()?);
+/// assert!(object("alan")?.non_existent()?);
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 pub trait ServantActivator: Send + Sync {
     /// Finds or creates the servant of an inactive object. The calls for one object do not overlap, nor do
     /// they overlap its etherealization.
@@ -164,6 +233,62 @@ pub trait ServantActivator: Send + Sync {
 }
 
 /// Supplies a servant for each request: for adapters with NON_RETAIN and USE_SERVANT_MANAGER (15.3.7).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+/// use std::time::Instant;
+///
+/// use spandrel::poa::{
+///     Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantLocator, ServantManager,
+///     ServantRetentionPolicy,
+/// };
+/// use spandrel::server::Servant;
+/// use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+/// # struct Account;
+/// # impl Servant for Account {
+/// #     fn repository_id(&self) -> &str { "IDL:Bank/Account:1.0" }
+/// #     fn is_a(&self, _: &str) -> bool { false }
+/// #     fn dispatch(&self, _: &str, call: spandrel::server::ServerCall<'_>) -> Result<spandrel::server::Replied, SystemException> {
+/// #         call.implicit(self)
+/// #     }
+/// # }
+///
+/// /// Supplies an account for each request from a database, and measures the time of the request.
+/// struct Accounts;
+///
+/// impl ServantLocator for Accounts {
+///     fn preinvoke(&self, oid: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
+///         match oid.as_bytes() {
+///             b"ada" => Ok((Arc::new(Account), Box::new(Instant::now()))),
+///             _ => Err(SystemException::object_not_exist(0, CompletionStatus::No).into()),
+///         }
+///     }
+///
+///     fn postinvoke(
+///         &self, _: &ObjectId, _: &Poa, operation: &str, begun: Cookie, _: Arc<dyn Servant>,
+///     ) -> Result<(), SystemException> {
+///         let begun = begun.downcast::<Instant>().expect("the cookie of `preinvoke`");
+///         println!("{operation}: {:?}", begun.elapsed());
+///         Ok(())
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// let policies = [
+///     IdAssignmentPolicy::UserId.into(),
+///     ServantRetentionPolicy::NonRetain.into(),
+///     RequestProcessingPolicy::UseServantManager.into(),
+/// ];
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
+/// accounts.set_servant_manager(ServantManager::Locator(Arc::new(Accounts)))?;
+/// accounts.the_poa_manager().activate()?;
+/// let object = |id: &str| accounts.create_reference_with_id(&id.into(), "IDL:Bank/Account:1.0");
+/// assert!(!object("ada")?.non_existent()?);
+/// assert!(object("alan")?.non_existent()?);
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 pub trait ServantLocator: Send + Sync {
     /// Finds or creates a servant for one request.
     ///
@@ -192,6 +317,22 @@ pub trait ServantLocator: Send + Sync {
 }
 
 /// A servant manager of one of the two kinds (15.3.5).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::Poa;
+/// use spandrel::poa::{PoaError, ServantActivator, ServantManager};
+///
+/// /// Sets the servant manager of an adapter that has none yet.
+/// fn supply(adapter: &Poa, activator: Arc<dyn ServantActivator>) -> Result<(), PoaError> {
+///     match adapter.servant_manager()? {
+///         None => adapter.set_servant_manager(ServantManager::Activator(activator)),
+///         Some(ServantManager::Activator(_) | ServantManager::Locator(_)) => Ok(()),
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub enum ServantManager {
     /// For adapters that retain servants.
@@ -250,6 +391,16 @@ impl Adapter {
         full_name(&self.path)
     }
 
+    /// The names as one text, for errors.
+    pub(crate) fn full_name_text(&self) -> String {
+        full_name_text(&self.path)
+    }
+
+    /// The path of a child, from the root adapter's child on.
+    pub(crate) fn child_path(&self, name: &str) -> Vec<String> {
+        self.path.iter().cloned().chain([name.to_owned()]).collect()
+    }
+
     pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
         let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
         given.or_else(|| self.policies.policy(policy_type))
@@ -291,7 +442,35 @@ impl Adapter {
 
     /// OBJECT_NOT_EXIST for operations on a destroyed adapter (15.3.9.4).
     pub(crate) fn check_exists(&self) -> Result<(), PoaError> {
-        if self.phase() < Phase::Destroyed { Ok(()) } else { Err(error::destroyed().into()) }
+        if self.phase() < Phase::Destroyed { Ok(()) } else { Err(error::destroyed(&self.path).into()) }
+    }
+
+    /// Checks a condition on the policies, which has this description; the error is `WrongPolicy`.
+    pub(crate) fn require(&self, condition: bool, required: &'static str) -> Result<(), PoaError> {
+        if condition { Ok(()) } else { Err(PoaError::WrongPolicy { adapter: self.full_name_text(), required }) }
+    }
+
+    /// `ObjectNotActive` for the object with this id.
+    pub(crate) fn object_not_active(&self, id: &[u8]) -> PoaError {
+        PoaError::ObjectNotActive { adapter: self.full_name_text(), id: id.into() }
+    }
+
+    /// `AdapterNonExistent` for a child of this name.
+    pub(crate) fn no_child(&self, name: &str) -> PoaError {
+        PoaError::AdapterNonExistent { adapter: full_name_text(&self.child_path(name)) }
+    }
+
+    /// The error of an activation, of the object with this id if the application assigns ids.
+    pub(crate) fn activation_error(&self, id: &[u8], refusal: ActivationRefusal) -> PoaError {
+        let adapter = || self.full_name_text();
+        match refusal {
+            ActivationRefusal::ObjectActive => PoaError::ObjectAlreadyActive { adapter: adapter(), id: id.into() },
+            ActivationRefusal::ServantActive(id) => PoaError::ServantAlreadyActive { adapter: adapter(), id },
+            ActivationRefusal::UserAssignedIds => PoaError::WrongPolicy { adapter: adapter(), required: "SYSTEM_ID" },
+            ActivationRefusal::IdNotAssigned => error::id_not_assigned(&self.path, id).into(),
+            ActivationRefusal::NoMoreIds => error::no_more_ids().into(),
+            ActivationRefusal::Destroyed => error::destroyed(&self.path).into(),
+        }
     }
 
     /// Whether requests may begin.
@@ -330,7 +509,7 @@ impl Adapter {
             Some(Binding::Servant(_)) => Some(None),
             Some(Binding::Forward(forwarding)) => Some(Some(forwarding)),
             None if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly => None,
-            None => self.objects.check_assigned(id).is_ok().then_some(None),
+            None => self.objects.is_assigned(id).then_some(None),
         }
     }
 
@@ -363,11 +542,6 @@ impl Adapter {
     }
 }
 
-/// The names of an adapter, starting with the root adapter.
-pub(crate) fn full_name(path: &[String]) -> Vec<String> {
-    std::iter::once(ROOT_NAME.to_owned()).chain(path.iter().cloned()).collect()
-}
-
 impl Root {
     pub(crate) fn root_adapter(&self) -> &Arc<Adapter> {
         self.root_adapter.get().expect("Root::new sets it")
@@ -379,11 +553,6 @@ impl Poa {
     pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
         let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
         Ok(Self { orb: root.orb.get()?, root, adapter: Arc::clone(adapter) })
-    }
-
-    /// Checks a condition on the policies; the error is `WrongPolicy`.
-    pub(crate) fn require(&self, condition: bool) -> Result<(), PoaError> {
-        if condition { Ok(()) } else { Err(PoaError::WrongPolicy) }
     }
 }
 
@@ -423,6 +592,6 @@ impl Eq for Poa {}
 
 impl fmt::Debug for Poa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Poa").field(&self.adapter.full_name().join("/")).finish()
+        f.debug_tuple("Poa").field(&self.adapter.full_name_text()).finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use spandrel_orb::{AdapterDescription, AdapterState, Policy, PolicyType};
 
-use crate::{adapter::full_name, manager::Manager, policies::Policies};
+use crate::{adapter_name::full_name, manager::Manager, policies::Policies};
 
 /// An adapter that is about to be created.
 pub(crate) struct NewAdapter<'a> {

@@ -45,21 +45,21 @@ impl Root {
                         return Ok(adapter);
                     }
                 }
-                ChildLookup::None => return Err(PoaError::AdapterNonExistent),
+                ChildLookup::None => return Err(parent.no_child(name)),
             }
         }
     }
 
     /// Calls the parent's activator for a missing child (15.3.4.1).
     fn activate(&self, parent: &Arc<Adapter>, name: &str) -> Result<AdapterLookup, PoaError> {
-        let activator = parent.activator.lock().clone().ok_or(PoaError::AdapterNonExistent)?;
+        let activator = parent.activator.lock().clone().ok_or_else(|| parent.no_child(name))?;
         let poa = Poa::of(parent)?;
         {
             let mut children_state = parent.children_state.lock();
             match find_child(&children_state, name) {
                 ChildLookup::None if !children_state.activating.contains_key(name) => {}
                 // During its own activation no other thread can create it.
-                ChildLookup::None => return Err(PoaError::AdapterNonExistent),
+                ChildLookup::None => return Err(parent.no_child(name)),
                 ChildLookup::Found(_) | ChildLookup::Activating(_) => return Ok(AdapterLookup::Retry),
             }
             children_state.activating.insert(name.to_owned(), (thread::current().id(), Arc::default()));
@@ -71,9 +71,9 @@ impl Root {
         let found = parent.children_state.lock().children.get(name).cloned();
         drop(guard);
         if !answer? {
-            return Err(PoaError::AdapterNonExistent);
+            return Err(parent.no_child(name));
         }
-        found.map(AdapterLookup::Found).ok_or(PoaError::AdapterNonExistent)
+        found.map(AdapterLookup::Found).ok_or_else(|| parent.no_child(name))
     }
 
     /// The adapter of a key, created on demand.

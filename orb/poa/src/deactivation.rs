@@ -21,7 +21,7 @@ impl Adapter {
     /// Deactivates an object on behalf of the application.
     pub(crate) fn deactivate(self: &Arc<Self>, id: &ObjectId) -> Result<(), PoaError> {
         let deactivation = Deactivation { etherealize: true, is_cleanup: false };
-        if self.begin_deactivation(id, deactivation) { Ok(()) } else { Err(PoaError::ObjectNotActive) }
+        if self.begin_deactivation(id, deactivation) { Ok(()) } else { Err(self.object_not_active(id)) }
     }
 
     /// Begins the deactivation of an object; returns false if it is not active.

@@ -1,80 +1,135 @@
 //! Errors of operations on adapters and managers, and the system exceptions of both.
 
-use std::{error::Error, fmt};
-
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+
+use crate::{ObjectId, adapter_name::full_name_text};
 
 /// The error of an operation on an adapter: one of the user exceptions of `PortableServer`, or a system
 /// exception.
-#[derive(Clone, PartialEq)]
+///
+/// `adapter` is the path of the adapter, such as `RootPOA/accounts`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{IdAssignmentPolicy, PoaError};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, [IdAssignmentPolicy::UserId.into()])?;
+/// match accounts.deactivate_object(&"ada".into()) {
+///     Err(PoaError::ObjectNotActive { id, .. }) => assert_eq!(id.as_bytes(), b"ada"), // It was not in use.
+///     other => other?,
+/// }
+/// let error = accounts.create_reference("IDL:Bank/Account:1.0").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the operation requires the policies SYSTEM_ID, which the adapter `RootPOA/accounts` does not have"
+/// );
+/// # orb.shutdown()?;
+/// # Ok::<(), PoaError>(())
+/// ```
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoaError {
     /// The parent already has a child of this name (15.3.9.2).
-    AdapterAlreadyExists,
+    #[error("the adapter `{adapter}` exists already: find it with `find_poa`, or choose another name")]
+    AdapterAlreadyExists {
+        /// The child.
+        adapter: String,
+    },
     /// There is no child of this name, and none could be created (15.3.9.3).
-    AdapterNonExistent,
-    /// A policy is not valid, or contradicts others.
+    #[error("the adapter `{adapter}` does not exist, and no adapter activator has created it")]
+    AdapterNonExistent {
+        /// The child.
+        adapter: String,
+    },
+    /// A policy is not valid, or contradicts others (15.3.9.2).
+    #[error("cannot create the adapter `{adapter}`: policy {index} of the list, `{policy}`, is invalid: {reason}")]
     InvalidPolicy {
-        /// Its index among the given policies.
+        /// The adapter that was to be created.
+        adapter: String,
+        /// The index of the policy in the list, from 0 on.
         index: u16,
+        /// The policy.
+        policy: String,
+        /// The rule that it violates.
+        reason: &'static str,
     },
     /// There is no default servant (15.3.9.11).
-    NoServant,
+    #[error("the adapter `{adapter}` has no default servant: `set_servant` sets one")]
+    NoServant {
+        /// The adapter.
+        adapter: String,
+    },
     /// The object has a servant already.
-    ObjectAlreadyActive,
+    #[error("cannot activate the object `{}` of the adapter `{adapter}`: it is active already", id.escape_ascii())]
+    ObjectAlreadyActive {
+        /// The adapter.
+        adapter: String,
+        /// The object.
+        id: ObjectId,
+    },
     /// The object has no servant.
-    ObjectNotActive,
+    #[error("the object `{}` of the adapter `{adapter}` is not active", id.escape_ascii())]
+    ObjectNotActive {
+        /// The adapter.
+        adapter: String,
+        /// The object.
+        id: ObjectId,
+    },
     /// The servant serves another object, and the adapter has UNIQUE_ID.
-    ServantAlreadyActive,
+    #[error(
+        "cannot activate the servant: it serves the object `{}` of the adapter `{adapter}`, and only MULTIPLE_ID \
+         permits several objects",
+        id.escape_ascii()
+    )]
+    ServantAlreadyActive {
+        /// The adapter.
+        adapter: String,
+        /// The object that it serves.
+        id: ObjectId,
+    },
     /// The servant serves no object.
-    ServantNotActive,
+    #[error("no object of the adapter `{adapter}` has this servant of type `{interface}`")]
+    ServantNotActive {
+        /// The adapter.
+        adapter: String,
+        /// The repository id of the servant's interface.
+        interface: String,
+    },
     /// Another adapter created the reference.
-    WrongAdapter,
+    #[error("the reference of type `{interface}` was not created by the adapter `{adapter}`")]
+    WrongAdapter {
+        /// The adapter of the operation.
+        adapter: String,
+        /// The repository id in the reference.
+        interface: String,
+    },
     /// The adapter's policies do not permit the operation.
-    WrongPolicy,
+    #[error("the operation requires the policies {required}, which the adapter `{adapter}` does not have")]
+    WrongPolicy {
+        /// The adapter.
+        adapter: String,
+        /// The policies that the operation requires.
+        required: &'static str,
+    },
     /// The manager is inactive, permanently (15.3.2).
-    AdapterInactive,
+    #[error("the manager `{manager}` is inactive, permanently: its adapters need a new manager")]
+    AdapterInactive {
+        /// The id of the manager.
+        manager: String,
+    },
     /// A manager of this id exists (15.3.3).
-    ManagerAlreadyExists,
+    #[error("the manager `{manager}` exists already: `PoaManagerFactory::find` returns it")]
+    ManagerAlreadyExists {
+        /// The id of the manager.
+        manager: String,
+    },
     /// A system exception.
-    System(SystemException),
+    #[error("{0}")]
+    System(#[from] SystemException),
 }
 spandrel_error::debug_as_report!(PoaError);
-
-impl fmt::Display for PoaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AdapterAlreadyExists => "the adapter already has a child of this name",
-            Self::AdapterNonExistent => "the adapter has no child of this name",
-            Self::InvalidPolicy { index } => return write!(f, "policy {index} is invalid"),
-            Self::NoServant => "the adapter has no default servant",
-            Self::ObjectAlreadyActive => "the object is active already",
-            Self::ObjectNotActive => "the object is not active",
-            Self::ServantAlreadyActive => "the servant is active already",
-            Self::ServantNotActive => "the servant is not active",
-            Self::WrongAdapter => "the reference belongs to another adapter",
-            Self::WrongPolicy => "the adapter's policies do not permit the operation",
-            Self::AdapterInactive => "the manager is inactive",
-            Self::ManagerAlreadyExists => "a manager of this id exists already",
-            Self::System(exception) => return exception.fmt(f),
-        })
-    }
-}
-
-impl Error for PoaError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::System(exception) => Some(exception),
-            _ => None,
-        }
-    }
-}
-
-impl From<SystemException> for PoaError {
-    fn from(exception: SystemException) -> Self {
-        Self::System(exception)
-    }
-}
 
 impl From<PoaError> for SystemException {
     /// For operations that raise system exceptions only: the other errors become OBJ_ADAPTER with their text.
@@ -99,9 +154,9 @@ pub(crate) fn no_adapter() -> SystemException {
 }
 
 /// The adapter of the called operation has been destroyed (15.3.9.4).
-pub(crate) fn destroyed() -> SystemException {
+pub(crate) fn destroyed(adapter: &[String]) -> SystemException {
     SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
-        .with_detail("the adapter has been destroyed")
+        .with_detail(|| format!("the adapter `{}` has been destroyed", full_name_text(adapter)))
 }
 
 /// The wait would never end, since the caller is part of the awaited work.
@@ -116,12 +171,119 @@ pub(crate) fn discarded(why: &'static str) -> SystemException {
 }
 
 /// An id that an adapter with SYSTEM_ID did not assign (15.3.9.17).
-pub(crate) fn id_not_assigned() -> SystemException {
-    SystemException::bad_param(minor::INVALID_OBJECT_ID, CompletionStatus::No)
-        .with_detail("the adapter assigns its object ids itself, and did not assign this one")
+pub(crate) fn id_not_assigned(adapter: &[String], id: &[u8]) -> SystemException {
+    SystemException::bad_param(minor::INVALID_OBJECT_ID, CompletionStatus::No).with_detail(|| {
+        let (adapter, id) = (full_name_text(adapter), id.escape_ascii());
+        format!("the adapter `{adapter}` assigns its object ids itself, and did not assign `{id}`")
+    })
 }
 
 /// All ids are in use.
 pub(crate) fn no_more_ids() -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No).with_detail("all object ids are in use")
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_orb::{Orb, Policy};
+    use spandrel_server::Servant;
+    use spandrel_sync::Arc;
+
+    use super::*;
+    use crate::{
+        EtherealizeObjects, IdAssignmentPolicy::UserId, IdUniquenessPolicy::MultipleId, IfMissing, Poa,
+        RequestProcessingPolicy::UseDefaultServant, WaitForCompletion,
+    };
+
+    struct Account;
+
+    impl Servant for Account {
+        fn repository_id(&self) -> &str {
+            "IDL:Bank/Account:1.0"
+        }
+
+        fn is_a(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    fn text<T>(result: Result<T, impl Into<PoaError>>) -> String {
+        result.err().expect("the operation is rejected").into().to_string()
+    }
+
+    #[test]
+    fn errors_name_the_adapter_the_object_and_the_reason() {
+        let orb = Orb::builder().build().unwrap();
+        let root = Poa::root(&orb).unwrap();
+        let accounts = root.create_poa("accounts", None, [UserId.into()]).unwrap();
+        let servant: Arc<dyn Servant> = Arc::new(Account);
+        let [ada, alan] = ["ada", "alan"].map(ObjectId::from);
+        accounts.activate_object_with_id(&ada, Arc::clone(&servant)).unwrap();
+        let foreign = root.create_reference("IDL:Bank/Account:1.0").unwrap();
+        let contradictory: [Policy; 2] = [MultipleId.into(), MultipleId.into()];
+        let by_default = root.create_poa("default", None, [MultipleId.into(), UseDefaultServant.into()]).unwrap();
+        let expected = [
+            (
+                text(root.create_poa("accounts", None, [])),
+                "the adapter `RootPOA/accounts` exists already: find it with `find_poa`, or choose another name",
+            ),
+            (
+                text(accounts.find_poa("old", IfMissing::Activate)),
+                "the adapter `RootPOA/accounts/old` does not exist, and no adapter activator has created it",
+            ),
+            (
+                text(root.create_poa("new", None, [UseDefaultServant.into()])),
+                "cannot create the adapter `RootPOA/new`: policy 0 of the list, `UseDefaultServant`, is invalid: \
+                 USE_DEFAULT_SERVANT requires MULTIPLE_ID",
+            ),
+            (
+                text(root.create_poa("new", None, contradictory)),
+                "cannot create the adapter `RootPOA/new`: policy 1 of the list, `MultipleId`, is invalid: the list \
+                 has an earlier policy of this type",
+            ),
+            (
+                text(by_default.servant()),
+                "the adapter `RootPOA/default` has no default servant: `set_servant` sets one",
+            ),
+            (
+                text(accounts.activate_object_with_id(&ada, Arc::new(Account))),
+                "cannot activate the object `ada` of the adapter `RootPOA/accounts`: it is active already",
+            ),
+            (
+                text(accounts.deactivate_object(&alan)),
+                "the object `alan` of the adapter `RootPOA/accounts` is not active",
+            ),
+            (
+                text(accounts.activate_object_with_id(&alan, servant)),
+                "cannot activate the servant: it serves the object `ada` of the adapter `RootPOA/accounts`, and only \
+                 MULTIPLE_ID permits several objects",
+            ),
+            (
+                text(accounts.servant_to_id(&(Arc::new(Account) as Arc<dyn Servant>))),
+                "no object of the adapter `RootPOA/accounts` has this servant of type `IDL:Bank/Account:1.0`",
+            ),
+            (
+                text(accounts.reference_to_id(&foreign)),
+                "the reference of type `IDL:Bank/Account:1.0` was not created by the adapter `RootPOA/accounts`",
+            ),
+            (
+                text(accounts.activate_object(Arc::new(Account))),
+                "the operation requires the policies SYSTEM_ID and RETAIN, which the adapter `RootPOA/accounts` does \
+                 not have",
+            ),
+            (
+                text(root.the_poa_manager_factory().create("RootPOAManager", [])),
+                "the manager `RootPOAManager` exists already: `PoaManagerFactory::find` returns it",
+            ),
+        ];
+        for (text, expected) in expected {
+            assert_eq!(text, expected);
+        }
+        let manager = accounts.the_poa_manager();
+        manager.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
+        let inactive =
+            format!("the manager `{}` is inactive, permanently: its adapters need a new manager", manager.id());
+        assert_eq!(text(manager.activate()), inactive);
+        orb.shutdown().unwrap();
+    }
 }

@@ -16,13 +16,14 @@ use crate::{
     PoaError,
     adapter::{Adapter, AdapterParameters, Children, Phase, Root},
     adapter_description::NewAdapter,
+    adapter_name::full_name_text,
     directory::Directory,
     error, frames,
     key::{self, Incarnation, SystemIdFormat},
     manager::{Manager, Managers, State},
     objects::Objects,
     orb_handle::OrbHandle,
-    policies::Policies,
+    policies::{InvalidPolicy, Policies},
 };
 
 /// The id of the root adapter's manager (15.3.2.8).
@@ -80,8 +81,10 @@ impl Root {
         manager: Option<&Arc<Manager>>,
         given: Vec<Policy>,
     ) -> Result<Arc<Adapter>, PoaError> {
-        let policies = Policies::resolve(&given)?;
-        let bidirectional = Policies::bidirectional(&given)?;
+        let path = parent.child_path(name);
+        let invalid = |invalid: InvalidPolicy| invalid.error(full_name_text(&path), &given);
+        let policies = Policies::resolve(&given).map_err(invalid)?;
+        let bidirectional = Policies::bidirectional(&given).map_err(invalid)?;
         let made = match manager {
             Some(_) => None,
             None => Some(self.managers.create(&self.orb, None, State::Holding)?),
@@ -93,7 +96,6 @@ impl Root {
                 .into());
         }
         check_new_child(parent, &parent.children_state.lock(), name)?;
-        let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
         let new_adapter = NewAdapter { path: &path, manager, policies: &policies, given: &given };
         let orb = self.orb.get()?;
         let references = References::establish_components(&orb, &new_adapter)?;
@@ -198,17 +200,20 @@ impl Root {
 /// Checks whether a parent may have one more child, of this name.
 fn check_new_child(parent: &Arc<Adapter>, children_state: &Children, name: &str) -> Result<(), PoaError> {
     check_not_destroyed(parent)?;
-    if children_state.children.contains_key(name) { Err(PoaError::AdapterAlreadyExists) } else { Ok(()) }
+    if children_state.children.contains_key(name) {
+        return Err(PoaError::AdapterAlreadyExists { adapter: full_name_text(&parent.child_path(name)) });
+    }
+    Ok(())
 }
 
 /// BAD_INV_ORDER for a child of an adapter under destruction, OBJECT_NOT_EXIST after it (15.3.9.2).
 fn check_not_destroyed(parent: &Adapter) -> Result<(), PoaError> {
     match parent.phase() {
         Phase::Active => Ok(()),
-        Phase::Destroyed if parent.usage.is_quiet() => Err(error::destroyed().into()),
+        Phase::Destroyed if parent.usage.is_quiet() => Err(error::destroyed(&parent.path).into()),
         Phase::Destroying | Phase::Destroyed => {
             Err(SystemException::bad_inv_order(minor::POA_BEING_DESTROYED, CompletionStatus::No)
-                .with_detail("the parent is being destroyed")
+                .with_detail(|| format!("the parent `{}` is being destroyed", parent.full_name_text()))
                 .into())
         }
     }

@@ -24,6 +24,7 @@ mod activation;
 mod adapter;
 mod adapter_description;
 mod adapter_lookup;
+mod adapter_name;
 mod current;
 mod deactivation;
 mod demux;

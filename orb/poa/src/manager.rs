@@ -170,7 +170,7 @@ impl Manager {
         let mut shared = self.shared.lock();
         let old = self.state();
         if old == State::Inactive && new != State::Inactive {
-            return Err(PoaError::AdapterInactive);
+            return Err(PoaError::AdapterInactive { manager: self.id.clone() });
         }
         self.state.store(new as u8, Ordering::SeqCst);
         let freed = (new != State::Holding).then(|| std::mem::take(&mut shared.held));
@@ -234,7 +234,9 @@ impl Managers {
         };
         let mut made = known.created;
         let name = match id {
-            Some(id) if is_known(id) => return Err(PoaError::ManagerAlreadyExists),
+            Some(id) if is_known(id) => {
+                return Err(PoaError::ManagerAlreadyExists { manager: id.to_owned() });
+            }
             Some(id) => id.to_owned(),
             None => loop {
                 made += 1;

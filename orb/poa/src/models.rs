@@ -142,7 +142,7 @@ impl Setup {
 
     fn deactivate(&self) {
         match self.poa.deactivate_object(&self.any().into()) {
-            Ok(()) | Err(PoaError::ObjectNotActive) => {}
+            Ok(()) | Err(PoaError::ObjectNotActive { .. }) => {}
             Err(PoaError::System(exception)) => assert_eq!(exception.kind(), SystemExceptionKind::ObjectNotExist),
             Err(other) => panic!("{other}"),
         }
@@ -250,7 +250,7 @@ fn an_activation_during_deactivation_waits_and_succeeds() {
                     setup.activator.incarnated.fetch_add(1, Ordering::SeqCst);
                     setup.poa.deactivate_object(&"a".into()).expect("no other thread deactivates it");
                 }
-                Err(PoaError::ObjectAlreadyActive) => {}
+                Err(PoaError::ObjectAlreadyActive { .. }) => {}
                 Err(other) => panic!("{other}"),
             }
         };

@@ -146,7 +146,7 @@ impl Poa {
     /// `WrongPolicy` without USE_SERVANT_MANAGER.
     pub fn servant_manager(&self) -> Result<Option<ServantManager>, PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.has_servant_manager())?;
+        self.adapter.require(self.adapter.policies.has_servant_manager(), "USE_SERVANT_MANAGER")?;
         Ok(self.adapter.servant_manager.read().clone())
     }
 
@@ -157,7 +157,7 @@ impl Poa {
     /// locator with RETAIN, or an activator with NON_RETAIN.
     pub fn set_servant_manager(&self, manager: ServantManager) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.has_servant_manager())?;
+        self.adapter.require(self.adapter.policies.has_servant_manager(), "USE_SERVANT_MANAGER")?;
         if matches!(manager, ServantManager::Activator(_)) != self.adapter.policies.retains() {
             return Err(SystemException::obj_adapter(minor::NO_SERVANT_MANAGER, CompletionStatus::No)
                 .with_detail("adapters that retain servants have servant activators, others servant locators")
@@ -180,8 +180,9 @@ impl Poa {
     /// `WrongPolicy` without USE_DEFAULT_SERVANT; `NoServant` if none is set.
     pub fn servant(&self) -> Result<Arc<dyn Servant>, PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.has_default_servant())?;
-        self.adapter.default_servant.read().clone().ok_or(PoaError::NoServant)
+        self.adapter.require(self.adapter.policies.has_default_servant(), "USE_DEFAULT_SERVANT")?;
+        let servant = self.adapter.default_servant.read().clone();
+        servant.ok_or_else(|| PoaError::NoServant { adapter: self.adapter.full_name_text() })
     }
 
     /// Sets the default servant, which serves all objects without a servant of their own (15.3.9.14).
@@ -190,7 +191,7 @@ impl Poa {
     /// `WrongPolicy` without USE_DEFAULT_SERVANT.
     pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.require(self.adapter.policies.has_default_servant())?;
+        self.adapter.require(self.adapter.policies.has_default_servant(), "USE_DEFAULT_SERVANT")?;
         let old = self.adapter.default_servant.write().replace(servant);
         drop(old);
         Ok(())
@@ -228,7 +229,7 @@ impl Poa {
     /// `WrongPolicy` without USER_ID; INITIALIZE if the server cannot listen.
     pub fn serve_plain_keys(&self) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.require(!self.adapter.policies.assigns_ids())?;
+        self.adapter.require(!self.adapter.policies.assigns_ids(), "USER_ID")?;
         // The ORB keeps the search, and an adapter keeps its ORB.
         let adapter = Arc::downgrade(&self.adapter);
         self.orb.set_plain_key_lookup(Arc::new(move |key| {

@@ -136,6 +136,23 @@ impl fmt::Debug for PoaManager {
 }
 
 /// Creates managers, and lists those of its ORB (15.3.3).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::poa::{State, WaitForCompletion};
+/// use spandrel::{Orb, Poa};
+///
+/// let orb = Orb::builder().build()?;
+/// let root = Poa::root(&orb)?;
+/// let factory = root.the_poa_manager_factory();
+/// let manager = factory.create("reports", [])?; // Several adapters are held and released together.
+/// let [daily, weekly] = [root.create_poa("daily", Some(&manager), [])?, root.create_poa("weekly", Some(&manager), [])?];
+/// manager.activate()?;
+/// assert_eq!((daily.the_poa_manager().state(), weekly.the_poa_manager().state()), (State::Active, State::Active));
+/// factory.find("reports").expect("it exists").hold_requests(WaitForCompletion::Yes)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), spandrel::poa::PoaError>(())
+/// ```
 #[derive(Clone)]
 pub struct PoaManagerFactory(pub(crate) Arc<Root>);
 
@@ -185,7 +202,8 @@ mod tests {
         assert_eq!(factory.find(ROOT_MANAGER), Some(root.the_poa_manager()));
         let made = factory.create("POAManager1", []).unwrap();
         assert_eq!(made.state(), State::Holding);
-        assert_eq!(factory.create("POAManager1", []), Err(PoaError::ManagerAlreadyExists));
+        let manager = "POAManager1".to_owned();
+        assert_eq!(factory.create("POAManager1", []), Err(PoaError::ManagerAlreadyExists { manager }));
         let child = root.create_poa("child", None, []).unwrap();
         let own = child.the_poa_manager();
         assert_ne!(own.id(), made.id());

@@ -28,6 +28,18 @@ macro_rules! policies {
 
 policies! {
     /// The threads that run the upcalls of an adapter (15.3.8.1).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::ThreadPolicy; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // The servants use a library that is not thread-safe.
+    /// let library = root.create_poa("library", None, [ThreadPolicy::SingleThreadModel.into()])?;
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     ThreadPolicy = 16 => {
         /// Many threads at once.
         #[default]
@@ -40,6 +52,19 @@ policies! {
     }
 
     /// The lifetime of references (15.3.8.2).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::{IdAssignmentPolicy, LifespanPolicy}; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // References to the accounts remain valid when the server is started again at the same address.
+    /// let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
+    /// let accounts = root.create_poa("accounts", None, policies)?;
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     LifespanPolicy = 17 => {
         /// As long as the adapter that created them.
         #[default]
@@ -49,6 +74,19 @@ policies! {
     }
 
     /// Whether a servant may serve several objects (15.3.8.3).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::{IdAssignmentPolicy, IdUniquenessPolicy}; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // One servant serves the accounts of all customers: `Current::object_id` is the customer.
+    /// let policies = [IdUniquenessPolicy::MultipleId.into(), IdAssignmentPolicy::UserId.into()];
+    /// let accounts = root.create_poa("accounts", None, policies)?;
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     IdUniquenessPolicy = 18 => {
         /// One object only.
         #[default]
@@ -58,6 +96,19 @@ policies! {
     }
 
     /// The assignment of object ids (15.3.8.4).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::IdAssignmentPolicy; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// let accounts = root.create_poa("accounts", None, [IdAssignmentPolicy::UserId.into()])?;
+    /// let ada = accounts.create_reference_with_id(&"ada".into(), "IDL:Bank/Account:1.0")?;
+    /// assert_eq!(accounts.reference_to_id(&ada)?.as_bytes(), b"ada");
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     IdAssignmentPolicy = 19 => {
         /// The application.
         UserId,
@@ -67,6 +118,18 @@ policies! {
     }
 
     /// Whether a request for the id or the reference of a servant activates it (15.3.8.7).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::ImplicitActivationPolicy; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // `servant_to_reference` activates servants, as in the root adapter.
+    /// let sessions = root.create_poa("sessions", None, [ImplicitActivationPolicy::ImplicitActivation.into()])?;
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     ImplicitActivationPolicy = 20 => {
         /// The servant is activated.
         ImplicitActivation,
@@ -76,6 +139,19 @@ policies! {
     }
 
     /// Whether the adapter retains the servants of objects (15.3.8.5).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::{RequestProcessingPolicy, ServantRetentionPolicy}; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // A servant locator supplies a servant for each request.
+    /// let policies = [ServantRetentionPolicy::NonRetain.into(), RequestProcessingPolicy::UseServantManager.into()];
+    /// let rows = root.create_poa("rows", None, policies)?;
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     ServantRetentionPolicy = 21 => {
         /// Servants are in the active object map.
         #[default]
@@ -85,6 +161,24 @@ policies! {
     }
 
     /// The servant for objects that are not in the active object map (15.3.8.6).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::{IdAssignmentPolicy, IdUniquenessPolicy, RequestProcessingPolicy}; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // One servant serves all objects without a servant of their own.
+    /// let policies = [
+    ///     RequestProcessingPolicy::UseDefaultServant.into(),
+    ///     IdUniquenessPolicy::MultipleId.into(),
+    ///     IdAssignmentPolicy::UserId.into(),
+    /// ];
+    /// let files = root.create_poa("files", None, policies)?;
+    /// // Then `set_servant`, and `activate` of its manager.
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     RequestProcessingPolicy = 22 => {
         /// None: the objects do not exist.
         #[default]
@@ -96,6 +190,19 @@ policies! {
     }
 
     /// The lookup of objects by id; Spandrel's own (paper 001, chapter 6).
+    ///
+    /// ```
+    /// # use spandrel_orb::Orb;
+    /// # use spandrel_poa::{self as poa, Poa};
+    /// use poa::{IdAssignmentPolicy, ObjectDemux}; // of spandrel
+    /// # let orb = Orb::builder().build()?;
+    /// # let root = Poa::root(&orb)?;
+    /// // A thousand sensors with names, all of which are activated before the manager is.
+    /// let policies = [IdAssignmentPolicy::UserId.into(), ObjectDemux::PerfectHash.into()];
+    /// let sensors = root.create_poa("sensors", None, policies)?;
+    /// # orb.shutdown()?;
+    /// # Ok::<(), poa::PoaError>(())
+    /// ```
     ObjectDemux = ids::POLICY_OBJECT_DEMUX => {
         /// The id contains the object's slot. Only for system-assigned ids, and their default.
         #[default]
@@ -107,6 +214,26 @@ policies! {
         PerfectHash,
         /// A linear search.
         Linear,
+    }
+}
+
+/// The policy of a list that is not valid, or contradicts others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InvalidPolicy {
+    index: usize,
+    /// The rule that it violates.
+    reason: &'static str,
+}
+
+impl InvalidPolicy {
+    /// The error of the creation of this adapter with these policies.
+    pub(crate) fn error(self, adapter: String, given: &[Policy]) -> PoaError {
+        PoaError::InvalidPolicy {
+            adapter,
+            index: u16::try_from(self.index).unwrap_or(u16::MAX),
+            policy: format!("{:?}", given[self.index]),
+            reason: self.reason,
+        }
     }
 }
 
@@ -130,7 +257,7 @@ impl Policies {
     }
 
     /// Combines the given policies with the defaults. Policies of other types are ignored.
-    pub(crate) fn resolve(given: &[Policy]) -> Result<Self, PoaError> {
+    pub(crate) fn resolve(given: &[Policy]) -> Result<Self, InvalidPolicy> {
         let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
         let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
         let mut policies = Self::default();
@@ -150,19 +277,39 @@ impl Policies {
             }
         }
         let conflicts = [
-            (policies.has_no_servant_source(), [retention, processing]),
-            (policies.default_servant_lacks_multiple_id(), [uniqueness, processing]),
-            (policies.is_implicit() && !policies.assigns_ids(), [assignment, activation]),
-            (policies.is_implicit() && !policies.retains(), [retention, activation]),
-            (demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(), [assignment, demux]),
+            (
+                policies.has_no_servant_source(),
+                [retention, processing],
+                "NON_RETAIN requires USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
+            ),
+            (
+                policies.default_servant_lacks_multiple_id(),
+                [uniqueness, processing],
+                "USE_DEFAULT_SERVANT requires MULTIPLE_ID",
+            ),
+            (
+                policies.is_implicit() && !policies.assigns_ids(),
+                [assignment, activation],
+                "IMPLICIT_ACTIVATION requires SYSTEM_ID",
+            ),
+            (
+                policies.is_implicit() && !policies.retains(),
+                [retention, activation],
+                "IMPLICIT_ACTIVATION requires RETAIN",
+            ),
+            (
+                demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(),
+                [assignment, demux],
+                "active demultiplexing requires SYSTEM_ID",
+            ),
         ];
         // Of two contradictory policies, the later one is reported.
         let offending = conflicts
             .into_iter()
-            .filter(|(condition, _)| *condition)
-            .filter_map(|(_, given)| given.into_iter().max()?);
-        if let Some(index) = offending.min() {
-            return Err(invalid(index));
+            .filter(|(condition, ..)| *condition)
+            .filter_map(|(_, given, reason)| Some(InvalidPolicy { index: given.into_iter().max()??, reason }));
+        if let Some(invalid) = offending.min_by_key(|invalid| invalid.index) {
+            return Err(invalid);
         }
         if demux.is_none() && !policies.assigns_ids() {
             policies.demux = ObjectDemux::DynamicHash;
@@ -171,7 +318,7 @@ impl Policies {
     }
 
     /// The bidirectional policy, if given.
-    pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, PoaError> {
+    pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, InvalidPolicy> {
         let (mut value, mut known) = (BidirectionalPolicy::default(), None);
         for (index, policy) in given.iter().enumerate() {
             if policy.policy_type() == BidirectionalPolicy::POLICY_TYPE {
@@ -242,25 +389,22 @@ fn set<V: PolicyValue + Copy>(
     given: &mut Option<usize>,
     index: usize,
     policy: &Policy,
-) -> Result<(), PoaError> {
-    *value = *policy.value().ok_or_else(|| invalid(index))?;
+) -> Result<(), InvalidPolicy> {
+    let invalid = |reason| InvalidPolicy { index, reason };
+    *value = *policy.value().ok_or_else(|| invalid("the number of its type belongs to another policy"))?;
     match given.replace(index) {
         None => Ok(()),
-        Some(_) => Err(invalid(index)),
+        Some(_) => Err(invalid("the list has an earlier policy of this type")),
     }
-}
-
-fn invalid(index: usize) -> PoaError {
-    PoaError::InvalidPolicy { index: u16::try_from(index).unwrap_or(u16::MAX) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(given: &[Policy]) -> u16 {
+    fn refused(given: &[Policy]) -> usize {
         match Policies::resolve(given) {
-            Err(PoaError::InvalidPolicy { index }) => index,
+            Err(InvalidPolicy { index, .. }) => index,
             other => panic!("{given:?} gave {other:?}"),
         }
     }

@@ -82,7 +82,7 @@ impl Adapter {
         if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly {
             return Err(error::not_active());
         }
-        if self.objects.check_assigned(id).is_err() {
+        if !self.objects.is_assigned(id) {
             return Err(error::not_active());
         }
         if !self.usage.start(|| self.is_open()) {

@@ -34,7 +34,7 @@ use spandrel_sync::{
     thread_local,
     time::Instant,
 };
-use spandrel_transport::Deadline;
+use spandrel_transport::{Address, Deadline};
 
 use crate::{
     request_of_thread,
@@ -209,6 +209,10 @@ impl RequestOrigin for CollocatedCaller<'_> {
 
     fn name(&self) -> &str {
         "this ORB"
+    }
+
+    fn peer_address(&self) -> Option<&Arc<Address>> {
+        None
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {

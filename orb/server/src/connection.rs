@@ -257,8 +257,8 @@ impl ServerConnection {
     fn adopt(&self) -> &Arc<ClientConnection> {
         self.link.adopt(|transport| {
             let adopted_reader: Weak<dyn AdoptedReader> = self.weak_self.clone();
-            let (peer, statistics) = (self.link.from().clone(), self.orb.statistics().clone());
-            let adopted = ClientConnection::adopted(Arc::new(peer), Arc::clone(transport), adopted_reader, statistics);
+            let (peer, statistics) = (Arc::clone(self.link.from()), self.orb.statistics().clone());
+            let adopted = ClientConnection::adopted(peer, Arc::clone(transport), adopted_reader, statistics);
             Arc::new(adopted.with_fragments_of(Some((self.resources.settings.fragment_size, send_fragmented))))
         })
     }

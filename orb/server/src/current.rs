@@ -6,6 +6,7 @@ use std::any::Any;
 use spandrel_ipc::Transfer;
 use spandrel_orb::{cancellation::CancellationSource, orb::WeakOrb, request_deadlines};
 use spandrel_sync::Arc;
+use spandrel_transport::Address;
 
 use crate::{
     connection::ServerConnection,
@@ -38,6 +39,20 @@ pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option
     };
     let transport: &dyn Any = &*transport;
     transport.downcast_ref().map(look)
+}
+
+/// The address of the peer whose request this thread runs, in a servant or in a future that serves. `None` outside
+/// requests, and once their connection has ended.
+///
+/// In calls on objects of the same process the request from outside counts, as for
+/// [`CancellationToken::current`](spandrel_orb::CancellationToken::current). The sender of a datagram can forge its
+/// address.
+#[must_use]
+pub fn current_peer_address() -> Option<Arc<Address>> {
+    match connection() {
+        Some((_, connection)) => Some(Arc::clone(connection.link().from())),
+        None => served()?.peer().cloned(),
+    }
 }
 
 fn of_connection() -> Option<Arc<CancellationSource>> {

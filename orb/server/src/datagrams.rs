@@ -53,7 +53,7 @@ pub(super) struct Datagrams {
 #[derive(Clone, Debug)]
 struct Sender {
     orb: Orb,
-    name: Arc<str>,
+    address: Arc<Address>,
     settings: Arc<ServerSettings>,
     code_sets: TransmissionCodeSets,
     deferred: Arc<AtomicUsize>,
@@ -70,7 +70,8 @@ impl Drop for RequestCount {
 
 impl Datagrams {
     fn take(&self, orb: &Orb, octets: &[u8], from: inet::Addr) {
-        if self.settings.rules.rank(&Address::new(DIOP, from.to_string())).is_none() {
+        let address = Address::new(DIOP, from.to_string());
+        if self.settings.rules.rank(&address).is_none() {
             orb.statistics().note(Event::RefusedForAddress);
             tracing::debug!(%from, "datagram rejected by -ORBServerTransportRule");
             return;
@@ -91,7 +92,7 @@ impl Datagrams {
         orb.statistics().note(Event::DatagramReceived);
         let sender = Sender {
             orb: orb.clone(),
-            name: from.to_string().into(),
+            address: Arc::new(address),
             settings: Arc::clone(&self.settings),
             code_sets: TransmissionCodeSets::UNNEGOTIATED,
             deferred: Arc::clone(&self.deferred),
@@ -147,10 +148,11 @@ impl EventHandler for Datagrams {
 impl Sender {
     fn run(mut self, message: &Message) {
         let orb = self.orb.clone();
-        let name = Arc::clone(&self.name);
+        let address = Arc::clone(&self.address);
+        let name = address.address();
         let unreadable =
-            |error: &GiopError| tracing::debug!(from = %name, %error, "cannot decode a request by datagram");
-        unordered_requests::run(&orb, &name, || self.request(message), unreadable);
+            |error: &GiopError| tracing::debug!(from = name, %error, "cannot decode a request by datagram");
+        unordered_requests::run(&orb, name, || self.request(message), unreadable);
     }
 
     fn request(&mut self, message: &Message) -> Result<(), GiopError> {
@@ -163,8 +165,7 @@ impl Sender {
         let remember = || link::record_code_sets(&code_sets, contexts);
         let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
         self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED);
-        let cancellation =
-            CancellationSource::new(WeakOrb::of(&orb), request_context.deadline.and_then(|deadline| deadline.answer));
+        let cancellation = self.cancellation_to(request_context.deadline.and_then(|deadline| deadline.answer));
         let is_answered = AtomicBool::new(false);
         let request = IncomingRequest {
             request_context: Some(&request_context),
@@ -172,6 +173,12 @@ impl Sender {
         };
         unordered_requests::serve(&request, &cancellation, self.code_sets, &mut arguments);
         Ok(())
+    }
+}
+
+impl Sender {
+    fn cancellation_to(&self, deadline: Option<Instant>) -> Arc<CancellationSource> {
+        CancellationSource::of_peer(&self.address, None, WeakOrb::of(&self.orb), deadline)
     }
 }
 
@@ -185,7 +192,11 @@ impl RequestOrigin for Sender {
     }
 
     fn name(&self) -> &str {
-        &self.name
+        self.address.address()
+    }
+
+    fn peer_address(&self) -> Option<&Arc<Address>> {
+        Some(&self.address)
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {
@@ -208,7 +219,7 @@ impl RequestOrigin for Sender {
     }
 
     fn cancellation_source(&self, _request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
-        CancellationSource::new(WeakOrb::of(&self.orb), deadline)
+        self.cancellation_to(deadline)
     }
 
     /// All senders share one limit, because the source address of a datagram proves nothing.

@@ -73,7 +73,7 @@ mod upcall;
 mod worker_counts;
 
 pub(crate) use connection::ServerConnection;
-pub use current::with_current_stream;
+pub use current::{current_peer_address, with_current_stream};
 pub use install::install_adapter;
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
 pub use upcall::call::{Replied, ServerCall};

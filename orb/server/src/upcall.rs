@@ -171,6 +171,9 @@ pub(super) fn handle_locate_request(
 ) {
     let (orb, key) = (origin.orb(), request.target.object_key());
     let located = key.as_deref().map(|key| {
+        if interception::are_there(orb) {
+            interception::receive_locate_request(origin, key)?;
+        }
         let alias = orb.alias(key).map(|ior| Ok(Located::Forward(ior)));
         alias.unwrap_or_else(|| adapter.locate(key))
     });

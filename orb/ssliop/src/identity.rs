@@ -47,6 +47,36 @@ impl PeerIdentity {
         if chain.is_empty() { None } else { Some(Self { chain }) }
     }
 
+    /// Calls `look` with the certificate (DER) of [`current`](Self::current)'s peer, without a copy; for caches of
+    /// what is derived from it.
+    pub fn with_current_certificate<R>(look: impl FnOnce(&CertificateDer<'_>) -> R) -> Option<R> {
+        let first = |chain: &[CertificateDer<'_>]| chain.first().map(look);
+        with_current_stream(|stream: &spandrel_tls::Stream<inet::Stream>| stream.with_peer_certificates(first))??
+    }
+
+    /// The common name of the authority that has issued the certificate; `None` as for
+    /// [`common_name`](Self::common_name).
+    #[must_use]
+    pub fn issuer_common_name(&self) -> Option<String> {
+        let certificate = EndEntityCert::try_from(self.certificate()).ok()?;
+        subject::common_name(certificate.issuer())
+    }
+
+    /// The DNS names among the alternative names of the subject, as they are in the certificate: one may stand for
+    /// all hosts of a domain (`*.bank.example`).
+    #[must_use]
+    pub fn dns_names(&self) -> Vec<String> {
+        let certificate = EndEntityCert::try_from(self.certificate());
+        certificate.map_or_else(|_| Vec::new(), |it| it.valid_dns_names().map(str::to_owned).collect())
+    }
+
+    /// The URIs among the alternative names of the subject, such as `spiffe://bank.example/teller`.
+    #[must_use]
+    pub fn uri_names(&self) -> Vec<String> {
+        let certificate = EndEntityCert::try_from(self.certificate());
+        certificate.map_or_else(|_| Vec::new(), |it| it.valid_uri_names().map(str::to_owned).collect())
+    }
+
     /// The certificate chain (DER): the peer's own certificate first, then those of authorities, each of
     /// which issued the one before it.
     #[must_use]

@@ -1,6 +1,5 @@
 //! The TLS settings of an ORB.
 
-use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
@@ -61,6 +60,14 @@ pub enum SetupError {
     /// A server without a certificate and key.
     #[error("this ORB has no certificate (set `Ssliop::identity`, or the options -ORBSSLCertificate and -ORBSSLKey)")]
     NoIdentity,
+    /// A server with a certificate, and without its key.
+    #[error("this ORB has a certificate without its private key (set the option -ORBSSLKey, or `Ssliop::identity`)")]
+    NoKey,
+    /// A server with a key, and without its certificate.
+    #[error(
+        "this ORB has a private key without its certificate (set the option -ORBSSLCertificate, or `Ssliop::identity`)"
+    )]
+    NoCertificate,
     /// Verification without a trusted authority.
     #[error("this ORB has no trusted authority to verify peers (set `Ssliop::trust`, or the option -ORBSSLCA)")]
     NoAuthorities,
@@ -112,7 +119,12 @@ impl Options {
     /// The configuration of servers.
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
         let Credentials { chain, key, authorities, revoked } = self.credentials.clone();
-        let (false, Some(key)) = (chain.is_empty(), key) else { return Err(SetupError::NoIdentity) };
+        let key = match (chain.is_empty(), key) {
+            (false, Some(key)) => key,
+            (false, None) => return Err(SetupError::NoKey),
+            (true, Some(_)) => return Err(SetupError::NoCertificate),
+            (true, None) => return Err(SetupError::NoIdentity),
+        };
         let mut options = ServerOptions::new(Arc::clone(&self.provider), chain, key).revoked(revoked);
         if self.clients != ClientVerification::None && authorities.is_empty() {
             return Err(SetupError::NoAuthorities);
@@ -178,9 +190,8 @@ impl Options {
     }
 
     fn read(&mut self, kind: CredentialKind, path: &str) -> Result<(), OptionError> {
-        self.files.read(kind, Path::new(path), &mut self.credentials).map_err(|error| {
-            let cause = error.source().map(ToString::to_string).unwrap_or_default();
-            OptionError::because(format_args!("{error}: {cause}"))
-        })
+        self.files
+            .read(kind, Path::new(path), &mut self.credentials)
+            .map_err(|error| OptionError::because(spandrel_error::report_in_line(&error)))
     }
 }

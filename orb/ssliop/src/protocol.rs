@@ -209,7 +209,8 @@ impl ServerProtocol for Ssliop {
     }
 
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
-        let begun = self.configurations.server().map_err(|error| endpoint.invalid(error))?;
+        let begun =
+            self.configurations.server().map_err(|error| endpoint.invalid(spandrel_error::report_in_line(&error)))?;
         let (clients, limit) = self.configurations.read(|options| (options.clients, options.handshake_timeout));
         let configurations = Arc::clone(&self.configurations);
         // Fallback settings exist, so this does not fail.

@@ -51,6 +51,7 @@ pub use listener::{ConnectionAcceptor, Listener, ListenerSource, PendingConnecti
 pub use local::Shm;
 #[cfg(unix)]
 pub use local::Uds;
+pub use prefix::Prefix;
 pub use protocol::{OptionError, Protocol, ServerProtocol, SocketSettings, cost};
 pub use protocols::{DynProtocol, FromStream, OfferedAddress, Protocols, ServerProtocols};
 pub use read_error::{DiscardedRequest, ReadError, RejectReason};

@@ -6,17 +6,18 @@ use std::{
     str::FromStr,
 };
 
-/// The addresses that share their first bits: `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`, or a
+/// A prefix of IP addresses: the addresses that share their first bits: `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`, or a
 /// single address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Prefix {
+pub struct Prefix {
     network: IpAddr,
     bits: u32,
 }
 
 impl Prefix {
     /// Whether the prefix contains the address. An IPv4 address mapped to IPv6 counts as IPv4.
-    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
                 is_alike(u128::from(network.to_bits()), u128::from(address.to_bits()), 32 - self.bits)

@@ -213,9 +213,10 @@ impl ServerProtocols {
             Some(protocol) => protocol.listen(endpoint, settings),
             None => {
                 let schemes: Vec<_> = self.usable().map(|protocol| protocol.scheme()).collect();
-                let reason = format_args!("unknown protocol `{}`: expected {}", endpoint.scheme(), schemes.join(", "))
-                    .to_string();
-                Err(endpoint.invalid(reason))
+                let (scheme, known) = (endpoint.scheme(), schemes.join(", "));
+                let is_present = self.all.iter().any(|protocol| protocol.scheme() == scheme);
+                let remedy = if is_present { "" } else { " (`OrbBuilder::protocol` adds others, such as `Ssliop`)" };
+                Err(endpoint.invalid(format_args!("unknown protocol `{scheme}`: expected {known}{remedy}")))
             }
         }
     }

@@ -1,2 +1,32 @@
-//! The OMG's naming service (CosNaming 1.3): names for object references, in contexts that are kept on disk.
+//! The OMG's naming service (Naming Service 1.3, formal/04-10-03): names for object references, in contexts that
+//! are kept on disk.
+//!
+//! [`NamingService::start`] adds the service to an ORB. The executable `spandrel-naming` does so in a process of its
+//! own. A [`Store`] holds the graph; [`RedbStore`] keeps it in one file.
+//!
+//! The service checks no identity of clients: [`NamingOptions::permission`] is the place for that.
 #![forbid(unsafe_code)]
+
+mod administration;
+mod bootstrap;
+mod context;
+pub mod encoding;
+mod failure;
+mod group_commit;
+mod iterators;
+pub mod name;
+pub mod omni_log;
+mod permission;
+mod purge;
+mod redb_store;
+mod service;
+pub mod store;
+
+pub use administration::NamingAdministration;
+pub use permission::Permission;
+pub use purge::PurgeOptions;
+pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
+pub use service::{
+    ADAPTER, ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE,
+};
+pub use store::Store;

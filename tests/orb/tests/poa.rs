@@ -156,8 +156,8 @@ mod managers {
         fixture.manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         fixture.manager.deactivate(EtherealizeObjects::Yes, WaitForCompletion::Yes).unwrap();
         assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
-        assert_eq!(fixture.manager.activate(), Err(PoaError::AdapterInactive));
-        assert_eq!(fixture.manager.hold_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive));
+        assert!(matches!(fixture.manager.activate(), Err(PoaError::AdapterInactive { .. })));
+        assert!(matches!(fixture.manager.hold_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive { .. })));
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod activators {
         first.await_held(1);
         let id = ObjectId::from("account");
         fixture.poa.deactivate_object(&id).unwrap();
-        assert_eq!(fixture.poa.deactivate_object(&id), Err(PoaError::ObjectNotActive));
+        assert!(matches!(fixture.poa.deactivate_object(&id), Err(PoaError::ObjectNotActive { .. })));
         assert_eq!(fixture.poa.active_objects(), 0);
         let next = in_background({
             let target = client(&object);

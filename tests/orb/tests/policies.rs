@@ -15,7 +15,7 @@ use std::{
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind, minor,
     policy::{
-        ConnectionTimeoutPolicy, OverrideError, Policy, PolicyError, PolicyFactory, PolicyType, PolicyValue,
+        ConnectionTimeoutPolicy, OverrideError, Policy, PolicyErrorCode, PolicyFactory, PolicyType, PolicyValue,
         RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
         RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, UtcT,
     },
@@ -384,7 +384,7 @@ fn adapter_policies_and_duplicate_types_are_refused_for_clients() {
     assert_eq!(system(set(&[Foreign(16).into()])), SystemExceptionKind::NoPermission);
     assert_eq!(system(set(&[Foreign(99).into(), Foreign(99).into()])), SystemExceptionKind::BadParam);
     let wrong = set(&[Foreign(99).into(), Foreign(REBIND).into()]);
-    assert_eq!(wrong, OverrideError::InvalidPolicies { indices: vec![1] });
+    assert_eq!(wrong, OverrideError::InvalidPolicies { indices: vec![1], types: vec![REBIND] });
     assert!(orb.policy_manager().policy_overrides(&[]).is_empty(), "nothing was set");
     orb.policy_manager().set_policy_overrides(&[Foreign(99).into()], ADD).unwrap();
     assert_eq!(orb.policy_manager().policy_overrides(&[]).len(), 1);
@@ -398,9 +398,9 @@ fn create_policy_accepts_the_standards_values() {
     let short = |value: i16| Any::new(&value).unwrap();
     assert_eq!(of(REBIND, &short(2)).unwrap().value(), Some(&RebindPolicy::NoReconnect));
     assert_eq!(of(SYNC_SCOPE, &short(1)).unwrap().value(), Some(&SyncScopePolicy::WithTransport));
-    assert_eq!(of(REBIND, &short(3)).unwrap_err(), PolicyError::BadPolicyValue);
-    assert_eq!(of(REBIND, &short(-1)).unwrap_err(), PolicyError::UnsupportedPolicyValue);
-    assert_eq!(of(REBIND, &Any::new(&2i32).unwrap()).unwrap_err(), PolicyError::BadPolicyType);
+    assert_eq!(of(REBIND, &short(3)).unwrap_err().reason, PolicyErrorCode::BadPolicyValue);
+    assert_eq!(of(REBIND, &short(-1)).unwrap_err().reason, PolicyErrorCode::UnsupportedPolicyValue);
+    assert_eq!(of(REBIND, &Any::new(&2i32).unwrap()).unwrap_err().reason, PolicyErrorCode::BadPolicyType);
     let time = Any::new(&15_000_000u64).unwrap();
     let limit = Duration::from_millis(1500);
     assert_eq!(of(31, &time).unwrap().value(), Some(&RelativeRequestTimeoutPolicy(limit)));
@@ -410,8 +410,11 @@ fn create_policy_accepts_the_standards_values() {
     let point = Any::new(&epoch).unwrap();
     assert_eq!(of(28, &point).unwrap().value(), Some(&RequestEndTimePolicy(SystemTime::UNIX_EPOCH)));
     assert_eq!(of(30, &point).unwrap().value(), Some(&ReplyEndTimePolicy(SystemTime::UNIX_EPOCH)));
-    assert_eq!(of(33, &short(0)).unwrap_err(), PolicyError::UnsupportedPolicy);
-    assert_eq!(of(4_000_000, &short(0)).unwrap_err(), PolicyError::BadPolicyType);
+    let text = "cannot create a policy of type 23 (REBIND_POLICY_TYPE) from the short 3: the value is invalid for this \
+                policy type";
+    assert_eq!(of(REBIND, &short(3)).unwrap_err().to_string(), text);
+    assert_eq!(of(33, &short(0)).unwrap_err().reason, PolicyErrorCode::UnsupportedPolicy);
+    assert_eq!(of(4_000_000, &short(0)).unwrap_err().reason, PolicyErrorCode::BadPolicyType);
 }
 
 // 16.7.2.12, 16.7.3.
@@ -426,8 +429,8 @@ fn a_registered_policy_factory_creates_other_policy_types() {
     }
     struct ColourFactory;
     impl PolicyFactory for ColourFactory {
-        fn create_policy(&self, _: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
-            value.extract().map(|colour| Colour(colour).into()).map_err(|_| PolicyError::BadPolicyValue)
+        fn create_policy(&self, _: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode> {
+            value.extract().map(|colour| Colour(colour).into()).map_err(|_| PolicyErrorCode::BadPolicyValue)
         }
     }
     let server = Server::start();
@@ -440,7 +443,9 @@ fn a_registered_policy_factory_creates_other_policy_types() {
     let coloured = object.set_policy_overrides(&[created], ADD).unwrap();
     assert_eq!(coloured.policy(5000).unwrap().unwrap().value(), Some(&Colour(7)));
     let refused = orb.create_policy(5000, &Any::new("red").unwrap()).unwrap_err();
-    assert_eq!(refused, PolicyError::BadPolicyValue);
+    let text =
+        "cannot create a policy of type 5000 from a value of type `string`: the value is invalid for this policy type";
+    assert_eq!(refused.to_string(), text);
     for taken in [5000, REBIND] {
         let again = orb.register_policy_factory(taken, spandrel::net::sync::Arc::new(ColourFactory)).unwrap_err();
         assert_eq!((again.kind(), again.minor()), (SystemExceptionKind::BadInvOrder, minor::POLICY_FACTORY_REGISTERED));

@@ -212,14 +212,26 @@ fn tls_options_name_certificate_files() {
     let target = server.client_with(Orb::builder().protocol(plain()).take_args(&mut args).unwrap());
     target.ping().unwrap();
     for (option, value, expected) in [
-        ("-ORBSSLKey", "/nowhere/at/all", "/nowhere/at/all"),
-        ("-ORBSSLCA", &key, "no certificate in the PEM file"),
+        ("-ORBSSLKey", "/nowhere/at/all", "cannot read /nowhere/at/all: No such file or directory"),
+        ("-ORBSSLCA", &key, "` has no certificate"),
         ("-ORBSSLVerify", "perhaps", "expected none, request or require"),
         ("-ORBSSLVersion", "1.1", "expected 1.3"),
     ] {
         let error = Orb::builder().protocol(plain()).option(option, value).unwrap_err();
         let reason = std::error::Error::source(&error).unwrap().to_string();
         assert!(reason.contains(expected), "{error}: {reason}");
+    }
+    let other_key = file("other.pem", &authority().issue("127.0.0.1").key);
+    for (options, expected) in [
+        (&["-ORBSSLCertificate", &certificate][..], "a certificate without its private key (set the option -ORBSSLKey"),
+        (&["-ORBSSLKey", &key], "a private key without its certificate (set the option -ORBSSLCertificate"),
+        (&["-ORBSSLCertificate", &certificate, "-ORBSSLKey", &other_key], "inconsistent: keys may not be consistent"),
+    ] {
+        let mut args: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        args.extend(["-ORBListenEndpoints", "ssliop://127.0.0.1:0"].map(str::to_owned));
+        let orb = Orb::builder().protocol(plain()).take_args(&mut args).unwrap().build().unwrap();
+        let reason = chain(&listen(&orb).unwrap_err());
+        assert!(reason.contains(expected), "{options:?}: {reason}");
     }
 }
 

@@ -96,7 +96,8 @@ fn an_endpoint_of_an_unknown_protocol_is_refused_by_name() {
     let orb = Orb::builder().listen(Endpoint::of("pigeon", "loft")).build().unwrap();
     let refused = listen(&orb).unwrap_err();
     let refused = refused.source().expect("the error has a cause").to_string();
-    assert!(refused.contains("unknown protocol `pigeon`") && refused.contains("iiop"), "{refused}");
+    assert!(refused.contains("unknown protocol `pigeon`: expected iiop"), "{refused}");
+    assert!(refused.contains("`OrbBuilder::protocol` adds others"), "{refused}");
 }
 
 #[cfg(target_os = "linux")]

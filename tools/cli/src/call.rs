@@ -143,7 +143,8 @@ fn read(
 ) -> anyhow::Result<Vec<Any>> {
     let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
     if sent.len() != texts.len() {
-        bail!("`{operation}` takes {} arguments, not {}", sent.len(), texts.len());
+        let s = if sent.len() == 1 { "" } else { "s" };
+        bail!("`{operation}` takes {} argument{s}, not {}", sent.len(), texts.len());
     }
     let resolve = |url: &str| {
         let object = orb.string_to_object(url);
@@ -153,9 +154,12 @@ fn read(
     let context = TextContext::new().value_types(interface.value_types()).types(&types).references(&resolve);
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
         let value = DynAny::from_text_with(&parameter.type_code, text, &context);
-        let type_spec = parameter.type_code.type_spec();
-        let value =
-            value.with_context(|| format!("invalid value `{text}` for `{}`: expected {type_spec}", parameter.name));
+        let value = value.with_context(|| {
+            let (given, original) = (&parameter.type_code, parameter.type_code.without_aliases());
+            let (given, original) = (given.type_spec().to_string(), original.type_spec().to_string());
+            let original = if given == original { String::new() } else { format!(" ({original})") };
+            format!("invalid value `{text}` for `{}`: expected {given}{original}", parameter.name)
+        });
         Ok(value?.to_any()?)
     });
     read.collect()

@@ -1,7 +1,9 @@
 //! Common parts of several commands: printing of output and errors, and shared options.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use spandrel::dynamic::{Descriptions, describe_file};
+use spandrel::net::transport::Address;
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_lab::units::{Octets, UnitError, parse_sizes};
@@ -76,15 +79,48 @@ pub(crate) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow::anyhow!("cannot read {}: {}", file.display(), without_numbers(&error.to_string()))
 }
 
+/// A parser of whole numbers, for arguments.
+pub(crate) fn whole<N: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<N>,
+) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
+where
+    RangeInclusive<N>: Clone + Send + Sync + 'static,
+{
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("expected a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// Parses the address of a listener, as a host and a port.
+pub(crate) fn host_and_port(text: &str) -> Result<String, String> {
+    let address = Address::new("iiop", text);
+    address
+        .host_and_port()
+        .map(|_| text.to_owned())
+        .ok_or_else(|| "expected host:port, such as 127.0.0.1:5001".to_owned())
+}
+
+/// A parser of numbers above zero, with or without a fraction. `expected` describes them for errors.
+pub(crate) fn above_zero(
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+        number.ok_or_else(|| format!("expected {expected}"))
+    }
+}
+
 /// Parses a number of seconds, such as 0.5.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let time = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| "expected a number of seconds, such as 0.5".to_owned())
 }
 
 /// As [`seconds`], above zero.
 pub(crate) fn positive_seconds(text: &str) -> Result<Duration, String> {
-    seconds(text).and_then(|time| if time.is_zero() { Err("must be above zero".to_owned()) } else { Ok(time) })
+    let time = seconds(text).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| "expected a number of seconds above zero, such as 0.5".to_owned())
 }
 
 /// The least similarity of a name that is suggested for another one.
@@ -167,6 +203,29 @@ mod tests {
     fn no_color_forbids_colours() {
         assert!(permits_colours(true, None) && permits_colours(true, Some(OsStr::new(""))));
         assert!(!permits_colours(true, Some(OsStr::new("1"))) && !permits_colours(false, None));
+    }
+
+    #[test]
+    fn numbers_are_parsed_with_the_expected_range() {
+        let port = whole(1..=u16::MAX);
+        assert_eq!(port("2809"), Ok(2809));
+        for invalid in ["", "0", "x", "-1", "1.5", "65536", "99999999999999999999999"] {
+            assert_eq!(port(invalid), Err("expected a whole number from 1 to 65535".to_owned()), "{invalid}");
+        }
+        assert_eq!(host_and_port("[::1]:0"), Ok("[::1]:0".to_owned()));
+        for invalid in ["", "x", "x:", "127.0.0.1:x", "127.0.0.1:65536"] {
+            assert!(host_and_port(invalid).is_err(), "{invalid}");
+        }
+        let rate = above_zero("a number of calls");
+        assert_eq!(rate("0.5"), Ok(0.5));
+        for invalid in ["", "0", "x", "-1", "inf", "nan"] {
+            assert_eq!(rate(invalid), Err("expected a number of calls".to_owned()), "{invalid}");
+        }
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        for invalid in ["", "x", "-1", "inf", "nan", "1e30"] {
+            assert!(seconds(invalid).is_err() && positive_seconds(invalid).is_err(), "{invalid}");
+        }
+        assert!(positive_seconds("0").is_err());
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
+use crate::common::whole;
 use crate::orb_args::OrbArgs;
 use connections::Connections;
 use conversation::Style;
@@ -66,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "capture")]
     interface: Option<String>,
     /// Only connections from or to this port
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = whole(1..=u16::MAX))]
     port: Option<u16>,
     /// A file that declares interfaces; may be given more than once
     #[arg(long, value_name = "FILE")]
@@ -85,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// End after this number of messages
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     count: Option<u64>,
     #[command(flatten)]
     orb: OrbArgs,

@@ -165,11 +165,17 @@ impl Args {
             options = options.derive(name, path).context("cannot use --derive")?;
         }
         for external in &self.external {
-            let (file, module) = external.split_once('=').context("--external is FILE.idl=PATH")?;
+            let (file, module) = external.split_once('=').with_context(|| {
+                format!(
+                    "invalid value `{external}` for --external: expected FILE.idl=PATH, such as base.idl=crate::base"
+                )
+            })?;
             options = options.external(file, module).context("cannot use --external")?;
         }
         for native in &self.native {
-            let (name, ty) = native.split_once('=').context("--native is NAME=TYPE")?;
+            let (name, ty) = native.split_once('=').with_context(|| {
+                format!("invalid value `{native}` for --native: expected NAME=TYPE, such as Handle=crate::Handle")
+            })?;
             options = options.native(name, ty).context("cannot use --native")?;
         }
         if let Some(prefix) = &self.prefix {

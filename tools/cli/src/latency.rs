@@ -10,7 +10,7 @@ use spandrel_lab::placement::Placement;
 use spandrel_lab::scalability::{self, Algorithm, Style};
 use spandrel_lab::workload::{CallKind, PingCase};
 
-use crate::common::{self, PlacementArg};
+use crate::common::{self, PlacementArg, whole};
 use crate::peer::launch;
 
 const EXAMPLES: &str = "\
@@ -58,14 +58,14 @@ pub(crate) struct Args {
     servants: ServantsArgs,
     /// Timed calls per round [default: 50000; with --quick: 5000]; with --servants: the minimum [default:
     /// 10000; with --quick: 2000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     calls: Option<u32>,
     /// Interleaved rounds [default: 7; with --quick: up to 9, as time allows; with both --quick and
     /// --servants: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     rounds: Option<u32>,
     /// Call a running receiver (`spandrel ttcp --receive`) at this control address
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = common::host_and_port)]
     connect: Option<String>,
     /// The folder with omniORB's latency-server and latency-client [default: where `cargo xtask interop`
     /// builds them]
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// The time limit of a single run, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = whole(1..=1_000_000_u64))]
     timeout: u64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Args {
 #[group(skip)]
 struct ServantsArgs {
     /// Measure servers with these numbers of servants
-    #[arg(long, value_name = "N,..", value_delimiter = ',', conflicts_with = "connect")]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', conflicts_with = "connect", value_parser = whole(0..=u32::MAX))]
     servants: Vec<u32>,
     /// With --servants: the order of calls: train, round-robin, random, worst-case [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "servants")]
@@ -101,7 +101,7 @@ struct ServantsArgs {
     call: Vec<CallKind>,
     /// With --servants: maximum number of timed calls per round; if a hundred on each servant would be more,
     /// other servants are called in each round [default: 100000; with --quick: 2000]
-    #[arg(long, value_name = "N", requires = "servants")]
+    #[arg(long, value_name = "N", requires = "servants", value_parser = whole(0..=u32::MAX))]
     most_calls: Option<u32>,
     /// The folder with JacORB's servants-server and servants-client [default: where `cargo xtask interop`
     /// builds them]

@@ -69,6 +69,9 @@ impl OrbArgs {
     pub(crate) fn server(&self, text: &str) -> anyhow::Result<Server> {
         let (scheme, address) = text.split_once("://").unwrap_or(("iiop", text));
         let address = Address::new(scheme.to_owned(), address);
+        if matches!(scheme, "iiop" | "ssliop") && address.host_and_port().is_none() {
+            bail!("invalid value `{text}` for --to: expected {SCHEMES}");
+        }
         let connect: Connect = match scheme {
             "iiop" => connector(Iiop, &address),
             #[cfg(unix)]
@@ -86,7 +89,7 @@ impl OrbArgs {
                 }
                 connector(ssliop, &address)
             }
-            other => bail!("unknown transport `{other}` in {text}: expected {SCHEMES}"),
+            other => bail!("unknown transport `{other}` in `{text}`, the value of --to: expected {SCHEMES}"),
         };
         Ok(Server { address, connect })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spandrel_lab::reference::ping::{self, Settings};
 
-use crate::common::{self, positive_seconds, seconds};
+use crate::common::{self, positive_seconds, seconds, whole};
 use crate::json::failure;
 use crate::orb_args::{OrbArgs, reference_text};
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
     reference: String,
     /// Number of rounds
-    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = whole(1..=u32::MAX))]
     count: u32,
     /// Seconds between rounds
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use spandrel_lab::soak::{self, Settings};
 
-use crate::common;
+use crate::common::{self, whole};
 use crate::peer::launch;
 
 const EXAMPLES: &str = "\
@@ -26,16 +26,17 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Duration of the traffic
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0,
+        value_parser = common::above_zero("a number of seconds, at least 0.5"))]
     seconds: f64,
     /// Number of threads that call concurrently; two share an ORB
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole(0..=u32::MAX))]
     clients: u32,
     /// Seed of the random choices [default: a new one each time]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     seed: Option<u64>,
     /// The longest data of a call, in octets
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = whole(0..=u32::MAX))]
     max_octets: u32,
     /// Options of both ORBs, in one text
     #[arg(long, value_name = "OPTIONS", default_value = "", allow_hyphen_values = true)]

@@ -11,7 +11,7 @@ use spandrel_lab::ttcp::{self, Settings};
 use spandrel_lab::units::Octets;
 use spandrel_lab::workload::{CallKind, DataType, PingCase};
 
-use crate::common::{self, PlacementArg, Sizes};
+use crate::common::{self, PlacementArg, Sizes, whole};
 use crate::peer::launch;
 
 const EXAMPLES: &str = "\
@@ -39,10 +39,11 @@ Between two machines:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Only receive: listen for transmitters at this control address (port 0: any)
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "0.0.0.0:0", conflicts_with = "transmit")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "0.0.0.0:0",
+        conflicts_with = "transmit", value_parser = common::host_and_port)]
     receive: Option<String>,
     /// Only transmit: run the series against the receiver at this control address
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = common::host_and_port)]
     transmit: Option<String>,
     /// Data types [default: all; with --quick: octet, struct]
     #[arg(long, value_name = "TYPE,..", value_delimiter = ',')]
@@ -58,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "system", value_parser = queue_size)]
     queue_size: QueueSize,
     /// Number of repetitions of each run [default: 10; with --quick: up to 9, as time allows]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     repetitions: Option<u32>,
     /// Mechanisms: plain calls over TCP (c) and in the UNIX domain (c-unix), typed endpoints over TCP (ipc)
     /// and of the other families (unix, spipe, shm), the ORB (orb) [default: all available ones;
@@ -79,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// The time limit of a single run, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = whole(1..=1_000_000_u64))]
     timeout: u64,
 }
 
@@ -103,7 +104,7 @@ fn queue_size(text: &str) -> Result<QueueSize, String> {
     let octets: Octets = text.parse().map_err(|error| format!("{error}"))?;
     match u32::try_from(octets.0) {
         Ok(octets @ 1..) if i32::try_from(octets).is_ok() => Ok(QueueSize(Some(octets))),
-        _ => Err("a queue has between 1 octet and 2 G".to_owned()),
+        _ => Err("expected `system`, or from 1 octet to 2G".to_owned()),
     }
 }
 

@@ -97,6 +97,7 @@ fn call_errors_name_their_reason() {
     let bank = Bank::open();
     bank.fails(&["deposit", "-7", "x"], "the operation raised `IDL:Bank/Broke:1.0` {missing: -7}");
     bank.fails(&["deposit", "5"], "takes 2 arguments, not 1");
+    bank.fails(&["echo"], "takes 1 argument, not 0");
     bank.fails(&["deposit", "five", "x"], "invalid value `five` for `amount`: expected long long");
     bank.fails(&["deposit", "five", "x"], "`five` is not an integer of this type");
     bank.fails(&["echo", "1e309"], "`1e309` is out of range for `double`");
@@ -258,6 +259,7 @@ fn objects_are_reached_over_every_transport() {
             other => other,
         };
         assert!(stdout(&output).contains(words), "{endpoint}: {}", stdout(&output));
+        assert!(!stdout(&output).contains(":0/"), "a `corbaloc:` has a port: {}", stdout(&output));
     }
 }
 

@@ -59,3 +59,47 @@ fn there_is_a_man_page_for_every_command() {
         assert!(text.contains(words), "{page}: {text}");
     }
 }
+
+// The argument, the reason and the expected form, for each kind of typed argument.
+#[test]
+fn an_invalid_argument_is_explained() {
+    const CALL: [&str; 3] = ["call", "corbaloc::127.0.0.1:1/Account", "deposit"];
+    const WHOLE: &str = "expected a whole number from";
+    let call = |rest: &[&'static str]| [&CALL[..], rest].concat();
+    for (args, expected) in [
+        (call(&["--rate", "x"]), "'x' for '--rate <CALLS>': expected a number of calls each second, such as 5000"),
+        (
+            call(&["--rate", "5", "--duration", "3d"]),
+            "'3d' for '--duration <TIME>': expected seconds, or a number with",
+        ),
+        (
+            call(&["--rate", "5", "--connections", "0"]),
+            "'0' for '--connections <N>': expected a whole number from 1 to 1024",
+        ),
+        (
+            call(&["--timeout", "0"]),
+            "'0' for '--timeout <SECONDS>': expected a number of seconds above zero, such as 0.5",
+        ),
+        (
+            vec!["ping", "--interval=-1", "IOR:00"],
+            "'-1' for '--interval <SECONDS>': expected a number of seconds, such as",
+        ),
+        (vec!["dump", "--port", "65536"], "'65536' for '--port <PORT>': expected a whole number from 1 to 65535"),
+        (vec!["ttcp", "--transmit", "here"], "'here' for '--transmit <HOST:PORT>': expected host:port, such as"),
+        (
+            vec!["ttcp", "--bytes", "5X"],
+            "`5X` is not a size: expected a whole number of octets, or of K, M or G, such as 64K",
+        ),
+        (vec!["ttcp", "--queue-size", "0"], "'0' for '--queue-size <SIZE>': expected `system`, or from 1 octet to 2G"),
+        (vec!["latency", "--connect", "here"], "'here' for '--connect <HOST:PORT>': expected host:port, such as"),
+        (vec!["latency", "--servants", "1,x"], WHOLE),
+        (vec!["soak", "--seconds", "x"], "'x' for '--seconds <SECONDS>': expected a number of seconds, at least 0.5"),
+        (vec!["bench", "demux", "--objects", "x"], WHOLE),
+        (vec!["bench", "reactor", "--seconds", "x"], "expected a number of seconds above zero, such as 0.5"),
+    ] {
+        let output = spandrel(&args);
+        check_code(&output, 2);
+        let text = stderr(&output);
+        assert!(text.starts_with("error: invalid value") && text.contains(expected), "{args:?}: {text}");
+    }
+}

@@ -29,10 +29,11 @@ fn mixed_traffic_of_a_second_is_right_in_every_octet() {
 #[test]
 fn invalid_settings_are_refused() {
     for (args, words) in [
-        (&["soak", "--seconds", "0"][..], "half a second"),
-        (&["soak", "--clients", "0"], "between 1 and 64"),
+        (&["soak", "--seconds", "0"][..], "expected a number of seconds, at least 0.5"),
+        (&["soak", "--seconds", "0.1"], "from 0.5 to 10,000,000 seconds, not 0.1"),
+        (&["soak", "--clients", "0"], "from 1 to 64 clients, not 0"),
         (&["soak", "--orb", "-ORBNonsense 1"], "-ORBNonsense"),
-        (&["soak", "--orb", "nonsense"], "no option of an ORB"),
+        (&["soak", "--orb", "nonsense"], "expected an option of an ORB"),
     ] {
         let output = spandrel(args);
         assert!(!output.status.success(), "{args:?}");

@@ -15,13 +15,13 @@ pub struct Octets(pub u64);
 #[non_exhaustive]
 pub enum UnitError {
     /// The text is not a number with an optional suffix.
-    #[error("`{0}` is not a size; write a whole number of octets, with K, M or G if you like: 512, 64K, 1M")]
+    #[error("`{0}` is not a size: expected a whole number of octets, or of K, M or G, such as 64K")]
     NotASize(String),
     /// The number does not fit into 64 bits.
     #[error("`{0}` is more octets than 64 bits can count")]
     TooLarge(String),
     /// A range is descending, or begins at zero.
-    #[error("`{0}` is not a range; write the smaller size first, above zero: 1K..128K")]
+    #[error("`{0}` is not a range: expected the smaller size first, above zero, such as 1K..128K")]
     BadRange(String),
 }
 

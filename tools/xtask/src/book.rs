@@ -35,8 +35,13 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The pages of the tutorial with programs, in their order, each with the folder of its programs.
-const TUTORIAL: [(&str, &str); 4] =
-    [("first-service", "first"), ("persistence", "persistent"), ("callbacks", "callbacks"), ("security", "secure")];
+const TUTORIAL: [(&str, &str); 5] = [
+    ("first-service", "first"),
+    ("persistence", "persistent"),
+    ("callbacks", "callbacks"),
+    ("naming", "naming"),
+    ("security", "secure"),
+];
 
 /// Makes the package of the tutorial in an empty folder: by the commands on its pages, and with its files.
 fn make_tutorial(target: &Path) -> Result<()> {

@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{big_endian, book, features, fuzz, idl, interop, miri, models, package, robustness, windows, workspace};
+use crate::{
+    big_endian, book, features, fuzz, idl, interop, miri, models, package, robustness, services, windows, workspace,
+};
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
@@ -20,6 +22,7 @@ const STEPS: [Step; 13] = [
     ("windows", || windows::run(windows::CrateSelection::All)),
     ("idl --compile", || idl::run(true)),
     ("interop --tshark", || interop::run(&["--tshark"])),
+    ("services, 500 kills", || services::run(500)),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),
     ("fuzzing, 60 seconds a target", || fuzz::explore(60)),

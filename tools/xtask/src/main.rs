@@ -27,6 +27,7 @@ mod peer;
 mod robustness;
 mod s390x;
 mod seeds;
+mod services;
 mod structure;
 mod windows;
 mod workspace;
@@ -69,6 +70,9 @@ cargo xtask NAME
                             them under Wine; installs what it needs
   features [--all]          check the facade with several sets of fewer features (--all: with all sets)
   windows-check             cargo check for x86_64-pc-windows-gnu
+  services [--kills N]      run the naming service against the clients of JacORB and GlassFish's ORB, and our stubs against JacORB's naming
+                            service; then end it N times (default 500) while clients bind names, and compare its state with what
+                            it acknowledged; installs what it needs
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
                             files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
@@ -82,7 +86,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -126,6 +130,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows", "--chosen"] => windows::run(windows::CrateSelection::Net),
         ["windows", "--only", name] => windows::run(windows::CrateSelection::Crate(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
+        ["services"] => services::run(500),
+        ["services", "--kills", kills] => services::run(number(kills)?),
         ["structure", words @ ..] => structure::run(words),
         ["book"] => book::run(),
         ["full", steps @ ..] => full::run(steps),

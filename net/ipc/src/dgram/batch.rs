@@ -59,8 +59,11 @@ pub struct Datagram<'a, A = ()> {
 #[non_exhaustive]
 pub enum PushError {
     /// The batch is full.
-    #[error("the batch is full")]
-    Full,
+    #[error("the batch is full: it has {capacity} datagrams, its capacity")]
+    Full {
+        /// The maximum number of datagrams.
+        capacity: usize,
+    },
     /// The datagram is longer than the room for each datagram of the batch.
     #[error("a datagram of {len} octets does not fit into a batch for {room} octets each")]
     TooLong {
@@ -70,8 +73,14 @@ pub enum PushError {
         room: usize,
     },
     /// No datagram can be sent to the address.
-    #[error("no datagram can be sent to that address")]
-    Address(#[source] io::Error),
+    #[error("no datagram can be sent to `{address}`")]
+    Address {
+        /// The address.
+        address: String,
+        /// The reason.
+        #[source]
+        cause: io::Error,
+    },
 }
 spandrel_error::debug_as_report!(PushError);
 
@@ -159,7 +168,7 @@ impl<A> Batch<A> {
     fn push_head(&mut self, name: Option<Name>, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), PushError> {
         let at = self.heads.len();
         if at == self.capacity() {
-            return Err(PushError::Full);
+            return Err(PushError::Full { capacity: at });
         }
         let len = fill(&mut self.octets[at * self.room..][..self.room]);
         if len > self.room {
@@ -204,7 +213,7 @@ impl<A: Address> Batch<A> {
     /// # Errors
     /// As [`push_to`](Self::push_to); a length beyond the room is too long.
     pub fn push_to_with(&mut self, to: &A, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), PushError> {
-        let name = to.encode().map_err(PushError::Address)?;
+        let name = to.encode().map_err(|cause| PushError::Address { address: to.to_string(), cause })?;
         self.push_head(Some(name), fill)
     }
 }

@@ -24,6 +24,15 @@ impl Decode for char {
 }
 
 /// An IDL `wstring`: text that is encoded as wide characters. It derefs to `str`.
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::WString; // of spandrel
+///
+/// let text = WString::from("Ærøskøbing");
+/// assert_eq!(text.chars().count(), 10);
+/// assert_eq!(text.into_inner(), "Ærøskøbing");
+/// ```
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct WString(String);
 
@@ -74,6 +83,16 @@ impl Decode for WString {
 }
 
 /// An IDL `wstring<N>`: at most `N` characters.
+///
+/// ```
+/// # mod types { pub use spandrel_cdr::*; }
+/// use types::{BoundedWString, OverBound}; // of spandrel
+///
+/// let code = BoundedWString::<3>::try_from("NOK")?;
+/// assert_eq!(code.into_inner(), "NOK");
+/// assert_eq!(BoundedWString::<3>::try_from("krone"), Err(OverBound { len: 5, bound: 3 }));
+/// # Ok::<(), OverBound>(())
+/// ```
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct BoundedWString<const N: usize>(BoundedString<N>);
 

@@ -13,7 +13,7 @@ use spandrel_sync::{
     held,
     time::Instant,
 };
-use spandrel_transport::{Deadline, ReactorTransport};
+use spandrel_transport::{Address, Deadline, ReactorTransport};
 
 use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
@@ -64,6 +64,8 @@ pub struct CancellationSource {
     orb: Option<WeakOrb>,
     /// The transport of the request, if it is known; it is not kept open.
     transport: Option<Weak<dyn ReactorTransport>>,
+    /// The address of the request's peer, if there is one.
+    peer: Option<Arc<Address>>,
     waiters: Mutex<CancellationWaiters>,
     changed: Condition,
     keys: AtomicU64,
@@ -88,29 +90,36 @@ enum CancellationTimer {
 impl CancellationSource {
     /// The source of a request whose reply is not needed after `deadline`.
     pub fn new(orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
-        Self::with(Some(orb), deadline, None)
+        Self::with(Some(orb), deadline, None, None)
     }
 
-    /// The source of a request that came over this transport.
-    pub fn linked_to(transport: &Arc<dyn ReactorTransport>, orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
-        Self::with(Some(orb), deadline, Some(Arc::downgrade(transport)))
+    /// The source of a request that this peer has sent, over this transport unless that is shared with other peers.
+    pub fn of_peer(
+        peer: &Arc<Address>,
+        transport: Option<&Arc<dyn ReactorTransport>>,
+        orb: WeakOrb,
+        deadline: Option<Instant>,
+    ) -> Arc<Self> {
+        Self::with(Some(orb), deadline, transport.map(Arc::downgrade), Some(Arc::clone(peer)))
     }
 
     /// A source that is never cancelled, for threads without a request.
     pub fn never() -> Arc<Self> {
-        Self::with(None, None, None)
+        Self::with(None, None, None, None)
     }
 
     fn with(
         orb: Option<WeakOrb>,
         deadline: Option<Instant>,
         transport: Option<Weak<dyn ReactorTransport>>,
+        peer: Option<Arc<Address>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             state: AtomicU8::new(OPEN),
             deadline,
             orb,
             transport,
+            peer,
             waiters: Mutex::default(),
             changed: Condition::new(),
             keys: AtomicU64::new(SERVING + 1),
@@ -120,6 +129,11 @@ impl CancellationSource {
     /// The transport of the request, if it is known and still open.
     pub fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
         self.transport.as_ref()?.upgrade()
+    }
+
+    /// The address of the request's peer, if there is one.
+    pub fn peer(&self) -> Option<&Arc<Address>> {
+        self.peer.as_ref()
     }
 
     /// Cancels the request. The first reason counts.

@@ -11,8 +11,8 @@ use crate::OrbBuilder;
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
-    /// The option is unknown.
-    #[error("`{0}` is not an ORB option")]
+    /// The option is unknown, or belongs to a protocol that the program does not have.
+    #[error("`{0}` is not an ORB option{hint}", hint = unknown_option_hint(.0))]
     UnknownOption(String),
     /// The option is the last argument and needs a value.
     #[error("`{0}` needs a value")]
@@ -46,6 +46,15 @@ pub enum InitError {
     BadEndpoint(#[from] EndpointError),
 }
 spandrel_error::debug_as_report!(InitError);
+
+/// The remedy for an unknown option.
+fn unknown_option_hint(option: &str) -> &'static str {
+    if option.starts_with("-ORBSSL") {
+        " of this program: those of TLS are in docs/security.md, and need `OrbBuilder::protocol` with `Ssliop`"
+    } else {
+        ": docs/options.md lists the options"
+    }
+}
 
 /// Creates the error for an invalid value from a description of the expected one.
 pub(super) type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;

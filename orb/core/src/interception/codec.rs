@@ -40,18 +40,38 @@ spandrel_error::debug_as_report!(UnknownEncoding);
 #[non_exhaustive]
 pub enum CodecError {
     /// The value's type does not exist in the encoding's version, or the value cannot be encoded in it.
-    #[error("the value has no form in this encoding")]
-    InvalidTypeForEncoding(#[source] CdrError),
+    #[error("cannot encode a value of type `{0}` in this version of CDR")]
+    InvalidTypeForEncoding(TypeCode, #[source] CdrError),
     /// The octets are no encoded value.
-    #[error("the octets are no encoded value")]
+    #[error("cannot decode the octets: they are no CDR encapsulation of a value")]
     FormatMismatch(#[source] CdrError),
     /// The octets are no value of this type.
-    #[error("the octets are no value of the type `{0}`")]
+    #[error("cannot decode the octets: they are no value of the type `{0}`")]
     TypeMismatch(TypeCode, #[source] CdrError),
 }
 spandrel_error::debug_as_report!(CodecError);
 
+fn invalid_type(data: &Any, cause: CdrError) -> CodecError {
+    CodecError::InvalidTypeForEncoding(data.type_code().clone(), cause)
+}
+
 /// The factory of codecs (`IOP::CodecFactory`).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use spandrel::Orb;
+/// use spandrel::cdr::GiopVersion;
+/// use spandrel::interception::{CodecError, Encoding};
+/// use spandrel::types::Any;
+///
+/// let orb = Orb::builder().build()?;
+/// let codec = orb.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2))?;
+/// let octets = codec.encode(&Any::new("ada")?)?; // the data of a service context, for instance
+/// assert_eq!(codec.decode(&octets)?.extract::<String>()?, "ada");
+/// assert!(matches!(codec.decode(&octets[..5]), Err(CodecError::FormatMismatch(_))));
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CodecFactory {
     orb: WeakOrb,
@@ -92,7 +112,7 @@ impl Codec {
     /// # Errors
     /// `InvalidTypeForEncoding`.
     pub fn encode(&self, data: &Any) -> Result<Vec<u8>, CodecError> {
-        to_octets(data, &self.form).map_err(CodecError::InvalidTypeForEncoding)
+        to_octets(data, &self.form).map_err(|cause| invalid_type(data, cause))
     }
 
     /// Decodes a value with its type, as [`encode`](Self::encode) makes it.
@@ -109,7 +129,7 @@ impl Codec {
     /// # Errors
     /// `InvalidTypeForEncoding`.
     pub fn encode_value(&self, data: &Any) -> Result<Vec<u8>, CodecError> {
-        self.form.encode_with(|out| data.write_value(out)).map_err(CodecError::InvalidTypeForEncoding)
+        self.form.encode_with(|out| data.write_value(out)).map_err(|cause| invalid_type(data, cause))
     }
 
     /// Decodes a value of this type, as [`encode_value`](Self::encode_value) makes it.
@@ -179,8 +199,8 @@ mod tests {
     #[test]
     fn wide_text_does_not_exist_in_version_1_0() {
         let wide = Any::new(&WString::from("w")).unwrap();
-        assert!(matches!(codec(GiopVersion::V1_0).encode(&wide), Err(CodecError::InvalidTypeForEncoding(_))));
-        assert!(matches!(codec(GiopVersion::V1_0).encode_value(&wide), Err(CodecError::InvalidTypeForEncoding(_))));
+        assert!(matches!(codec(GiopVersion::V1_0).encode(&wide), Err(CodecError::InvalidTypeForEncoding(..))));
+        assert!(matches!(codec(GiopVersion::V1_0).encode_value(&wide), Err(CodecError::InvalidTypeForEncoding(..))));
         let codec = codec(GiopVersion::V1_2);
         assert_eq!(codec.decode(&codec.encode(&wide).unwrap()), Ok(wide));
     }

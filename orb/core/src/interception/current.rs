@@ -11,6 +11,20 @@ use crate::{Orb, interception_state::SlotId, orb::WeakOrb};
 /// The slots of the calling thread, for services of one ORB (`PortableInterceptor::Current`).
 ///
 /// It does not keep the ORB alive, so that interceptors may have one. Without the ORB there are no slots.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use spandrel::Orb;
+/// use spandrel::types::Any;
+///
+/// let (builder, user) = Orb::builder().allocate_slot();
+/// let orb = builder.build()?;
+/// let current = orb.pi_current();
+/// current.set_slot(user, Any::new("ada")?)?; // Interceptors read it by `ClientRequestInfo::slot`.
+/// assert_eq!(current.slot(user)?.extract::<String>()?, "ada");
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PiCurrent(WeakOrb);
 

@@ -12,6 +12,43 @@ use crate::{InvalidName, ObjectRef};
 use crate::{PolicyType, policies::PolicyFactory};
 
 /// A service's part in the creation of an ORB (`ORBInitializer`, 16.7.1).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::interception::{
+///     ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, OrbInitInfo, OrbInitializer, SlotId,
+/// };
+/// use spandrel::{CompletionStatus, Orb, SystemException};
+///
+/// /// A service that stops calls of threads without a user. The user is in a slot of the thread.
+/// struct Users;
+///
+/// struct UserCheck(SlotId);
+///
+/// impl Interceptor for UserCheck {}
+///
+/// impl ClientRequestInterceptor for UserCheck {
+///     fn send_request(&self, request: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+///         match request.slot(self.0).map(|user| user.extract::<String>()) {
+///             Ok(Ok(_)) => Ok(()),
+///             _ => Err(SystemException::no_permission(0, CompletionStatus::No).into()),
+///         }
+///     }
+/// }
+///
+/// impl OrbInitializer for Users {
+///     fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+///         let user = info.allocate_slot_id();
+///         let added = info.add_client_request_interceptor(UserCheck(user));
+///         added.map_err(|error| SystemException::initialize(0, CompletionStatus::No).with_source(error))
+///     }
+/// }
+///
+/// let orb = Orb::builder().initializer(Users).build()?;
+/// // `PiCurrent::set_slot` of `orb.pi_current()` sets the user of a thread.
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait OrbInitializer: Send + Sync {
     /// Called before the ORB is made: registers what other services need of this one.
     ///

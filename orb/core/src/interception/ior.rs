@@ -13,6 +13,32 @@ use crate::{AdapterDescription, AdapterState, ObjectRef, Policy, PolicyType};
 
 /// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
 ///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::Orb;
+/// use spandrel::interception::{Interceptor, IorInfo, IorInterceptor, TaggedComponent};
+///
+/// /// Adds the name of the data centre to all references, in a component by which clients choose a server.
+/// struct DataCentre(&'static str);
+///
+/// impl Interceptor for DataCentre {
+///     fn name(&self) -> &str {
+///         "data centre"
+///     }
+/// }
+///
+/// impl IorInterceptor for DataCentre {
+///     fn establish_components(&self, info: &mut IorInfo<'_>) {
+///         let component = TaggedComponent { tag: 0x4d59_0001, data: self.0.as_bytes().to_vec() };
+///         info.add_ior_component(component).expect("components are added in `establish_components`");
+///     }
+/// }
+///
+/// let orb = Orb::builder().ior_interceptor(DataCentre("oslo"))?.build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// The default of each point does nothing.
 pub trait IorInterceptor: Interceptor {
     /// Called while an adapter is made: components may be added to all its references.

@@ -58,8 +58,8 @@ pub use registry::DuplicateName;
 pub use registry::RegisteredInterceptors;
 pub(crate) use registry::{invoke_fn, ior_interceptors};
 #[doc(hidden)]
-pub use server::flow::{LentSlots, RequestView, ServerFlow};
-pub use server::{ServerRequestInfo, ServerRequestInterceptor};
+pub use server::flow::{LentSlots, RequestView, ServerFlow, receive_locate_request};
+pub use server::{LocateRequestInfo, ServerRequestInfo, ServerRequestInterceptor};
 pub use slots::InvalidSlot;
 pub(crate) use slots::SlotTable;
 

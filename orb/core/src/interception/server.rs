@@ -2,8 +2,12 @@
 
 pub(super) mod flow;
 
+use std::borrow::Cow;
+
 use spandrel_cdr::{Any, TypeCode};
 use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemException, minor};
+
+use spandrel_transport::Address;
 
 use super::{
     Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
@@ -69,6 +73,16 @@ pub trait ServerRequestInterceptor: Interceptor {
         Ok(())
     }
 
+    /// Called when a LocateRequest has arrived, before its adapter is called. The standard has no point for it;
+    /// a service that decides about access needs one.
+    ///
+    /// # Errors
+    /// An exception to reply with (COMPLETED_NO).
+    fn receive_locate_request(&self, info: &LocateRequestInfo<'_>) -> Result<(), SystemException> {
+        let _ = info;
+        Ok(())
+    }
+
     /// Called before results are sent (16.3.9.3).
     ///
     /// # Errors
@@ -114,9 +128,38 @@ pub struct ServerRequestInfo<'r> {
     orb: &'r Orb,
     header: &'r RequestHeader<'r>,
     target: Option<&'r dyn Target>,
+    peer: Option<&'r Address>,
     servant: Option<&'r dyn SupportedInterfaces>,
     record: RequestRecord,
     ending: RequestOutcome,
+}
+
+/// A LocateRequest.
+#[derive(Clone, Copy, Debug)]
+pub struct LocateRequestInfo<'r> {
+    orb: &'r Orb,
+    key: &'r [u8],
+    peer: Option<&'r Address>,
+}
+
+impl<'r> LocateRequestInfo<'r> {
+    /// The ORB.
+    #[must_use]
+    pub fn orb(&self) -> &'r Orb {
+        self.orb
+    }
+
+    /// The key of the object.
+    #[must_use]
+    pub fn object_key(&self) -> &'r [u8] {
+        self.key
+    }
+
+    /// As [`ServerRequestInfo::peer_address`].
+    #[must_use]
+    pub fn peer_address(&self) -> Option<&'r Address> {
+        self.peer
+    }
 }
 
 /// The data of a request between its points.
@@ -151,6 +194,25 @@ impl ServerRequestInfo<'_> {
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.header.operation
+    }
+
+    /// The ORB.
+    #[must_use]
+    pub fn orb(&self) -> &Orb {
+        self.orb
+    }
+
+    /// The key of the object. `None` if the request has a form of address without one.
+    #[must_use]
+    pub fn object_key(&self) -> Option<Cow<'_, [u8]>> {
+        self.header.target.object_key()
+    }
+
+    /// The address of the peer that has sent the request: `iiop://10.0.0.7:41234`. `None` for a call from this ORB
+    /// itself. The sender of a datagram (`diop`) can forge its address.
+    #[must_use]
+    pub fn peer_address(&self) -> Option<&Address> {
+        self.peer
     }
 
     /// The arguments of the request.

@@ -34,7 +34,7 @@ pub use deadline_contexts::DeadlineContext;
 pub use deadline_contexts::request_deadline;
 pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
 pub(crate) use orb_policies::{OrbPolicies, is_own_policy};
-pub use orb_policies::{PolicyError, PolicyFactory};
+pub use orb_policies::{PolicyError, PolicyErrorCode, PolicyFactory};
 pub(crate) use overrides::Overrides;
 pub use overrides::{OverrideError, SetOverrideType};
 pub(crate) use policy_values::{OrbPolicyValues, PolicyValues};

@@ -15,36 +15,128 @@ use super::{
 use crate::BidirectionalPolicy;
 use crate::{Policy, PolicyType};
 
-/// The reason why a policy could not be created (`CORBA::PolicyError`; the numbers are those of
-/// `CORBA::PolicyErrorCode`).
+/// The error of the creation of a policy from its value (`CORBA::PolicyError`; CORBA 3.3 Part 1, 8.8.2).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use spandrel::Orb;
+/// use spandrel::policy::PolicyErrorCode;
+/// use spandrel::types::Any;
+///
+/// let orb = Orb::builder().build()?;
+/// let error = orb.create_policy(23, &Any::new(&7_i16)?).unwrap_err(); // Messaging::REBIND_POLICY_TYPE
+/// assert_eq!(error.reason, PolicyErrorCode::BadPolicyValue);
+/// assert_eq!(
+///     error.to_string(),
+///     "cannot create a policy of type 23 (REBIND_POLICY_TYPE) from the short 7: the value is invalid for this policy type"
+/// );
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Eq, PartialEq, thiserror::Error)]
+#[error("cannot create a policy of type {policy_type}{} from {value}: {reason}", type_name(*policy_type))]
+#[non_exhaustive]
+pub struct PolicyError {
+    /// The type of the policy.
+    pub policy_type: PolicyType,
+    /// A description of the value: its type, and the number if it is a `short` or `unsigned short`.
+    pub value: String,
+    /// The reason.
+    pub reason: PolicyErrorCode,
+}
+spandrel_error::debug_as_report!(PolicyError);
+
+/// The reason why a policy could not be created (`CORBA::PolicyErrorCode`, with its numbers).
 #[derive(Clone, Copy, Eq, Hash, PartialEq, thiserror::Error)]
 #[repr(i16)]
-pub enum PolicyError {
+pub enum PolicyErrorCode {
     /// The policy could not be created.
-    #[error("the policy could not be created")]
+    #[error("the policy factory failed")]
     BadPolicy = 0,
     /// The policy type is the standard's, and this ORB does not support it.
-    #[error("policies of this type are not supported")]
+    #[error("the ORB does not support policies of this type")]
     UnsupportedPolicy = 1,
-    /// The value has a wrong type for this policy type.
-    #[error("the value has a wrong type for this policy type")]
+    /// The value has a wrong type for this policy type, or the policy type is unknown.
+    #[error("values of this policy type have another IDL type, or no policy factory is registered for it")]
     BadPolicyType = 2,
     /// The value has the right type and is invalid.
     #[error("the value is invalid for this policy type")]
     BadPolicyValue = 3,
     /// The value is valid, and this ORB does not support it.
-    #[error("the value is valid, and not supported")]
+    #[error("the ORB does not support this value")]
     UnsupportedPolicyValue = 4,
 }
-spandrel_error::debug_as_report!(PolicyError);
+spandrel_error::debug_as_report!(PolicyErrorCode);
+
+/// The name of a policy type that the ORB knows, in parentheses.
+fn type_name(policy_type: PolicyType) -> &'static str {
+    match policy_type {
+        quality_of_service::REBIND => " (REBIND_POLICY_TYPE)",
+        quality_of_service::SYNC_SCOPE => " (SYNC_SCOPE_POLICY_TYPE)",
+        quality_of_service::BUFFERING_CONSTRAINT => " (TAO's BUFFERING_CONSTRAINT_POLICY_TYPE)",
+        time_limits::REQUEST_START_TIME => " (REQUEST_START_TIME_POLICY_TYPE)",
+        time_limits::REQUEST_END_TIME => " (REQUEST_END_TIME_POLICY_TYPE)",
+        time_limits::REPLY_START_TIME => " (REPLY_START_TIME_POLICY_TYPE)",
+        time_limits::REPLY_END_TIME => " (REPLY_END_TIME_POLICY_TYPE)",
+        time_limits::RELATIVE_REQUEST_TIMEOUT => " (RELATIVE_REQ_TIMEOUT_POLICY_TYPE)",
+        time_limits::RELATIVE_ROUNDTRIP_TIMEOUT => " (RELATIVE_RT_TIMEOUT_POLICY_TYPE)",
+        time_limits::CONNECTION_TIMEOUT => " (TAO's CONNECTION_TIMEOUT_POLICY_TYPE)",
+        BidirectionalPolicy::POLICY_TYPE => " (BIDIRECTIONAL_POLICY_TYPE)",
+        _ => "",
+    }
+}
+
+/// A description of a policy's value for errors.
+fn describe(value: &Any) -> String {
+    let value_type = value.type_code();
+    let number = value.extract::<i16>().map(i32::from).or_else(|_| value.extract::<u16>().map(i32::from));
+    number.map_or_else(|_| format!("a value of type `{value_type}`"), |number| format!("the {value_type} {number}"))
+}
 
 /// A factory of policies for the types that it is registered for (`PortableInterceptor::PolicyFactory`).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{Policy, PolicyType, PolicyValue, policies::*}; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use std::sync::Arc;
+///
+/// use spandrel::Orb;
+/// use spandrel::policy::{Policy, PolicyErrorCode, PolicyFactory, PolicyType, PolicyValue};
+/// use spandrel::types::Any;
+///
+/// /// The priority of a service's calls; the service reads it in an interceptor.
+/// #[derive(Debug, PartialEq)]
+/// struct Priority(i16);
+///
+/// impl PolicyValue for Priority {
+///     fn policy_type(&self) -> PolicyType {
+///         0x4d59_0001 // of a vendor
+///     }
+/// }
+///
+/// struct PriorityFactory;
+///
+/// impl PolicyFactory for PriorityFactory {
+///     fn create_policy(&self, _: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode> {
+///         match value.extract::<i16>().map_err(|_| PolicyErrorCode::BadPolicyType)? {
+///             priority @ 0..=9 => Ok(Priority(priority).into()),
+///             _ => Err(PolicyErrorCode::BadPolicyValue),
+///         }
+///     }
+/// }
+///
+/// let orb = Orb::builder().build()?;
+/// orb.register_policy_factory(0x4d59_0001, Arc::new(PriorityFactory))?;
+/// let policy = orb.create_policy(0x4d59_0001, &Any::new(&3_i16)?)?;
+/// assert_eq!(policy.value(), Some(&Priority(3)));
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait PolicyFactory: Send + Sync {
     /// Creates a policy. Called with no lock held.
     ///
     /// # Errors
-    /// [`PolicyError`] for a value that it rejects.
-    fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError>;
+    /// The reason why it rejects the value.
+    fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode>;
 }
 
 impl fmt::Debug for dyn PolicyFactory {
@@ -82,7 +174,12 @@ impl OrbPolicies {
 
     /// Creates a policy from its standard value ([`Orb::create_policy`](crate::Orb::create_policy)).
     pub(crate) fn create(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
-        let time = || extract::<UtcT>(value)?.to_system_time().ok_or(PolicyError::BadPolicyValue);
+        let created = self.convert(policy_type, value);
+        created.map_err(|reason| PolicyError { policy_type, value: describe(value), reason })
+    }
+
+    fn convert(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode> {
+        let time = || extract::<UtcT>(value)?.to_system_time().ok_or(PolicyErrorCode::BadPolicyValue);
         Ok(match policy_type {
             quality_of_service::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
             quality_of_service::SYNC_SCOPE => mode(value, &SyncScopePolicy::ALL)?.into(),
@@ -100,16 +197,16 @@ impl OrbPolicies {
             BidirectionalPolicy::POLICY_TYPE => match extract::<u16>(value)? {
                 0 => BidirectionalPolicy::Normal.into(),
                 1 => BidirectionalPolicy::Both.into(),
-                _ => return Err(PolicyError::BadPolicyValue),
+                _ => return Err(PolicyErrorCode::BadPolicyValue),
             },
             // The value is a structure of TAO.
-            quality_of_service::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
+            quality_of_service::BUFFERING_CONSTRAINT => return Err(PolicyErrorCode::UnsupportedPolicy),
             other => {
                 let factory = self.factory(other);
                 return match factory {
                     Some(factory) => factory.create_policy(other, value),
-                    None if UNSUPPORTED.contains(&other) => Err(PolicyError::UnsupportedPolicy),
-                    None => Err(PolicyError::BadPolicyType),
+                    None if UNSUPPORTED.contains(&other) => Err(PolicyErrorCode::UnsupportedPolicy),
+                    None => Err(PolicyErrorCode::BadPolicyType),
                 };
             }
         })
@@ -149,13 +246,13 @@ pub(crate) fn is_own_policy(policy_type: PolicyType) -> bool {
     own.contains(&policy_type) || time_limits::LIMITS.contains(&policy_type)
 }
 
-fn extract<T: Decode + Typed>(value: &Any) -> Result<T, PolicyError> {
-    value.extract().map_err(|_| PolicyError::BadPolicyType)
+fn extract<T: Decode + Typed>(value: &Any) -> Result<T, PolicyErrorCode> {
+    value.extract().map_err(|_| PolicyErrorCode::BadPolicyType)
 }
 
 /// Converts a mode. Negative modes are reserved for vendors, others for the standard (17.2.1.1, 17.2.2.1).
-fn mode<T: Copy>(value: &Any, all: &[T]) -> Result<T, PolicyError> {
+fn mode<T: Copy>(value: &Any, all: &[T]) -> Result<T, PolicyErrorCode> {
     let mode: i16 = extract(value)?;
     let value = usize::try_from(mode).ok().and_then(|mode| all.get(mode).copied());
-    value.ok_or(if mode < 0 { PolicyError::UnsupportedPolicyValue } else { PolicyError::BadPolicyValue })
+    value.ok_or(if mode < 0 { PolicyErrorCode::UnsupportedPolicyValue } else { PolicyErrorCode::BadPolicyValue })
 }

@@ -19,14 +19,34 @@ pub enum SetOverrideType {
 }
 
 /// The reason why no policy was set.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::Duration;
+///
+/// use spandrel::policy::{OverrideError, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// let limits = [1, 2].map(|seconds| RelativeRoundtripTimeoutPolicy(Duration::from_secs(seconds)).into());
+/// match account.set_policy_overrides(&limits, SetOverrideType::SetOverride) {
+///     Err(OverrideError::System(exception)) => println!("two policies of one type: {exception}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverrideError {
-    /// `CORBA::InvalidPolicies`: the policies at these indexes of the list are not supported.
-    #[error("the policies at the indexes {indices:?} of the list are not supported")]
+    /// `CORBA::InvalidPolicies`: the policies at these indexes of the list are not supported. Their type is the
+    /// standard's, but not their value.
+    #[error("cannot set the policies: {} not supported", describe_invalid(indices, types))]
     InvalidPolicies {
         /// Their indexes in the list.
         indices: Vec<u16>,
+        /// Their types, in the same order.
+        types: Vec<PolicyType>,
     },
     /// NO_PERMISSION for a policy that clients cannot override, BAD_PARAM for two of the same type.
     #[error(transparent)]
@@ -43,6 +63,14 @@ impl From<OverrideError> for SystemException {
             }
         }
     }
+}
+
+/// The policies, with their verb.
+fn describe_invalid(indices: &[u16], types: &[PolicyType]) -> String {
+    let policies =
+        indices.iter().zip(types).map(|(index, policy_type)| format!("policy {index} (of type {policy_type})"));
+    let verb = if indices.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", policies.collect::<Vec<_>>().join(", "))
 }
 
 /// The policies of adapters, which clients cannot override (15.3.8, 15.2).
@@ -81,7 +109,7 @@ impl Overrides {
                 .into());
         }
         let invalid = typed.iter().zip(0u16..).filter(|((entry_type, policy), _)| !is_supported(*entry_type, policy));
-        let indices: Vec<u16> = invalid.map(|(_, index)| index).collect();
+        let (indices, types): (Vec<u16>, Vec<_>) = invalid.map(|((entry_type, _), index)| (index, *entry_type)).unzip();
         let mut set = Self(typed);
         set.0.sort_by_key(|(entry_type, _)| *entry_type);
         if let Some(pair) = set.0.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -89,7 +117,7 @@ impl Overrides {
                 .with_detail(|| format!("two policies of type {}", pair[0].0))
                 .into());
         }
-        if indices.is_empty() { Ok(set) } else { Err(OverrideError::InvalidPolicies { indices }) }
+        if indices.is_empty() { Ok(set) } else { Err(OverrideError::InvalidPolicies { indices, types }) }
     }
 
     /// This set with the new policies added, or the new set in its place. Runs no code of the program.
@@ -184,7 +212,9 @@ mod tests {
     fn unsupported_policies_are_refused_with_their_indexes() {
         let refused = |policies: &[Policy]| Overrides::of(policies).unwrap_err();
         let invalid = refused(&[SyncScopePolicy::None.into(), Numbered(32).into(), Numbered(23).into()]);
-        assert_eq!(invalid, OverrideError::InvalidPolicies { indices: vec![1, 2] });
+        assert_eq!(invalid, OverrideError::InvalidPolicies { indices: vec![1, 2], types: vec![32, 23] });
+        let text = "cannot set the policies: policy 1 (of type 32), policy 2 (of type 23) are not supported";
+        assert_eq!(invalid.to_string(), text);
         let twice = refused(&[
             RelativeRoundtripTimeoutPolicy(Duration::ZERO).into(),
             RelativeRoundtripTimeoutPolicy(Duration::MAX).into(),

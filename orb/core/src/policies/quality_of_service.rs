@@ -15,6 +15,18 @@ pub(crate) const BUFFERING_CONSTRAINT: PolicyType = 0x5441_0001;
 ///
 /// A reference is bound once its object has answered. Until then this policy has no effect.
 /// [`ObjectRef::validate_connection`](crate::ObjectRef::validate_connection) binds it again at any time.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use spandrel::policy::{RebindPolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // The account has a session in its server: a call to another one would find no session, and raises REBIND.
+/// let session = account.set_policy_overrides(&[RebindPolicy::NoRebind.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum RebindPolicy {
@@ -30,6 +42,18 @@ pub enum RebindPolicy {
 }
 
 /// How far a one-way request has come when its call returns (17.2.2).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use spandrel::policy::{SetOverrideType, SyncScopePolicy};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // One-way calls return when the servant has returned, with its exceptions.
+/// let reliable = account.set_policy_overrides(&[SyncScopePolicy::WithTarget.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum SyncScopePolicy {
@@ -73,6 +97,26 @@ impl SyncScopePolicy {
 /// Without this policy a one-way is written at once if the connection was idle for 200 µs. One-ways that
 /// follow it are written together after 200 µs or at 64 KiB. With the policy, a one-way is written at once
 /// only if it has at least [`octets`](Self::octets).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// use std::time::Duration;
+///
+/// use spandrel::policy::{BufferingConstraintPolicy, SetOverrideType, SyncScopePolicy};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // Log records by one-way calls: written together, after 10 ms or at 16 KiB.
+/// let limits = BufferingConstraintPolicy {
+///     timeout: Duration::from_millis(10),
+///     octets: 16 << 10,
+///     ..BufferingConstraintPolicy::default()
+/// };
+/// let batched = account
+///     .set_policy_overrides(&[SyncScopePolicy::None.into(), limits.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct BufferingConstraintPolicy {
     /// The time after the first buffered one-way (`BUFFER_TIMEOUT`); [`Duration::MAX`] is no limit.

@@ -33,11 +33,43 @@ pub(crate) const LIMITS: [PolicyType; 6] = [
 
 /// The time limit of a call, from its beginning to its reply. Beyond it the call ends in TIMEOUT.
 /// [`Duration::MAX`] is no limit.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::Duration;
+///
+/// use spandrel::Orb;
+/// use spandrel::policy::{RelativeRoundtripTimeoutPolicy, SetOverrideType};
+///
+/// let orb = Orb::builder().build()?;
+/// let limit = RelativeRoundtripTimeoutPolicy(Duration::from_secs(2));
+/// orb.policy_manager().set_policy_overrides(&[limit.into()], SetOverrideType::AddOverride)?; // for all calls
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RelativeRoundtripTimeoutPolicy(pub Duration);
 
 /// The time limit until the request is sent, connecting included. The reply may come later. [`Duration::MAX`]
 /// is no limit.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::Duration;
+///
+/// use spandrel::policy::{RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // A report takes minutes, but a server that is down is known after two seconds.
+/// let limits = [
+///     RelativeRequestTimeoutPolicy(Duration::from_secs(2)).into(),
+///     RelativeRoundtripTimeoutPolicy(Duration::from_secs(600)).into(),
+/// ];
+/// let patient = account.set_policy_overrides(&limits, SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RelativeRequestTimeoutPolicy(pub Duration);
 
@@ -45,24 +77,100 @@ pub struct RelativeRequestTimeoutPolicy(pub Duration);
 /// for waiting for a connection. It applies to each address of a reference separately. The policy is TAO's.
 /// [`OrbBuilder::connect_timeout`](crate::OrbBuilder::connect_timeout) limits connecting as well.
 /// [`Duration::MAX`] is no limit.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::Duration;
+///
+/// use spandrel::policy::{ConnectionTimeoutPolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // A reference with several addresses: the next one is tried after 200 ms.
+/// let limit = ConnectionTimeoutPolicy(Duration::from_millis(200));
+/// let replicated = account.set_policy_overrides(&[limit.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectionTimeoutPolicy(pub Duration);
 
 /// The start time of the request (17.2.4.1). The caller's ORB holds an earlier call and sends nothing. If the
 /// time limit of the request or of its reply ends before, the call ends in TIMEOUT at once.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::{Duration, SystemTime};
+///
+/// use spandrel::policy::{RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // The order is sent when the market opens, within ten seconds, or not at all.
+/// let opening = SystemTime::now() + Duration::from_secs(3600);
+/// let window = [RequestStartTimePolicy(opening).into(), RequestEndTimePolicy(opening + Duration::from_secs(10)).into()];
+/// let scheduled = account.set_policy_overrides(&window, SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RequestStartTimePolicy(pub SystemTime);
 
 /// The start time of the reply (17.2.4.3). Earlier results and user exceptions are held back; system
 /// exceptions are not.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::{Duration, SystemTime};
+///
+/// use spandrel::policy::{ReplyEndTimePolicy, ReplyStartTimePolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // The results of a sealed bid are available between its end and the end of the day.
+/// let end = SystemTime::now() + Duration::from_secs(3600);
+/// let window = [ReplyStartTimePolicy(end).into(), ReplyEndTimePolicy(end + Duration::from_secs(8 * 3600)).into()];
+/// let sealed = account.set_policy_overrides(&window, SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ReplyStartTimePolicy(pub SystemTime);
 
 /// The time by which the request must be sent.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::{Duration, SystemTime};
+///
+/// use spandrel::policy::{RequestEndTimePolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// let deadline = RequestEndTimePolicy(SystemTime::now() + Duration::from_secs(5));
+/// let prompt = account.set_policy_overrides(&[deadline.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RequestEndTimePolicy(pub SystemTime);
 
 /// The time by which the reply must have arrived.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::{Duration, SystemTime};
+///
+/// use spandrel::policy::{ReplyEndTimePolicy, SetOverrideType};
+/// # let orb = spandrel::Orb::builder().build()?;
+/// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
+///
+/// // One deadline for several calls in a row, such as those of one frame of a display.
+/// let frame = ReplyEndTimePolicy(SystemTime::now() + Duration::from_millis(20));
+/// let in_frame = account.set_policy_overrides(&[frame.into()], SetOverrideType::AddOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ReplyEndTimePolicy(pub SystemTime);
 
@@ -95,6 +203,18 @@ pub(crate) fn span(time: u64) -> Duration {
 }
 
 /// `TimeBase::UtcT`: a point in time, in 100 ns since 15 October 1582.
+///
+/// ```
+/// # mod policy { pub use spandrel_orb::policies::UtcT; }
+/// use std::time::{Duration, SystemTime};
+///
+/// use policy::UtcT; // of spandrel
+///
+/// let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+/// let utc = UtcT::from_system_time(at).expect("the year is between 1582 and 60038");
+/// assert_eq!(utc.time, 0x01b2_1dd2_1381_4000 + 10_000_000_000_000_000);
+/// assert_eq!(utc.to_system_time(), Some(at));
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct UtcT {
     /// The time in UTC.

@@ -24,6 +24,23 @@ struct ThreadOverrides {
 
 /// The policies of the calling thread. They take precedence over those of the ORB; those of a reference take
 /// precedence over them (`CORBA::PolicyCurrent`, CORBA 3.3 Part 1, 8.9).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use std::time::Duration;
+///
+/// use spandrel::Orb;
+/// use spandrel::policy::{RelativeRoundtripTimeoutPolicy, SetOverrideType};
+///
+/// let orb = Orb::builder().build()?;
+/// let limit = RelativeRoundtripTimeoutPolicy(Duration::from_millis(100));
+/// let current = orb.policy_current();
+/// current.set_policy_overrides(&[limit.into()], SetOverrideType::SetOverride)?;
+/// // The calls of this thread end within 100 ms; then it has no policies of its own again:
+/// current.set_policy_overrides(&[], SetOverrideType::SetOverride)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PolicyCurrent {
     orb: Orb,

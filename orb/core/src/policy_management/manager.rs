@@ -7,6 +7,19 @@ use crate::{
 
 /// The policies of an ORB. They apply to calls whose reference and thread have no policy of the type
 /// (`CORBA::PolicyManager`, CORBA 3.3 Part 1, 8.9).
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// use spandrel::Orb;
+/// use spandrel::policy::{SetOverrideType, SyncScopePolicy};
+///
+/// let orb = Orb::builder().build()?;
+/// let manager = orb.policy_manager();
+/// manager.set_policy_overrides(&[SyncScopePolicy::WithServer.into()], SetOverrideType::AddOverride)?;
+/// assert_eq!(manager.policy_overrides(&[])[0].value(), Some(&SyncScopePolicy::WithServer));
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PolicyManager {
     orb: Orb,

@@ -10,6 +10,19 @@ use spandrel_sync::{
 /// The statistics of one ORB. Cheap to clone: all clones are the same numbers.
 ///
 /// Each number is right by itself; several numbers may be read at different moments.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod diagnostics { pub use spandrel_orb::statistics; } }
+/// use spandrel::Orb;
+/// use spandrel::diagnostics::statistics::{Event, Level};
+///
+/// let orb = Orb::builder().build()?;
+/// let statistics = orb.statistics();
+/// assert_eq!(statistics.count(Event::ConnectionOpened), 0);
+/// assert_eq!(statistics.level(Level::ClientConnections), 0);
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Statistics {
     shared: Arc<Counters>,

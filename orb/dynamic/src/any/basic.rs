@@ -8,7 +8,7 @@ use spandrel_cdr::{Any, Char, Ior, LongDouble, TcKind, TypeCode};
 use super::{
     DynAny, DynAnyError,
     dyn_any::{Value, has_components},
-    error::NO_CURRENT,
+    error::{NO_CURRENT, mismatch},
     leaf::Leaf,
     sequence::check_len,
 };
@@ -20,13 +20,15 @@ impl DynAny {
             return Ok(self);
         }
         let at = self.at.ok_or(NO_CURRENT)?;
-        self.components().get(at).filter(|component| !component.is_constructed()).ok_or(DynAnyError::TypeMismatch)
+        let component = self.components().get(at).ok_or(NO_CURRENT)?;
+        if component.is_constructed() { Err(component.mismatch("a basic type")) } else { Ok(component) }
     }
 
     fn leaf(&self) -> Result<&Leaf, DynAnyError> {
-        match &self.slot()?.value {
+        let slot = self.slot()?;
+        match &slot.value {
             Value::Leaf(leaf) => Ok(leaf),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(slot.mismatch("a basic type")),
         }
     }
 
@@ -66,9 +68,9 @@ macro_rules! basic {
                 /// # Errors
                 /// As for all basic types; strings beyond their bound are [`DynAnyError::InvalidValue`].
                 pub fn $insert(&mut self, value: $type) -> Result<(), DynAnyError> {
-                    self.put(Leaf::$variant(value), |old, _| match old {
+                    self.put(Leaf::$variant(value), |old, of| match old {
                         Leaf::$variant(_) => Ok(()),
-                        _ => Err(DynAnyError::TypeMismatch),
+                        _ => Err(mismatch(concat!("a value of type `", $idl, "`"), of)),
                     })
                 }
 
@@ -79,7 +81,7 @@ macro_rules! basic {
                 pub fn $get(&self) -> Result<$type, DynAnyError> {
                     match self.leaf()? {
                         Leaf::$variant(value) => Ok(value.clone()),
-                        _ => Err(DynAnyError::TypeMismatch),
+                        _ => Err(self.slot()?.mismatch(concat!("a value of type `", $idl, "`"))),
                     }
                 }
             )*
@@ -114,7 +116,7 @@ impl DynAny {
     pub fn insert_string(&mut self, value: &str) -> Result<(), DynAnyError> {
         self.put(Leaf::String(value.to_owned()), |old, of| match old {
             Leaf::String(_) => check_bound(value, of),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(mismatch("a string", of)),
         })
     }
 
@@ -125,7 +127,7 @@ impl DynAny {
     pub fn string(&self) -> Result<&str, DynAnyError> {
         match self.leaf()? {
             Leaf::String(value) => Ok(value),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(self.slot()?.mismatch("a string")),
         }
     }
 
@@ -136,7 +138,7 @@ impl DynAny {
     pub fn insert_wstring(&mut self, value: &str) -> Result<(), DynAnyError> {
         self.put(Leaf::WString(value.into()), |old, of| match old {
             Leaf::WString(_) => check_bound(value, of),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(mismatch("a wide string", of)),
         })
     }
 
@@ -147,7 +149,7 @@ impl DynAny {
     pub fn wstring(&self) -> Result<&str, DynAnyError> {
         match self.leaf()? {
             Leaf::WString(value) => Ok(value),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(self.slot()?.mismatch("a wide string")),
         }
     }
 
@@ -156,9 +158,9 @@ impl DynAny {
     /// # Errors
     /// As for all basic types.
     pub fn insert_reference(&mut self, value: &Ior) -> Result<(), DynAnyError> {
-        self.put(Leaf::Reference(value.clone()), |old, _| match old {
+        self.put(Leaf::Reference(value.clone()), |old, of| match old {
             Leaf::Reference(_) => Ok(()),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(mismatch("an object reference", of)),
         })
     }
 
@@ -169,7 +171,7 @@ impl DynAny {
     pub fn reference(&self) -> Result<&Ior, DynAnyError> {
         match self.leaf()? {
             Leaf::Reference(value) => Ok(value),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(self.slot()?.mismatch("an object reference")),
         }
     }
 
@@ -209,10 +211,11 @@ impl DynAny {
             return Ok(own);
         }
         if !self.is_constructed() {
-            return Err(DynAnyError::TypeMismatch);
+            return Err(self.mismatch("a sequence or an array"));
         }
         let at = self.at.ok_or(NO_CURRENT)?;
-        self.components().get(at).filter(is_many).ok_or(DynAnyError::TypeMismatch)
+        let component = self.components().get(at).ok_or(NO_CURRENT)?;
+        if is_many(&component) { Ok(component) } else { Err(component.mismatch("a sequence or an array")) }
     }
 
     fn put_many(&mut self, leaves: Vec<Leaf>, kind: TcKind) -> Result<(), DynAnyError> {
@@ -221,7 +224,7 @@ impl DynAny {
         let resolved = many.resolved();
         let element = resolved.content_type()?;
         if element.without_aliases().kind() != kind {
-            return Err(DynAnyError::TypeMismatch);
+            return Err(mismatch(format!("elements of the kind {kind}"), &resolved));
         }
         check_len(&resolved, leaves.len())?;
         let parts = leaves.into_iter().map(|leaf| Self::made_of(&element, Value::Leaf(leaf))).collect();
@@ -256,11 +259,11 @@ macro_rules! many {
                 pub fn $get(&self) -> Result<Vec<$type>, DynAnyError> {
                     let many = self.many()?;
                     if many.resolved().content_type()?.without_aliases().kind() != TcKind::$variant {
-                        return Err(DynAnyError::TypeMismatch);
+                        return Err(many.mismatch(concat!("elements of type `", $idl, "`")));
                     }
                     let element = |part: &DynAny| match part.value {
                         Value::Leaf(Leaf::$variant(value)) => Ok(value),
-                        _ => Err(DynAnyError::TypeMismatch),
+                        _ => Err(part.mismatch(concat!("a value of type `", $idl, "`"))),
                     };
                     many.components().iter().map(element).collect()
                 }

@@ -6,6 +6,7 @@ use super::{
     DynAny, DynAnyError,
     discriminator::{discriminator_with, value_without_member},
     dyn_any::Value,
+    error::mismatch,
     leaf::Leaf,
     limits::Meter,
 };
@@ -38,7 +39,11 @@ impl DynAny {
                         Ok(Label::Default) => value_without_member(&resolved)?,
                         Err(_) => Some(0),
                     };
-                    parts_for(&resolved, first.ok_or(DynAnyError::TypeMismatch)?, meter)?
+                    parts_for(
+                        &resolved,
+                        first.ok_or_else(|| mismatch("a union with a member for a value", &resolved))?,
+                        meter,
+                    )?
                 }
                 kind => Value::Leaf(Leaf::default_of(&resolved).ok_or(DynAnyError::InconsistentTypeCode(kind))?),
             };

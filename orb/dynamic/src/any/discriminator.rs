@@ -4,11 +4,15 @@ use std::ops::RangeInclusive;
 
 use spandrel_cdr::{Char, Label, TcKind, TypeCode};
 
-use super::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf};
+use super::{DynAny, DynAnyError, dyn_any::Value, error::mismatch, leaf::Leaf};
+
+/// The values that a discriminator may have, for errors.
+const DISCRIMINATOR: &str = "an integer, a character, a boolean or an enumerator";
 
 /// The discriminator's value as a label.
 pub(crate) fn label_of(discriminator: &DynAny) -> Result<i128, DynAnyError> {
-    let Value::Leaf(leaf) = &discriminator.value else { return Err(DynAnyError::TypeMismatch) };
+    let not_discriminator = || discriminator.mismatch(DISCRIMINATOR);
+    let Value::Leaf(leaf) = &discriminator.value else { return Err(not_discriminator()) };
     Ok(match leaf {
         Leaf::Boolean(value) => i128::from(*value),
         Leaf::Octet(value) => i128::from(*value),
@@ -20,7 +24,7 @@ pub(crate) fn label_of(discriminator: &DynAny) -> Result<i128, DynAnyError> {
         Leaf::ULong(value) | Leaf::Enum(value) => i128::from(*value),
         Leaf::LongLong(value) => i128::from(*value),
         Leaf::ULongLong(value) => i128::from(*value),
-        _ => return Err(DynAnyError::TypeMismatch),
+        _ => return Err(not_discriminator()),
     })
 }
 
@@ -39,7 +43,7 @@ pub(crate) fn discriminator_with(of: &TypeCode, label: i128) -> Result<DynAny, D
         TcKind::Enum => Leaf::Enum(label.try_into().map_err(|_| RANGE)?),
         TcKind::LongLong => Leaf::LongLong(label.try_into().map_err(|_| RANGE)?),
         TcKind::ULongLong => Leaf::ULongLong(label.try_into().map_err(|_| RANGE)?),
-        _ => return Err(DynAnyError::TypeMismatch),
+        _ => return Err(mismatch(DISCRIMINATOR, of)),
     };
     Ok(DynAny::made_of(of, Value::Leaf(leaf)))
 }
@@ -58,7 +62,7 @@ fn range(of: &TypeCode) -> Result<RangeInclusive<i128>, DynAnyError> {
         TcKind::LongLong => i64::MIN.into()..=i64::MAX.into(),
         TcKind::ULongLong => 0..=u64::MAX.into(),
         TcKind::Enum => 0..=i128::try_from(of.member_count()?).unwrap_or(0) - 1,
-        _ => return Err(DynAnyError::TypeMismatch),
+        _ => return Err(mismatch(DISCRIMINATOR, &of)),
     })
 }
 

@@ -7,7 +7,7 @@
 use spandrel_cdr::{Ior, TcKind, TypeCode};
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 
-use super::{DynAnyError, leaf::Leaf};
+use super::{DynAnyError, error::mismatch, leaf::Leaf};
 
 /// A value of any IDL type as a tree of components: IDL `DynamicAny::DynAny`.
 ///
@@ -188,14 +188,19 @@ impl DynAny {
     pub fn current_component_mut(&mut self) -> Result<Option<&mut Self>, DynAnyError> {
         self.check_constructed()?;
         if self.kind() == TcKind::Union && self.at == Some(0) {
-            return Err(DynAnyError::TypeMismatch);
+            return Err(self.mismatch("a component besides the discriminator, which `set_discriminator` changes"));
         }
         let at = self.at;
         Ok(at.and_then(|at| self.components_mut().get_mut(at)))
     }
 
+    /// `TypeMismatch` for this value.
+    pub(crate) fn mismatch(&self, expected: impl Into<String>) -> DynAnyError {
+        mismatch(expected, &self.type_code)
+    }
+
     fn check_constructed(&self) -> Result<(), DynAnyError> {
-        if self.is_constructed() { Ok(()) } else { Err(DynAnyError::TypeMismatch) }
+        if self.is_constructed() { Ok(()) } else { Err(self.mismatch("a type with components")) }
     }
 
     /// Whether it may have components.

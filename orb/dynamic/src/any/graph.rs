@@ -116,7 +116,7 @@ impl Copier {
     /// [`DynAnyError::TypeMismatch`] if it is not a value of the type.
     pub(crate) fn copy_as(&self, original: &DynAny, of: &TypeCode) -> Result<DynAny, DynAnyError> {
         if !original.fits(of) {
-            return Err(DynAnyError::TypeMismatch);
+            return Err(original.mismatch(format!("a value of type `{of}`")));
         }
         Ok(DynAny::made_of(of, self.value(&original.value)))
     }

@@ -5,6 +5,18 @@ use spandrel_cdr::{Any, TcKind, TypeCode};
 use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, limits::Meter};
 
 /// A sequence: IDL `DynSequence`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::DynAny;
+/// use spandrel::types::{Any, TypeCode};
+///
+/// let mut primes = DynAny::of_type(&TypeCode::sequence(&TypeCode::LONG, 0)?)?;
+/// let elements = [2, 3, 5].map(|prime: i32| Any::new(&prime)).into_iter().collect::<Result<Vec<_>, _>>()?;
+/// primes.as_sequence()?.set_elements(&elements)?;
+/// assert_eq!(primes.to_any()?.extract::<Vec<i32>>()?, [2, 3, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DynSequence<'d>(&'d mut DynAny);
 
@@ -18,7 +30,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_sequence(&mut self) -> Result<DynSequence<'_>, DynAnyError> {
-        if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(self.mismatch("a sequence")) }
     }
 
     /// The value as an array.
@@ -26,7 +38,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_array(&mut self) -> Result<DynArray<'_>, DynAnyError> {
-        if self.kind() == TcKind::Array { Ok(DynArray(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Array { Ok(DynArray(self)) } else { Err(self.mismatch("an array")) }
     }
 }
 

@@ -18,7 +18,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_fixed(&mut self) -> Result<DynFixed<'_>, DynAnyError> {
-        if self.kind() == TcKind::Fixed { Ok(DynFixed(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Fixed { Ok(DynFixed(self)) } else { Err(self.mismatch("a fixed-point number")) }
     }
 
     /// The value as an enumerator.
@@ -26,7 +26,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_enum(&mut self) -> Result<DynEnum<'_>, DynAnyError> {
-        if self.kind() == TcKind::Enum { Ok(DynEnum(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Enum { Ok(DynEnum(self)) } else { Err(self.mismatch("an enum")) }
     }
 }
 
@@ -55,7 +55,10 @@ impl DynFixed<'_> {
         let text = text.trim();
         match text.parse() {
             Ok(value) => self.set_decimal(value),
-            Err(FixedError::NotANumber) => Err(DynAnyError::TypeMismatch),
+            Err(FixedError::NotANumber) => {
+                let (expected, found) = ("a decimal number".to_owned(), format!("the text `{text}`"));
+                Err(DynAnyError::TypeMismatch { expected, found })
+            }
             Err(_) => self.set_long(text),
         }
     }

@@ -5,6 +5,21 @@ use spandrel_cdr::{Any, TcKind, TypeCode};
 use super::{DynAny, DynAnyError, error::NO_CURRENT, graph::Copier, members::members_of};
 
 /// A struct or an exception: IDL `DynStruct`.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::{DynAny, NameValuePair};
+/// use spandrel::types::{Any, TypeCode};
+///
+/// let members = [("name", TypeCode::STRING), ("cents", TypeCode::LONGLONG)];
+/// let entry = TypeCode::structure("IDL:Bank/Entry:1.0", "Entry", &members)?;
+/// let mut value = DynAny::of_type(&entry)?; // each member has the default of its type
+/// let name = NameValuePair { id: "name".to_owned(), value: Any::new("ada")? };
+/// let cents = NameValuePair { id: "cents".to_owned(), value: Any::new(&500_i64)? };
+/// value.as_struct()?.set_members(&[name, cents.clone()])?;
+/// assert_eq!(value.as_struct()?.members()?[1], cents);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DynStruct<'d>(&'d mut DynAny);
 
@@ -34,7 +49,7 @@ impl DynAny {
     pub fn as_struct(&mut self) -> Result<DynStruct<'_>, DynAnyError> {
         match self.kind() {
             TcKind::Struct | TcKind::Except => Ok(DynStruct(self)),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(self.mismatch("a struct or an exception")),
         }
     }
 }
@@ -43,7 +58,7 @@ impl DynAny {
 pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
     let members = members_of(&of.actual())?;
     if members.is_empty() {
-        return Err(DynAnyError::TypeMismatch);
+        return Err(of.mismatch("a type with members"));
     }
     members.into_iter().nth(of.at.ok_or(NO_CURRENT)?).ok_or(NO_CURRENT)
 }
@@ -63,7 +78,8 @@ pub(crate) fn set_pairs(of: &mut DynAny, given: &[DynNamePair]) -> Result<(), Dy
     let copier = Copier::of(given.iter().map(|pair| &pair.value));
     let parts = members.iter().zip(given).map(|((name, of), pair)| {
         if !name.is_empty() && !pair.id.is_empty() && *name != pair.id {
-            return Err(DynAnyError::TypeMismatch);
+            let (expected, found) = (format!("the member `{name}`"), format!("`{}`", pair.id));
+            return Err(DynAnyError::TypeMismatch { expected, found });
         }
         copier.copy_as(&pair.value, of)
     });

@@ -19,7 +19,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_union(&mut self) -> Result<DynUnion<'_>, DynAnyError> {
-        if self.kind() == TcKind::Union { Ok(DynUnion(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.kind() == TcKind::Union { Ok(DynUnion(self)) } else { Err(self.mismatch("a union")) }
     }
 }
 
@@ -71,7 +71,7 @@ impl DynUnion<'_> {
     pub fn set_to_default_member(&mut self) -> Result<(), DynAnyError> {
         let of = self.0.resolved();
         let (Some(_), Some(label)) = (of.default_index()?, value_without_member(&of)?) else {
-            return Err(DynAnyError::TypeMismatch);
+            return Err(self.0.mismatch("a union with a default member"));
         };
         self.set_label(label)?;
         self.0.rewind();
@@ -85,7 +85,7 @@ impl DynUnion<'_> {
     pub fn set_to_no_active_member(&mut self) -> Result<(), DynAnyError> {
         let of = self.0.resolved();
         let (None, Some(label)) = (of.default_index()?, value_without_member(&of)?) else {
-            return Err(DynAnyError::TypeMismatch);
+            return Err(self.0.mismatch("a union that may have no active member"));
         };
         self.set_label(label)
     }

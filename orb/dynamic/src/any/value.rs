@@ -26,7 +26,7 @@ impl DynAny {
     pub fn as_value(&mut self) -> Result<DynValue<'_>, DynAnyError> {
         match self.actual().kind() {
             TcKind::Value | TcKind::Event => Ok(DynValue(self)),
-            _ => Err(DynAnyError::TypeMismatch),
+            _ => Err(self.mismatch("a value type")),
         }
     }
 
@@ -35,7 +35,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_value_box(&mut self) -> Result<DynValueBox<'_>, DynAnyError> {
-        if self.actual().kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.actual().kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(self.mismatch("a value box")) }
     }
 }
 
@@ -201,7 +201,7 @@ impl DynValueBox<'_> {
     /// [`DynAnyError::InvalidValue`] for null.
     pub fn boxed_value_as_dyn_any(&self) -> Result<&DynAny, DynAnyError> {
         self.check_not_null()?;
-        self.0.components().first().ok_or(DynAnyError::TypeMismatch)
+        self.0.components().first().ok_or_else(|| self.0.mismatch("a boxed value"))
     }
 
     /// Replaces the content of the box; null becomes a value.

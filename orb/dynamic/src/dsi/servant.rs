@@ -9,6 +9,36 @@ use super::ServerRequest;
 /// An implementation of any interface: IDL `PortableServer::DynamicImplementation`.
 ///
 /// It may be the servant of many objects, even of different interfaces, and distinguishes them by their ids.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::{ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, ServerRequest};
+/// use spandrel::types::TypeCode;
+/// use spandrel::{CompletionStatus, SystemException};
+///
+/// /// Accounts without generated code.
+/// struct Account;
+///
+/// impl DynamicImplementation for Account {
+///     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+///         if request.operation() != "deposit" {
+///             return Err(SystemException::bad_operation(0, CompletionStatus::No));
+///         }
+///         let mut declared = NvList::new();
+///         declared.add(NamedValue::of_type("cents", ArgMode::In, TypeCode::LONGLONG));
+///         let cents: i64 = request.arguments(declared)?.extract(0)?;
+///         request.set_result(&(cents + 100))
+///     }
+///
+///     fn primary_interface(&self, _: &[u8]) -> String {
+///         "IDL:Bank/Account:1.0".to_owned()
+///     }
+/// }
+///
+/// let servant = DynamicServant::new(Account);
+/// // Poa::root(&orb)?.activate(servant)? returns a reference.
+/// # _ = servant;
+/// ```
 pub trait DynamicImplementation: Send + Sync {
     /// Runs a request (`invoke`). The ORB answers the operations that every object has, such as `_is_a`.
     ///

@@ -17,9 +17,8 @@ use spandrel_sync::{Arc, RwLock, Weak, atomic::AtomicBool, thread::ThreadId};
 
 use self::servants::{Servants, ServedObjects};
 use crate::{
-    ObjectDemux, ObjectId, PoaError,
+    ObjectDemux, ObjectId,
     demux::{self, ObjectTable},
-    error,
     key::{IdOrigin, SlotId, SystemIdFormat},
     policies::Policies,
     slots::Slots,
@@ -103,9 +102,23 @@ pub(crate) enum ObjectLookup {
 /// The result of an activation.
 pub(crate) enum ActivationOutcome {
     Done,
-    Rejected(PoaError),
+    Rejected(ActivationRefusal),
     /// The previous deactivation must end first.
     Wait(Arc<Event>),
+}
+
+/// The reason why an object was not activated. The adapter adds its name.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum ActivationRefusal {
+    ObjectActive,
+    /// The servant serves this object, and the adapter has UNIQUE_ID.
+    ServantActive(ObjectId),
+    /// An activation without an id, and the application assigns ids.
+    UserAssignedIds,
+    /// The adapter did not assign the id, and has SYSTEM_ID.
+    IdNotAssigned,
+    NoMoreIds,
+    Destroyed,
 }
 
 /// The active object map of one adapter.
@@ -232,10 +245,10 @@ impl Objects {
         map.slots.get(slot_id).map(|_| slot_id)
     }
 
-    /// Assigns a new id.
-    pub(crate) fn make_id(&self) -> Result<ObjectId, PoaError> {
-        let id_format = self.id_format.ok_or(PoaError::WrongPolicy)?;
-        Ok(id_format.encode(self.map.write().next_number()).into())
+    /// Assigns a new id; `None` if the application assigns ids.
+    pub(crate) fn make_id(&self) -> Option<ObjectId> {
+        let id_format = self.id_format?;
+        Some(id_format.encode(self.map.write().next_number()).into())
     }
 
     /// Whether this adapter assigned the id, as far as that can be determined.
@@ -250,14 +263,17 @@ impl Objects {
         }
     }
 
-    /// BAD_PARAM for ids that this adapter should have assigned and did not.
-    pub(crate) fn check_assigned(&self, id: &[u8]) -> Result<(), PoaError> {
-        if self.has_assigned(&self.map.read(), id) { Ok(()) } else { Err(error::id_not_assigned().into()) }
+    /// Whether this adapter or the application, whichever assigns ids, may have assigned this one.
+    pub(crate) fn is_assigned(&self, id: &[u8]) -> bool {
+        self.has_assigned(&self.map.read(), id)
     }
 
     /// The id of the one object of a servant.
     pub(crate) fn id_of(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
-        let map = self.map.read();
+        self.id_in(&self.map.read(), servant)
+    }
+
+    fn id_in(&self, map: &Map, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
         match map.servants.get(servant)? {
             ServedObjects::Slot(slot) => Some(self.id_format?.encode(map.slots.current(*slot)?).into()),
             ServedObjects::Id(id) => Some(ObjectId::clone(id)),

@@ -40,7 +40,7 @@ fn end(objects: &Objects, id: &[u8]) {
     objects.end_deactivation(id);
 }
 
-fn put(objects: &Objects, id: &[u8], servant: &Arc<dyn Servant>) -> Result<(), PoaError> {
+fn put(objects: &Objects, id: &[u8], servant: &Arc<dyn Servant>) -> Result<(), ActivationRefusal> {
     match objects.activate_at(id, Binding::Servant(Arc::clone(servant))) {
         ActivationOutcome::Done => Ok(()),
         ActivationOutcome::Rejected(refused) => Err(refused),
@@ -60,8 +60,8 @@ fn a_system_id_can_be_reactivated_with_a_new_servant() {
     put(&objects, &id, &again).unwrap();
     assert!(matches!(objects.find(&id), Some(Binding::Servant(found)) if Arc::ptr_eq(&found, &again)));
     assert_eq!(objects.id_of(&again), Some(id.clone()));
-    assert_eq!(put(&objects, &id, &servant()), Err(PoaError::ObjectAlreadyActive));
-    assert_eq!(put(&objects, &objects.make_id().unwrap(), &again), Err(PoaError::ServantAlreadyActive));
+    assert_eq!(put(&objects, &id, &servant()), Err(ActivationRefusal::ObjectActive));
+    assert_eq!(put(&objects, &objects.make_id().unwrap(), &again), Err(ActivationRefusal::ServantActive(id.clone())));
     assert_eq!(objects.len(), 2);
     end(&objects, &id);
     assert_eq!(objects.id_of(&again), None);
@@ -77,8 +77,8 @@ fn ids_that_the_adapter_did_not_assign_are_rejected() {
     let mut ahead = id.as_bytes().to_vec();
     *ahead.last_mut().unwrap() += 1;
     for foreign in [&b"foreign"[..], b"", b"a much longer one", &never, &ahead] {
-        assert!(matches!(put(&objects, foreign, &servant()), Err(PoaError::System(_))), "{foreign:?}");
-        assert!(objects.check_assigned(foreign).is_err());
+        assert_eq!(put(&objects, foreign, &servant()), Err(ActivationRefusal::IdNotAssigned), "{foreign:?}");
+        assert!(!objects.is_assigned(foreign));
     }
     put(&objects, &made, &servant()).unwrap();
 }

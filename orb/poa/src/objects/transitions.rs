@@ -10,15 +10,15 @@ use spandrel_sync::{
 };
 
 use super::{
-    ActivationOutcome, ActiveObject, Binding, Deactivation, Entry, Map, ObjectLookup, Objects, Transition,
-    TransitionKind, Uniqueness, servants::ServedObjects,
+    ActivationOutcome, ActivationRefusal, ActiveObject, Binding, Deactivation, Entry, Map, ObjectLookup, Objects,
+    Transition, TransitionKind, Uniqueness, servants::ServedObjects,
 };
-use crate::{ObjectId, PoaError, error, waiting::Event};
+use crate::{ObjectId, waiting::Event};
 
 impl Objects {
     /// Activates an object with a system-assigned id.
-    pub(crate) fn activate(&self, binding: Binding) -> Result<ObjectId, PoaError> {
-        let id_format = self.id_format.ok_or(PoaError::WrongPolicy)?;
+    pub(crate) fn activate(&self, binding: Binding) -> Result<ObjectId, ActivationRefusal> {
+        let id_format = self.id_format.ok_or(ActivationRefusal::UserAssignedIds)?;
         let active = ActiveObject::new(binding);
         let mut map = self.map.write();
         self.check_can_serve(&map, &active)?;
@@ -28,7 +28,7 @@ impl Objects {
             map.others.insert(&id, Entry::Active(active));
             return Ok(id);
         }
-        let slot_id = map.slots.insert(Entry::Active(Arc::clone(&active))).ok_or_else(error::no_more_ids)?;
+        let slot_id = map.slots.insert(Entry::Active(Arc::clone(&active))).ok_or(ActivationRefusal::NoMoreIds)?;
         self.record_servant(&mut map, &active, || ServedObjects::Slot(slot_id.slot));
         Ok(id_format.encode(slot_id).into())
     }
@@ -39,9 +39,9 @@ impl Objects {
         let mut map = self.map.write();
         match self.entry(&map, id) {
             None if !self.has_assigned(&map, id) => {
-                return ActivationOutcome::Rejected(error::id_not_assigned().into());
+                return ActivationOutcome::Rejected(ActivationRefusal::IdNotAssigned);
             }
-            Some(Entry::Active(_)) => return ActivationOutcome::Rejected(PoaError::ObjectAlreadyActive),
+            Some(Entry::Active(_)) => return ActivationOutcome::Rejected(ActivationRefusal::ObjectActive),
             Some(Entry::InTransition(transition)) if !transition.is_incarnation_in_this_thread() => {
                 return ActivationOutcome::Wait(Arc::clone(&transition.finished));
             }
@@ -75,15 +75,14 @@ impl Objects {
     }
 
     /// The error if the object may not be activated now.
-    fn check_can_serve(&self, map: &Map, active: &ActiveObject) -> Result<(), PoaError> {
+    fn check_can_serve(&self, map: &Map, active: &ActiveObject) -> Result<(), ActivationRefusal> {
         if map.is_closed {
-            return Err(error::destroyed().into());
+            return Err(ActivationRefusal::Destroyed);
         }
         match &active.binding {
-            Binding::Servant(servant)
-                if self.uniqueness == Uniqueness::Unique && map.servants.get(servant).is_some() =>
-            {
-                Err(PoaError::ServantAlreadyActive)
+            // The servant's entry is removed before its object's, so that each entry has an id.
+            Binding::Servant(servant) if self.uniqueness == Uniqueness::Unique => {
+                self.id_in(map, servant).map_or(Ok(()), |id| Err(ActivationRefusal::ServantActive(id)))
             }
             _ => Ok(()),
         }

@@ -60,6 +60,7 @@ impl Callbacks {
         let settings = &resources.settings;
         let peer = Arc::new(CallbackPeer {
             name: connection.peer().to_string(),
+            address: Arc::new(connection.peer().clone()),
             settings: Arc::clone(settings),
             intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget)),
             code_sets: OnceLock::new(),
@@ -202,8 +203,9 @@ impl Callbacks {
         let contexts = &header.service_contexts;
         let remember = || link::record_code_sets(&self.peer.code_sets, contexts);
         let request_context = RequestContext::from_contexts(contexts, self.peer.settings.context_limits, remember);
-        let cancellation = CancellationSource::linked_to(
-            connection.transport(),
+        let cancellation = CancellationSource::of_peer(
+            &self.peer.address,
+            Some(connection.transport()),
             WeakOrb::of(orb),
             request_context.deadline.and_then(|deadline| deadline.answer),
         );

@@ -8,7 +8,7 @@ use spandrel_orb::{
     CancelReason, Orb, cancellation::CancellationSource, client::ClientConnection, server_settings::ServerSettings,
 };
 use spandrel_sync::{Arc, Mutex, time::Instant};
-use spandrel_transport::{Charge, ReceiveBudget};
+use spandrel_transport::{Address, Charge, ReactorTransport, ReceiveBudget};
 
 use super::queue::CallbackQueue;
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
 pub(super) struct CallbackPeer {
     /// The name of the peer, for log messages.
     pub(super) name: String,
+    pub(super) address: Arc<Address>,
     pub(super) settings: Arc<ServerSettings>,
     /// The memory limit for replies that wait on the connection.
     pub(super) intake: Arc<ReceiveBudget>,
@@ -67,6 +68,14 @@ impl RequestOrigin for CallbackOrigin {
 
     fn name(&self) -> &str {
         &self.peer.name
+    }
+
+    fn peer_address(&self) -> Option<&Arc<Address>> {
+        Some(&self.peer.address)
+    }
+
+    fn transport(&self) -> Option<&Arc<dyn ReactorTransport>> {
+        Some(self.connection.transport())
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {

@@ -10,7 +10,7 @@ use spandrel_orb::{
     orb::WeakOrb,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
-use spandrel_transport::Deadline;
+use spandrel_transport::{Address, Deadline};
 
 use super::delivery::{deliver, read, too_late, unanswered};
 use crate::{
@@ -117,6 +117,10 @@ impl RequestOrigin for CollocatedReply {
 
     fn name(&self) -> &str {
         "this ORB"
+    }
+
+    fn peer_address(&self) -> Option<&Arc<Address>> {
+        None
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {

@@ -28,7 +28,7 @@ const WAITS_PER_TIMEOUT: u32 = 4;
 /// A client's transport, and the state of writing to it.
 #[derive(Debug)]
 pub(crate) struct Link {
-    from: Address,
+    from: Arc<Address>,
     /// The text of that address, for messages.
     peer: String,
     transport: Arc<dyn ReactorTransport>,
@@ -71,7 +71,7 @@ impl Link {
         let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
         let code_sets = OnceLock::new();
         Self {
-            from,
+            from: Arc::new(from),
             peer,
             transport,
             wire,
@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// The client's address.
-    pub(crate) fn from(&self) -> &Address {
+    pub(crate) fn from(&self) -> &Arc<Address> {
         &self.from
     }
 

@@ -4,6 +4,7 @@ use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
 use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics, orb::WeakOrb};
 use spandrel_sync::{Arc, time::Instant};
+use spandrel_transport::{Address, ReactorTransport};
 
 use super::ServerConnection;
 use crate::upcall::{
@@ -22,6 +23,14 @@ impl RequestOrigin for ServerConnection {
 
     fn name(&self) -> &str {
         self.link().peer()
+    }
+
+    fn peer_address(&self) -> Option<&Arc<Address>> {
+        Some(self.link().from())
+    }
+
+    fn transport(&self) -> Option<&Arc<dyn ReactorTransport>> {
+        Some(self.link().shared_transport())
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {
@@ -52,7 +61,10 @@ impl RequestOrigin for ServerConnection {
     }
 
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
-        let create = || CancellationSource::linked_to(self.link.shared_transport(), WeakOrb::of(&self.orb), deadline);
+        let create = || {
+            let (peer, transport) = (self.link.from(), self.link.shared_transport());
+            CancellationSource::of_peer(peer, Some(transport), WeakOrb::of(&self.orb), deadline)
+        };
         let (cancellation, is_first) = self.pending.register_cancellation(request_key, create);
         if is_first && !request_key.is_one_way {
             self.resources.upcall_monitor.look_early();

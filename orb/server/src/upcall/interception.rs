@@ -7,12 +7,17 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
 use spandrel_orb::{
     ObjectRef, Orb, SupportedInterfaces, Target,
+    cancellation::CancellationSource,
     interception::{
         self, ExceptionOctets, Interruption, LentSlots, RaisedException, RequestOutcome, RequestView, ServerFlow,
     },
+    orb::WeakOrb,
 };
 
+use crate::request_of_thread::ServedScope;
+
 use super::{
+    RequestOrigin,
     incoming_request::{IncomingRequest, RequestFlow},
     marshaled_reply::{MarshaledBody, MarshaledReply},
 };
@@ -35,6 +40,21 @@ pub(crate) fn begin(request: &IncomingRequest<'_>) -> (RequestFlow, Option<Point
     (flow, outcome.err().map(instead))
 }
 
+/// Calls the points of a LocateRequest.
+///
+/// # Errors
+/// The exception of an interceptor.
+#[cold]
+pub(crate) fn receive_locate_request(origin: &dyn RequestOrigin, key: &[u8]) -> Result<(), SystemException> {
+    let peer = origin.peer_address();
+    // As in the upcall of a request, interceptors can ask for the peer and its stream.
+    let _served = peer.map(|peer| {
+        let cancellation = CancellationSource::of_peer(peer, origin.transport(), WeakOrb::of(origin.orb()), None);
+        ServedScope::enter(&cancellation)
+    });
+    interception::receive_locate_request(origin.orb(), key, peer.map(|address| &**address))
+}
+
 fn instead(interruption: Interruption) -> PointDecision {
     match interruption {
         Interruption::System(exception) => Err(exception),
@@ -51,7 +71,7 @@ pub(crate) fn receive_request(
     interfaces: &dyn SupportedInterfaces,
     target: &dyn Target,
 ) -> Option<PointDecision> {
-    let view = RequestView { header: request.header, target: Some(target) };
+    let view = RequestView { target: Some(target), ..seen(request) };
     flow.receive_request(&view, interfaces).err().map(instead)
 }
 
@@ -107,7 +127,11 @@ pub(crate) fn give_up(flow: Option<&RequestFlow>, request: &IncomingRequest<'_>,
 }
 
 fn seen<'r>(request: &IncomingRequest<'r>) -> RequestView<'r> {
-    RequestView { header: request.header, target: request.target }
+    RequestView {
+        header: request.header,
+        target: request.target,
+        peer: request.origin.peer_address().map(|address| &**address),
+    }
 }
 
 /// The outcome of a request by its reply.

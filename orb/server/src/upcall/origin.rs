@@ -11,6 +11,7 @@ use spandrel_orb::{
 };
 use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, time::Instant};
+use spandrel_transport::{Address, ReactorTransport};
 
 use super::prediction::Prediction;
 
@@ -48,6 +49,14 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
 
     /// The name of the origin, for messages.
     fn name(&self) -> &str;
+
+    /// The address of the peer that has sent the request; `None` for a caller in this ORB.
+    fn peer_address(&self) -> Option<&Arc<Address>>;
+
+    /// The transport over which the request came, unless that is shared with other peers.
+    fn transport(&self) -> Option<&Arc<dyn ReactorTransport>> {
+        None
+    }
 
     /// The encoding of an answer to a message of this version.
     fn wire(&self, version: GiopVersion) -> Wire;

@@ -10,6 +10,33 @@ use spandrel_sync::Arc;
 use super::call::{Replied, ServerCall};
 
 /// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod server { pub use spandrel_server::*; } }
+/// use spandrel::SystemException;
+/// use spandrel::server::{Replied, Servant, ServerCall};
+///
+/// /// A servant without generated code: each operation returns its own name.
+/// struct Echo;
+///
+/// impl Servant for Echo {
+///     fn repository_id(&self) -> &str {
+///         "IDL:Demo/Echo:1.0"
+///     }
+///
+///     fn is_a(&self, repository_id: &str) -> bool {
+///         repository_id == self.repository_id()
+///     }
+///
+///     fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+///         match operation.strip_prefix('_') {
+///             Some(_) => call.implicit(self), // `_is_a` and other operations of every object
+///             None => call.reply(|out| out.str(operation)),
+///         }
+///     }
+/// }
+/// // Poa::root(&orb)?.activate(Echo)? returns a reference.
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a servant for an object adapter",
     label = "a skeleton is missing around this value",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 use spandrel::{
     CompletionStatus, Orb, SystemException, SystemExceptionKind, minor,
     policy::{
-        Policy, PolicyError, PolicyType, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+        Policy, PolicyErrorCode, PolicyType, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
         ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType, UtcT,
     },
     types::Any,
@@ -79,7 +79,7 @@ fn absolute_time_policies_are_created_from_utc_times() {
     for policy_type in REQUEST_START_TIME..=REPLY_END_TIME {
         assert_eq!(created(policy_type).policy_type(), policy_type);
         let span = Any::new(&1_u64).unwrap();
-        assert_eq!(orb.create_policy(policy_type, &span).unwrap_err(), PolicyError::BadPolicyType);
+        assert_eq!(orb.create_policy(policy_type, &span).unwrap_err().reason, PolicyErrorCode::BadPolicyType);
     }
 }
 

@@ -52,7 +52,7 @@ fn system_ids_are_unique_even_after_deactivation() {
 fn activate_object_needs_system_ids() {
     let pair = Pair::new();
     let poa = pair.adapter("child", user_ids());
-    assert_eq!(expect_refusal(poa.activate_object(named_servant("one"))), PoaError::WrongPolicy);
+    assert!(matches!(expect_refusal(poa.activate_object(named_servant("one"))), PoaError::WrongPolicy { .. }));
 }
 
 /// activate_object, activate_object_with_id, deactivate_object: WrongPolicy without RETAIN.
@@ -61,9 +61,12 @@ fn activation_needs_retention() {
     let pair = Pair::new();
     for poa in non_retaining(&pair) {
         let id = ObjectId::from("one");
-        assert_eq!(expect_refusal(poa.activate_object(named_servant("one"))), PoaError::WrongPolicy);
-        assert_eq!(expect_refusal(poa.activate_object_with_id(&id, named_servant("one"))), PoaError::WrongPolicy);
-        assert_eq!(expect_refusal(poa.deactivate_object(&id)), PoaError::WrongPolicy);
+        assert!(matches!(expect_refusal(poa.activate_object(named_servant("one"))), PoaError::WrongPolicy { .. }));
+        assert!(matches!(
+            expect_refusal(poa.activate_object_with_id(&id, named_servant("one"))),
+            PoaError::WrongPolicy { .. }
+        ));
+        assert!(matches!(expect_refusal(poa.deactivate_object(&id)), PoaError::WrongPolicy { .. }));
     }
 }
 
@@ -74,10 +77,13 @@ fn under_unique_id_a_servant_has_one_object() {
     let servant = named_servant("one");
     let poa = pair.adapter("system", []);
     poa.activate_object(servant.clone()).unwrap();
-    assert_eq!(expect_refusal(poa.activate_object(servant.clone())), PoaError::ServantAlreadyActive);
+    assert!(matches!(expect_refusal(poa.activate_object(servant.clone())), PoaError::ServantAlreadyActive { .. }));
     let poa = pair.adapter("user", user_ids());
     poa.activate_object_with_id(&"a".into(), servant.clone()).unwrap();
-    assert_eq!(expect_refusal(poa.activate_object_with_id(&"b".into(), servant)), PoaError::ServantAlreadyActive);
+    assert!(matches!(
+        expect_refusal(poa.activate_object_with_id(&"b".into(), servant)),
+        PoaError::ServantAlreadyActive { .. }
+    ));
 }
 
 /// 15.3.8.3: under MULTIPLE_ID a servant may have one or more ids.
@@ -116,10 +122,10 @@ fn an_active_object_is_not_activated_again() {
     let pair = Pair::new();
     let (poa, id) = (pair.adapter("child", user_ids()), ObjectId::from("one"));
     poa.activate_object_with_id(&id, named_servant("first")).unwrap();
-    assert_eq!(
+    assert!(matches!(
         expect_refusal(poa.activate_object_with_id(&id, named_servant("second"))),
-        PoaError::ObjectAlreadyActive
-    );
+        PoaError::ObjectAlreadyActive { .. }
+    ));
     assert_eq!(pair.as_client(&poa.id_to_reference(&id).unwrap()).name().unwrap(), "first");
 }
 
@@ -140,10 +146,10 @@ fn a_system_id_may_be_activated_again() {
     let pair = Pair::new();
     let poa = pair.adapter("child", []);
     let id = poa.activate_object(named_servant("first")).unwrap();
-    assert_eq!(
+    assert!(matches!(
         expect_refusal(poa.activate_object_with_id(&id, named_servant("second"))),
-        PoaError::ObjectAlreadyActive
-    );
+        PoaError::ObjectAlreadyActive { .. }
+    ));
     let reference = poa.id_to_reference(&id).unwrap();
     poa.deactivate_object(&id).unwrap();
     poa.activate_object_with_id(&id, named_servant("second")).unwrap();
@@ -158,10 +164,10 @@ fn a_system_id_may_be_activated_again() {
 fn deactivating_an_inactive_object_raises_object_not_active() {
     let pair = Pair::new();
     let poa = pair.adapter("child", []);
-    assert_eq!(expect_refusal(poa.deactivate_object(&"unknown".into())), PoaError::ObjectNotActive);
+    assert!(matches!(expect_refusal(poa.deactivate_object(&"unknown".into())), PoaError::ObjectNotActive { .. }));
     let id = poa.activate_object(named_servant("one")).unwrap();
     poa.deactivate_object(&id).unwrap();
-    assert_eq!(expect_refusal(poa.deactivate_object(&id)), PoaError::ObjectNotActive);
+    assert!(matches!(expect_refusal(poa.deactivate_object(&id)), PoaError::ObjectNotActive { .. }));
 }
 
 /// 15.2.6: a request for an inactive object raises OBJECT_NOT_EXIST under USE_ACTIVE_OBJECT_MAP_ONLY.

@@ -48,7 +48,7 @@ fn the_children_are_the_current_child_adapters() {
 fn a_name_is_unique_among_siblings() {
     let pair = Pair::new();
     pair.root.create_poa("child", None, []).unwrap();
-    assert_eq!(expect_refusal(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists);
+    assert!(matches!(expect_refusal(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists { .. }));
     assert_eq!(names(&pair.root.the_children()), ["child"]);
 }
 
@@ -115,7 +115,7 @@ fn policies_are_not_inherited() {
     let pair = Pair::new();
     let parent = pair.adapter("parent", [IdAssignmentPolicy::UserId.into()]);
     let child = parent.create_poa("child", None, []).unwrap();
-    assert_eq!(expect_refusal(parent.activate_object(named_servant("one"))), PoaError::WrongPolicy);
+    assert!(matches!(expect_refusal(parent.activate_object(named_servant("one"))), PoaError::WrongPolicy { .. }));
     child.activate_object(named_servant("one")).unwrap();
 }
 
@@ -125,7 +125,10 @@ fn only_the_root_adapter_activates_implicitly_by_default() {
     let pair = Pair::new();
     assert!(pair.root.servant_to_reference(&named_servant("one")).is_ok());
     let child = pair.root.create_poa("child", None, []).unwrap();
-    assert_eq!(expect_refusal(child.servant_to_reference(&named_servant("one"))), PoaError::ServantNotActive);
+    assert!(matches!(
+        expect_refusal(child.servant_to_reference(&named_servant("one"))),
+        PoaError::ServantNotActive { .. }
+    ));
 }
 
 /// 15.3.9 find_POA: the child with that name is returned.
@@ -148,16 +151,22 @@ fn find_poa_finds_children_only() {
     let child = pair.root.create_poa("child", None, []).unwrap();
     child.create_poa("grandchild", None, []).unwrap();
     for name in ["grandchild", "RootPOA", "unknown"] {
-        assert_eq!(expect_refusal(pair.root.find_poa(name, IfMissing::Fail)), PoaError::AdapterNonExistent, "{name}");
+        assert!(
+            matches!(expect_refusal(pair.root.find_poa(name, IfMissing::Fail)), PoaError::AdapterNonExistent { .. }),
+            "{name}"
+        );
     }
-    assert_eq!(expect_refusal(child.find_poa("child", IfMissing::Fail)), PoaError::AdapterNonExistent);
+    assert!(matches!(expect_refusal(child.find_poa("child", IfMissing::Fail)), PoaError::AdapterNonExistent { .. }));
 }
 
 /// 15.3.9 find_POA: AdapterNonExistent with activate_it if there is no adapter activator.
 #[test]
 fn find_poa_without_an_activator_activates_nothing() {
     let pair = Pair::new();
-    assert_eq!(expect_refusal(pair.root.find_poa("unknown", IfMissing::Activate)), PoaError::AdapterNonExistent);
+    assert!(matches!(
+        expect_refusal(pair.root.find_poa("unknown", IfMissing::Activate)),
+        PoaError::AdapterNonExistent { .. }
+    ));
     assert!(pair.root.the_children().is_empty());
 }
 
@@ -173,7 +182,12 @@ fn one_of_several_concurrent_creators_succeeds() {
         .collect();
     let outcomes: Vec<_> = creators.into_iter().map(|creator| creator.join().unwrap()).collect();
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
-    assert!(outcomes.into_iter().filter_map(Result::err).all(|error| error == PoaError::AdapterAlreadyExists));
+    assert!(
+        outcomes
+            .into_iter()
+            .filter_map(Result::err)
+            .all(|error| matches!(error, PoaError::AdapterAlreadyExists { .. }))
+    );
 }
 
 /// 15.3.9 id: identifies the adapter within its ORB.

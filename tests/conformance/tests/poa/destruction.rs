@@ -30,7 +30,10 @@ fn destroy_destroys_descendants_and_no_other_adapter() {
     assert_destroyed(&child);
     assert_destroyed(&grandchild);
     sibling.activate_object(named_servant("one")).unwrap();
-    assert_eq!(expect_refusal(pair.root.find_poa("child", IfMissing::Fail)), PoaError::AdapterNonExistent);
+    assert!(matches!(
+        expect_refusal(pair.root.find_poa("child", IfMissing::Fail)),
+        PoaError::AdapterNonExistent { .. }
+    ));
 }
 
 /// 15.3.9 destroy, 15.3.8.2: requests for its objects are answered with OBJECT_NOT_EXIST.
@@ -79,7 +82,7 @@ fn transient_references_are_invalid_for_a_later_adapter_of_the_same_name() {
     for object in pair.remote_and_local(&old) {
         assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     }
-    assert_eq!(expect_refusal(second.reference_to_id(&old)), PoaError::WrongAdapter);
+    assert!(matches!(expect_refusal(second.reference_to_id(&old)), PoaError::WrongAdapter { .. }));
 }
 
 /// 15.3.8.2: references of a persistent adapter are valid for any adapter with its name and its ancestors'

@@ -158,9 +158,9 @@ fn an_inactive_manager_raises_adapter_inactive() {
     let pair = Pair::new();
     let (_, manager, _) = managed(&pair);
     manager.deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
-    assert!(matches!(manager.activate(), Err(PoaError::AdapterInactive)));
-    assert!(matches!(manager.hold_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive)));
-    assert!(matches!(manager.discard_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive)));
+    assert!(matches!(manager.activate(), Err(PoaError::AdapterInactive { .. })));
+    assert!(matches!(manager.hold_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive { .. })));
+    assert!(matches!(manager.discard_requests(WaitForCompletion::No), Err(PoaError::AdapterInactive { .. })));
     assert_eq!(manager.state(), State::Inactive);
 }
 
@@ -221,7 +221,7 @@ fn the_factory_finds_its_managers_by_id() {
     let factory = pair.root.the_poa_manager_factory();
     let created = factory.create("mine", []).unwrap();
     assert_eq!(created.id(), "mine");
-    assert!(matches!(factory.create("mine", []), Err(PoaError::ManagerAlreadyExists)));
+    assert!(matches!(factory.create("mine", []), Err(PoaError::ManagerAlreadyExists { .. })));
     assert_eq!(factory.find("mine").unwrap().id(), "mine");
     assert!(factory.find("unknown").is_none());
     assert!(factory.list().iter().any(|manager| manager.id() == "mine"));

@@ -111,7 +111,7 @@ fn every_illegal_policy_combination_is_refused_with_the_index_of_a_conflicting_p
                 legal += 1;
                 poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
             }
-            Err(PoaError::InvalidPolicy { index }) => {
+            Err(PoaError::InvalidPolicy { index, .. }) => {
                 assert!(!conflicts.is_empty(), "{choice:?} was refused for its policy {index}");
                 let offender = choice.policies()[usize::from(index)].policy_type();
                 assert!(

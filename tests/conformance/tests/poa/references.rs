@@ -57,7 +57,10 @@ fn a_created_reference_is_served_once_its_id_is_activated() {
     for object in pair.remote_and_local(&reference) {
         assert_eq!(object.name().unwrap(), "one");
     }
-    assert_eq!(expect_refusal(poa.activate_object_with_id(&id, named_servant("two"))), PoaError::ObjectAlreadyActive);
+    assert!(matches!(
+        expect_refusal(poa.activate_object_with_id(&id, named_servant("two"))),
+        PoaError::ObjectAlreadyActive { .. }
+    ));
 }
 
 /// create_reference: each reference has a different id, none of them that of an activated object.
@@ -81,7 +84,7 @@ fn created_references_are_of_different_objects() {
 fn create_reference_needs_system_ids_only() {
     let pair = Pair::new();
     let poa = pair.adapter("user", [IdAssignmentPolicy::UserId.into()]);
-    assert_eq!(expect_refusal(poa.create_reference(TYPE)), PoaError::WrongPolicy);
+    assert!(matches!(expect_refusal(poa.create_reference(TYPE)), PoaError::WrongPolicy { .. }));
     let poa = pair.adapter("default", default_servant_only());
     poa.set_servant(named_servant("default")).unwrap();
     for object in pair.remote_and_local(&poa.create_reference(TYPE).unwrap()) {
@@ -120,15 +123,15 @@ fn a_request_through_a_created_reference_incarnates_the_object() {
 fn id_to_reference_requires_an_active_object() {
     let pair = Pair::new();
     for poa in [pair.adapter("default", default_servant_only()), pair.adapter("locator", locating())] {
-        assert_eq!(expect_refusal(poa.id_to_reference(&"one".into())), PoaError::WrongPolicy);
+        assert!(matches!(expect_refusal(poa.id_to_reference(&"one".into())), PoaError::WrongPolicy { .. }));
     }
     let poa = pair.adapter("map", []);
-    assert_eq!(expect_refusal(poa.id_to_reference(&"one".into())), PoaError::ObjectNotActive);
+    assert!(matches!(expect_refusal(poa.id_to_reference(&"one".into())), PoaError::ObjectNotActive { .. }));
     let id = poa.activate_object(named_servant("one")).unwrap();
     let reference = poa.id_to_reference(&id).unwrap();
     assert_eq!((poa.reference_to_id(&reference).unwrap(), reference.type_id()), (id.clone(), TYPE));
     poa.deactivate_object(&id).unwrap();
-    assert_eq!(expect_refusal(poa.id_to_reference(&id)), PoaError::ObjectNotActive);
+    assert!(matches!(expect_refusal(poa.id_to_reference(&id)), PoaError::ObjectNotActive { .. }));
 }
 
 /// reference_to_id: the object may be inactive, and the reference made from text.
@@ -163,8 +166,14 @@ fn references_of_other_adapters_raise_wrong_adapter() {
     foreign.push(with_key(&own, &pair.server, b"NameService".to_vec()));
     assert_eq!(poa.reference_to_id(&own).unwrap(), id);
     for reference in foreign {
-        assert_eq!(expect_refusal(poa.reference_to_id(&reference)), PoaError::WrongAdapter, "{reference:?}");
-        assert_eq!(expect_refusal(poa.reference_to_servant(&reference)), PoaError::WrongAdapter, "{reference:?}");
+        assert!(
+            matches!(expect_refusal(poa.reference_to_id(&reference)), PoaError::WrongAdapter { .. }),
+            "{reference:?}"
+        );
+        assert!(
+            matches!(expect_refusal(poa.reference_to_servant(&reference)), PoaError::WrongAdapter { .. }),
+            "{reference:?}"
+        );
     }
 }
 
@@ -230,7 +239,7 @@ fn transient_references_raise_object_not_exist_after_a_restart() {
     let (orb, _, poa) = server(port, user_ids());
     poa.activate_object_with_id(&id, named_servant("second")).unwrap();
     assert_eq!(object.name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
-    assert_eq!(expect_refusal(poa.reference_to_id(object.as_object())), PoaError::WrongAdapter);
+    assert!(matches!(expect_refusal(poa.reference_to_id(object.as_object())), PoaError::WrongAdapter { .. }));
     client.shutdown().unwrap();
     orb.shutdown().unwrap();
 }

@@ -65,7 +65,7 @@ fn an_inactive_adapter_keeps_its_name_until_destroyed() {
     let pair = Pair::new();
     let poa = pair.root.create_poa("child", None, []).unwrap();
     poa.the_poa_manager().deactivate(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
-    assert_eq!(expect_refusal(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists);
+    assert!(matches!(expect_refusal(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists { .. }));
     poa.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
     let again = pair.adapter("child", []);
     let object = pair.as_client(&again.id_to_reference(&again.activate_object(named_servant("one")).unwrap()).unwrap());
@@ -205,8 +205,8 @@ fn an_object_is_inactive_while_its_last_requests_run() {
     let called = in_background(move || object.wait());
     gate.await_arrivals(1);
     poa.deactivate_object(&id).unwrap();
-    assert_eq!(expect_refusal(poa.deactivate_object(&id)), PoaError::ObjectNotActive);
-    assert_eq!(expect_refusal(poa.id_to_servant(&id)), PoaError::ObjectNotActive);
+    assert!(matches!(expect_refusal(poa.deactivate_object(&id)), PoaError::ObjectNotActive { .. }));
+    assert!(matches!(expect_refusal(poa.id_to_servant(&id)), PoaError::ObjectNotActive { .. }));
     gate.release();
     assert_eq!(called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap(), "one");
 }

@@ -53,13 +53,16 @@ fn incarnate_activates_the_object() {
     let manager = ScriptedManager::with_finder(move |_, _| Ok(incarnated.clone()));
     let poa = managed(&pair, &manager);
     let id = ObjectId::from("one");
-    assert_eq!(expect_refusal(poa.id_to_servant(&id)), PoaError::ObjectNotActive);
+    assert!(matches!(expect_refusal(poa.id_to_servant(&id)), PoaError::ObjectNotActive { .. }));
     for object in references(&pair, &poa, "one") {
         assert_eq!((object.name().unwrap(), object.name().unwrap()), ("one".to_owned(), "one".to_owned()));
     }
     assert!(same_servant(&poa.id_to_servant(&id).unwrap(), &servant));
     assert_eq!(poa.servant_to_id(&servant).unwrap(), id);
-    assert_eq!(expect_refusal(poa.activate_object_with_id(&id, named_servant("two"))), PoaError::ObjectAlreadyActive);
+    assert!(matches!(
+        expect_refusal(poa.activate_object_with_id(&id, named_servant("two"))),
+        PoaError::ObjectAlreadyActive { .. }
+    ));
     assert_eq!(manager.upcalls(), [ManagerUpcall::Incarnate(id)]);
 }
 

@@ -18,15 +18,15 @@ const TYPE: &str = "IDL:Conformance/Subject:1.0";
 fn servant_manager_operations_require_use_servant_manager() {
     let pair = Pair::new();
     for poa in [pair.adapter("map", []), pair.adapter("default", default_servant_only())] {
-        assert_eq!(
+        assert!(matches!(
             expect_refusal(poa.set_servant_manager(ScriptedManager::with_named_servants().activator())),
-            PoaError::WrongPolicy
-        );
-        assert_eq!(
+            PoaError::WrongPolicy { .. }
+        ));
+        assert!(matches!(
             expect_refusal(poa.set_servant_manager(ScriptedManager::with_named_servants().locator())),
-            PoaError::WrongPolicy
-        );
-        assert_eq!(expect_refusal(poa.servant_manager()), PoaError::WrongPolicy);
+            PoaError::WrongPolicy { .. }
+        ));
+        assert!(matches!(expect_refusal(poa.servant_manager()), PoaError::WrongPolicy { .. }));
     }
 }
 
@@ -101,8 +101,8 @@ fn requests_without_a_default_servant_are_refused() {
 fn default_servant_operations_require_use_default_servant() {
     let pair = Pair::new();
     for poa in [pair.adapter("map", []), pair.adapter("activator", activating()), pair.adapter("locator", locating())] {
-        assert_eq!(expect_refusal(poa.servant()), PoaError::WrongPolicy);
-        assert_eq!(expect_refusal(poa.set_servant(named_servant("default"))), PoaError::WrongPolicy);
+        assert!(matches!(expect_refusal(poa.servant()), PoaError::WrongPolicy { .. }));
+        assert!(matches!(expect_refusal(poa.set_servant(named_servant("default"))), PoaError::WrongPolicy { .. }));
     }
 }
 
@@ -111,7 +111,7 @@ fn default_servant_operations_require_use_default_servant() {
 fn a_default_servant_can_be_replaced() {
     let pair = Pair::new();
     let poa = pair.adapter("child", default_servant_only());
-    assert_eq!(expect_refusal(poa.servant()), PoaError::NoServant);
+    assert!(matches!(expect_refusal(poa.servant()), PoaError::NoServant { .. }));
     let object = pair.as_client(&poa.create_reference(TYPE).unwrap());
     for name in ["first", "second"] {
         let servant = named_servant(name);

@@ -1,7 +1,7 @@
 //! The server: an object, and a naming service it is bound in.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -88,15 +88,17 @@ fn text(name: &[NameComponent]) -> String {
 #[derive(Debug)]
 pub struct OmniNames {
     process: Child,
-    folder: PathBuf,
+    /// The folder of its data, if it is removed with it.
+    folder: Option<PathBuf>,
 }
 
 impl Drop for OmniNames {
     fn drop(&mut self) {
-        // Its data is not needed after the test.
         _ = self.process.kill();
         _ = self.process.wait();
-        _ = fs::remove_dir_all(&self.folder);
+        if let Some(folder) = &self.folder {
+            _ = fs::remove_dir_all(folder);
+        }
     }
 }
 
@@ -148,18 +150,36 @@ impl OmniNames {
     /// # Errors
     /// If it cannot be started, or does not answer.
     pub fn start(orb: &Orb) -> Result<(Self, u16)> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let folder = env::temp_dir().join(format!("spandrel-names-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder)?;
+        let mut running = Self::start_in(orb, &folder, port)?;
+        running.folder = Some(folder);
+        Ok((running, port))
+    }
+
+    /// As [`start`](Self::start), at a port, with data in a folder that remains.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_in(orb: &Orb, folder: &Path, port: u16) -> Result<Self> {
         let mut command = Command::new("omniNames");
-        command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(&folder);
+        command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(folder);
         command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().context("cannot start omniNames (package omniorb-nameserver)")?;
-        let running = Self { process, folder };
+        let running = Self { process, folder: None };
         wait_for_context(orb, port)?;
-        Ok((running, port))
+        Ok(running)
     }
+}
+
+/// A port of the loopback interface that nothing listens at.
+///
+/// # Errors
+/// If there is none.
+pub fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// The root context of the service at a port.

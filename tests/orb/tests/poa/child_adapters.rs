@@ -84,8 +84,8 @@ fn persistent_references_survive_a_restart_at_the_same_address_and_activate_thei
 #[test]
 fn an_adapter_that_its_activator_refuses_does_not_exist() {
     let (orb, root, _growing) = server(0);
-    assert_eq!(root.find_poa("no", IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent);
-    assert_eq!(root.find_poa("bank", IfMissing::Fail).unwrap_err(), PoaError::AdapterNonExistent);
+    assert!(matches!(root.find_poa("no", IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent { .. }));
+    assert!(matches!(root.find_poa("bank", IfMissing::Fail).unwrap_err(), PoaError::AdapterNonExistent { .. }));
     let PoaError::System(failed) = root.find_poa("panic", IfMissing::Activate).unwrap_err() else {
         panic!("it is a system exception")
     };
@@ -118,7 +118,7 @@ fn a_destroyed_adapter_is_recreated_for_persistent_references_and_not_for_transi
     let other = again.activate_shared(probe(&orb).1).unwrap();
     assert_eq!(second.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     client(&other).ping().unwrap();
-    assert_eq!(again.reference_to_id(&transient), Err(PoaError::WrongAdapter));
+    assert!(matches!(again.reference_to_id(&transient), Err(PoaError::WrongAdapter { .. })));
     orb.shutdown().unwrap();
 }
 
@@ -136,7 +136,7 @@ fn a_default_servant_learns_the_object_id_from_current() {
         recorded.change(|list| list.push(upcall));
         call.reply(|_| Ok(()))
     }));
-    assert!(matches!(fixture.poa.servant(), Err(PoaError::NoServant)));
+    assert!(matches!(fixture.poa.servant(), Err(PoaError::NoServant { .. })));
     let refused = client(&fixture.reference("a")).ping().unwrap_err();
     assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::ObjAdapter, minor::NO_DEFAULT_SERVANT));
     fixture.poa.set_servant(Arc::clone(&describing)).unwrap();
@@ -149,7 +149,7 @@ fn a_default_servant_learns_the_object_id_from_current() {
         let ids = upcalls.iter().map(|(_, id, reference)| (fixture.poa.reference_to_id(reference).unwrap(), id));
         ids.for_each(|(from_reference, id)| assert_eq!(from_reference, *id));
     });
-    assert_eq!(fixture.poa.servant_to_id(&describing), Err(PoaError::ServantNotActive));
+    assert!(matches!(fixture.poa.servant_to_id(&describing), Err(PoaError::ServantNotActive { .. })));
     assert_eq!(Current::new().object_id(), Err(NoContext));
 }
 
@@ -181,7 +181,7 @@ struct LookingUpActivator;
 
 impl AdapterActivator for LookingUpActivator {
     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
-        assert_eq!(parent.find_poa(name, IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent);
+        assert!(matches!(parent.find_poa(name, IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent { .. }));
         let made = parent.create_poa(name, None, []).unwrap();
         assert_eq!(parent.find_poa(name, IfMissing::Activate).unwrap(), made);
         if name == "ends" {
@@ -199,5 +199,24 @@ fn find_poa_within_an_adapter_activator_does_not_deadlock() {
     assert_eq!(made.the_parent().unwrap(), fixture.poa);
     assert_eq!(fixture.poa.the_children(), [made]);
     // The activator returns true although it has destroyed the adapter again.
-    assert_eq!(fixture.poa.find_poa("ends", IfMissing::Activate).unwrap_err(), PoaError::AdapterNonExistent);
+    assert!(matches!(
+        fixture.poa.find_poa("ends", IfMissing::Activate).unwrap_err(),
+        PoaError::AdapterNonExistent { .. }
+    ));
+}
+
+#[test]
+fn system_exceptions_of_operations_name_the_adapter_and_the_object() {
+    let fixture = AdapterFixture::new([]);
+    let account = fixture.poa.create_reference("IDL:Account:1.0").unwrap();
+    let contains = |text: String, part: &str| assert!(text.contains(part), "{text}");
+    let unassigned = fixture.root.create_reference_with_id(&"ada".into(), "IDL:Account:1.0").unwrap_err();
+    contains(unassigned.to_string(), "the adapter `RootPOA` assigns its object ids itself, and did not assign `ada`");
+    let inactive = fixture.poa.deactivate(&account).unwrap_err().to_string();
+    contains(inactive, "is not active");
+    let child = fixture.root.create_poa("accounts", None, []).unwrap();
+    contains(child.deactivate(&account).unwrap_err().to_string(), "was not created by the adapter `RootPOA/accounts`");
+    child.destroy(EtherealizeObjects::No, WaitForCompletion::Yes).unwrap();
+    let destroyed = child.create_reference("IDL:Account:1.0").unwrap_err();
+    contains(destroyed.to_string(), "the adapter `RootPOA/accounts` has been destroyed");
 }

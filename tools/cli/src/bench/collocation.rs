@@ -3,7 +3,7 @@
 use spandrel_lab::bench::collocation::{self, Path, Settings};
 
 use super::series::{self, SeriesArgs};
-use crate::common;
+use crate::common::{self, whole};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     paths: Vec<Path>,
     /// Calls in each run [default: as many as take some milliseconds]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     calls: Option<u64>,
     #[command(flatten)]
     series: SeriesArgs,

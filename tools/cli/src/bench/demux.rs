@@ -3,7 +3,7 @@
 use spandrel_lab::bench::demux::{self, Algorithm, Settings, Strategy};
 
 use super::series::{self, SeriesArgs};
-use crate::common;
+use crate::common::{self, whole};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,26 +24,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     strategies: Vec<Strategy>,
     /// Number of objects [default: 1,100,200,300,400,500,10000,1000000; with --quick: 1,500,1000000]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = whole(0..=u32::MAX))]
     objects: Vec<u32>,
     /// Number of operations of their interface [default: 1,10,20,50,100; with --quick: 10,100]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = whole(0..=u32::MAX))]
     operations: Vec<u32>,
     /// Number of adapters that the objects are spread over; with more than one, consecutive objects belong to
     /// different adapters [default: 1]
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = whole(0..=u32::MAX))]
     adapters: u32,
     /// Order of requests: request-train, round-robin, random, worst-case [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     algorithms: Vec<Algorithm>,
     /// Duration of a run, in microseconds [default: 1000; with --quick: 200]
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", value_parser = whole(0..=u64::MAX))]
     micros: Option<u64>,
     /// Fixed number of lookups in a run, instead of a duration: for profilers
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     lookups: Option<u64>,
     /// Whole calls in a run; 0 for none [default: 10000; with --quick: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     calls: Option<u32>,
     #[command(flatten)]
     series: SeriesArgs,

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use spandrel_lab::bench::footprint::{self, Part, Settings};
 use spandrel_lab::placement::{Placement, Role, cores};
 
-use crate::common::{self, PlacementArg};
+use crate::common::{self, PlacementArg, whole};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     parts: Vec<Part>,
     /// Interleaved rounds of calls
-    #[arg(long, value_name = "N", default_value_t = 9)]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = whole(0..=u32::MAX))]
     rounds: u32,
     /// Calls of an operation in a round, by default as in the paper
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = whole(0..=u32::MAX))]
     calls: u32,
     /// Whether calls are pinned to a core: one, or free [default: one, where that is possible]
     #[arg(long, value_enum)]

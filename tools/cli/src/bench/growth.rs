@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use spandrel_lab::bench::growth::{self, Kind, Settings};
 
-use crate::common;
+use crate::common::{self, whole};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Calls of all kinds together
-    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = whole(0..=u64::MAX))]
     calls: u64,
     /// Kinds of calls: two-way, echo, exception, one-way, locate, churn, call-back, asynchronous, deferred,
     /// dynamic, collocated [default: all]

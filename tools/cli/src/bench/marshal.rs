@@ -5,7 +5,7 @@ use spandrel_lab::units::Octets;
 use spandrel_lab::workload::DataType;
 
 use super::series::{self, SeriesArgs};
-use crate::common;
+use crate::common::{self, whole};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',')]
     sizes: Vec<Octets>,
     /// Duration of a run, in milliseconds [default: 20; with --quick: 5]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = whole(0..=u32::MAX))]
     millis: Option<u32>,
     #[command(flatten)]
     series: SeriesArgs,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use spandrel_lab::bench::reactor::{self, Contender, Load, Settings};
 use spandrel_lab::placement::Placement;
 
-use crate::common::{self, PlacementArg};
+use crate::common::{self, PlacementArg, whole};
 use crate::peer::launch;
 
 const EXAMPLES: &str = "\
@@ -38,13 +38,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "IDLE+ACTIVE,..", value_delimiter = ',')]
     connections: Vec<Load>,
     /// Octets of a message
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = whole(0..=u32::MAX))]
     octets: u32,
     /// Duration of a run in seconds [default: 0.5; with --quick: 0.1]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = common::above_zero("a number of seconds above zero, such as 0.5"))]
     seconds: Option<f64>,
     /// Interleaved rounds [default: 7; with --quick: up to 3, as time allows]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     rounds: Option<u32>,
     /// A folder with the programs reactor-c, ace and asio [default: built from the source tree]
     #[arg(long, value_name = "DIR")]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// The longest response time of a server, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = whole(1..=1_000_000_u32))]
     timeout: u32,
 }
 

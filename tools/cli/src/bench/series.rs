@@ -6,12 +6,12 @@ use spandrel_lab::LabError;
 use spandrel_lab::output::Directory;
 use spandrel_lab::placement::{Placement, Role, cores};
 
-use crate::common::{self, PlacementArg};
+use crate::common::{self, PlacementArg, whole};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SeriesArgs {
     /// Interleaved rounds [default: 11; with --quick: up to 5, as time allows]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     rounds: Option<u32>,
     /// Whether the thread is pinned to a core: one, or free [default: one, where that is possible]
     #[arg(long, value_enum)]

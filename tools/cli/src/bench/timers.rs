@@ -3,7 +3,7 @@
 use spandrel_lab::bench::timers::{self, Settings, Strategy};
 
 use super::series::{self, SeriesArgs};
-use crate::common;
+use crate::common::{self, whole};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,10 +22,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     strategies: Vec<Strategy>,
     /// Numbers of timers [default: 1000,100000,1000000]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = whole(0..=u32::MAX))]
     timers: Vec<u32>,
     /// The longest delay, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = whole(0..=u32::MAX))]
     horizon: u32,
     #[command(flatten)]
     series: SeriesArgs,

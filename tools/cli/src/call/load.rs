@@ -17,7 +17,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) struct LoadArgs {
     /// Call again and again, this many times a second, whether or not earlier calls were answered; print the
     /// distribution of the times from the scheduled time of a call to its answer
-    #[arg(long, value_name = "CALLS", requires = "operation", help_heading = "Options of a load")]
+    #[arg(long, value_name = "CALLS", requires = "operation", help_heading = "Options of a load",
+        value_parser = common::above_zero("a number of calls each second, such as 5000"))]
     rate: Option<f64>,
     /// The time of the load: seconds, or a number with ms, s or min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, requires = "rate",
@@ -25,11 +26,11 @@ pub(crate) struct LoadArgs {
     duration: Duration,
     /// The number of connections, each of an ORB of its own
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate", help_heading = "Options of a load",
-        value_parser = clap::value_parser!(u16).range(1..=1024))]
+        value_parser = common::whole(1..=1024_u16))]
     connections: u16,
     /// The number of calls that may wait for their answers on one connection
     #[arg(long, value_name = "N", default_value_t = 16, requires = "rate", help_heading = "Options of a load",
-        value_parser = clap::value_parser!(u16).range(1..=256))]
+        value_parser = common::whole(1..=256_u16))]
     in_flight: u16,
 }
 

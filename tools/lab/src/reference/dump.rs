@@ -89,8 +89,11 @@ fn describe_iiop(text: &mut String, profile: &IiopProfile) {
         Security::TlsOnly => text.push_str("  security    offers TLS only\n"),
     }
     describe_key(text, &profile.object_key);
-    let address = Address::Iiop { version: profile.version, host: profile.host.clone(), port: profile.port };
-    _ = writeln!(text, "  corbaloc    {}", Corbaloc { addresses: vec![address], key: profile.object_key.clone() });
+    // Port 0: the object has no plain address, which is the only one that a `corbaloc:` names.
+    if profile.port != 0 {
+        let address = Address::Iiop { version: profile.version, host: profile.host.clone(), port: profile.port };
+        _ = writeln!(text, "  corbaloc    {}", Corbaloc { addresses: vec![address], key: profile.object_key.clone() });
+    }
     profile.components.iter().for_each(|component| describe_component(text, component));
 }
 

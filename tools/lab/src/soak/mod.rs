@@ -53,15 +53,15 @@ impl Settings {
     /// # Errors
     /// If a number is out of range.
     pub fn check(&self) -> Result<(), LabError> {
-        let refuse = |why: &str| Err(LabError::Settings(why.to_owned()));
+        let refuse = |text: String| Err(LabError::Settings(text));
         if !(0.5..=1e7).contains(&self.seconds) {
-            return refuse("a run lasts half a second at least, and ten million at most");
+            return refuse(format!("a run lasts from 0.5 to 10,000,000 seconds, not {}", self.seconds));
         }
         if !(1..=64).contains(&self.clients) {
-            return refuse("there are between 1 and 64 clients");
+            return refuse(format!("a run has from 1 to 64 clients, not {}", self.clients));
         }
         if !(1..=16 << 20).contains(&self.max_octets) {
-            return refuse("data have between 1 octet and 16 MiB");
+            return refuse(format!("data have from 1 octet to 16 MiB at most, not {} octets", self.max_octets));
         }
         Ok(())
     }
@@ -87,7 +87,9 @@ fn orb(options: &[String]) -> Result<spandrel::Orb, LabError> {
         .build()
         .map_err(LabError::call("make the ORB"))?;
     match options.first() {
-        Some(option) => Err(LabError::Settings(format!("`{option}` is no option of an ORB"))),
+        Some(option) => Err(LabError::Settings(format!(
+            "invalid value `{option}` for --orb: expected an option of an ORB, such as `-ORBConcurrency reactive`"
+        ))),
         None => Ok(orb),
     }
 }

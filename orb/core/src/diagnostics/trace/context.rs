@@ -26,6 +26,19 @@ const SAMPLED: u8 = 1;
 const RANDOM: u8 = 2;
 
 /// The position of a request in a distributed trace.
+///
+/// ```
+/// # mod diagnostics { pub use spandrel_orb::diagnostics::*; }
+/// use diagnostics::TraceContext; // of spandrel
+///
+/// // From the header of an HTTP request; calls of this thread are part of its trace while the scope exists.
+/// let received = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "vendor=1")?;
+/// let scope = received.child().enter();
+/// assert_eq!(TraceContext::current().expect("the thread is in a trace").trace_id(), received.trace_id());
+/// drop(scope);
+/// assert_eq!(TraceContext::current(), None);
+/// # Ok::<(), diagnostics::TraceContextError>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TraceContext {
     trace_id: [u8; 16],

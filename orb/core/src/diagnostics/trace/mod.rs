@@ -51,6 +51,27 @@ pub enum TracePropagation {
 /// Joins the contexts of requests to those of another tracing system, such as OpenTelemetry's.
 ///
 /// Both methods are called in the request's own span (`tracing::Span::current()`), if there is one, and while no lock is held.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; }
+/// use spandrel::Orb;
+/// use spandrel::diagnostics::{TraceContext, TracePropagation, TraceSource};
+///
+/// /// Begins a trace for each call outside of one, and prints its id.
+/// struct Traces;
+///
+/// impl TraceSource for Traces {
+///     fn outgoing(&self, operation: &str, current: Option<&TraceContext>) -> Option<TraceContext> {
+///         let context = current.map_or_else(|| TraceContext::root(true), TraceContext::child);
+///         println!("{operation}: {context}");
+///         Some(context)
+///     }
+/// }
+///
+/// let orb = Orb::builder().trace_context(TracePropagation::Propagate).trace_source(Traces).build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait TraceSource: Send + Sync {
     /// Returns the context of a call. With `None`, the call carries the context that it has without a source:
     /// a child of `current`, if there is one.

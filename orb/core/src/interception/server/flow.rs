@@ -1,9 +1,10 @@
 //! The interception of one request on the server: the order of the interceptors, and their information.
 
-use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext};
+use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemException};
 use spandrel_sync::{Arc, Mutex};
+use spandrel_transport::Address;
 
-use super::{ObjectInfo, Point, RequestRecord, ServerRequestInfo};
+use super::{LocateRequestInfo, ObjectInfo, Point, RequestRecord, ServerRequestInfo, ServerRequestInterceptor};
 use crate::{
     Orb, SupportedInterfaces, Target,
     interception::{
@@ -20,6 +21,23 @@ pub struct RequestView<'r> {
     pub header: &'r RequestHeader<'r>,
     /// The target, once the adapter has found it.
     pub target: Option<&'r dyn Target>,
+    /// The address of the peer; `None` for a caller in this ORB.
+    pub peer: Option<&'r Address>,
+}
+
+/// Calls the points of a LocateRequest for the object with this key.
+///
+/// # Errors
+/// The exception of an interceptor.
+pub fn receive_locate_request(orb: &Orb, key: &[u8], peer: Option<&Address>) -> Result<(), SystemException> {
+    let info = LocateRequestInfo { orb, key, peer };
+    let receive = |interceptor: &Arc<dyn ServerRequestInterceptor>| {
+        flow::catch_panic(|| interceptor.receive_locate_request(&info).map_err(Interruption::from))
+    };
+    match server_interceptors(orb).iter().try_for_each(receive).map_err(Interruption::at_start) {
+        Err(Interruption::System(exception)) => Err(exception),
+        _ => Ok(()),
+    }
 }
 
 /// A request on its way through the interceptors, from its arrival to its answer.
@@ -121,8 +139,17 @@ impl ServerFlow {
         servant: Option<&'r dyn SupportedInterfaces>,
     ) -> ServerRequestInfo<'r> {
         let record = std::mem::take(&mut *self.record.lock());
-        let RequestView { header, target } = *view;
-        ServerRequestInfo { point, orb: &self.orb, header, target, servant, record, ending: RequestOutcome::Reply }
+        let RequestView { header, target, peer } = *view;
+        ServerRequestInfo {
+            point,
+            orb: &self.orb,
+            header,
+            target,
+            peer,
+            servant,
+            record,
+            ending: RequestOutcome::Reply,
+        }
     }
 
     fn store(&self, info: ServerRequestInfo<'_>) {

@@ -14,6 +14,29 @@ use crate::Request;
 /// Sends several requests at once: operations of IDL `CORBA::ORB`.
 ///
 /// In the standard any thread may collect responses from the ORB; here the sender of the requests owns them.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod dynamic { pub use spandrel_dynamic::*; } pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+/// use spandrel::dynamic::{CreateRequest, MultipleRequests, RequestError};
+/// use spandrel::types::TypeCode;
+/// use spandrel::{ObjectRef, Orb};
+///
+/// /// Returns the sum of the balances of several accounts, which are asked at the same time.
+/// fn sum(orb: &Orb, accounts: &[ObjectRef]) -> Result<i64, RequestError> {
+///     let requests = accounts.iter().map(|account| {
+///         let mut request = account.request("_get_balance");
+///         request.set_return_type(TypeCode::LONGLONG);
+///         request
+///     });
+///     let mut responses = orb.send_multiple_requests_deferred(requests.collect())?;
+///     let mut sum = 0;
+///     while let Some((_, mut request)) = responses.get_next_response() {
+///         request.get_response()?;
+///         sum += request.return_value::<i64>()?;
+///     }
+///     Ok(sum)
+/// }
+/// ```
 pub trait MultipleRequests {
     /// Sends requests in order, without replies.
     ///

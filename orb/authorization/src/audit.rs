@@ -1,0 +1,294 @@
+//! The audit log: a line of JSON for each decision, in a file of bounded size.
+//!
+//! A thread writes the file, so that a slow or failing disk delays no request. Lines above the limit per second, and
+//! those for which the queue has no room, are counted instead; the next line has their number.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    time::{Duration, SystemTime},
+};
+
+use serde::Serialize;
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+    thread,
+    time::Instant,
+};
+
+use crate::credentials::ReceivedCredentials;
+
+/// The lines that wait to be written.
+const QUEUE: usize = 4096;
+/// The most octets that are written at once.
+const BATCH: usize = 64 << 10;
+/// The longest text of a field that peers choose, in characters.
+const MAX_TEXT: usize = 256;
+/// The time between two attempts to open a file that failed.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest wait for the last lines when the log is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The settings of an audit log.
+#[derive(Clone, Debug)]
+pub struct AuditOptions {
+    /// The size in octets from which the file is renamed and a new one begun (default 64 MiB).
+    pub max_octets: u64,
+    /// The number of renamed files that are kept: `FILE.1` is the newest (default 5).
+    pub kept_files: u32,
+    /// The most lines in a second (default 1,000). Further ones are counted in the next line: `suppressed`.
+    pub max_lines_per_second: u64,
+}
+
+impl Default for AuditOptions {
+    fn default() -> Self {
+        Self { max_octets: 64 << 20, kept_files: 5, max_lines_per_second: 1000 }
+    }
+}
+
+/// An audit log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the audit log {}", file.display())]
+pub struct AuditError {
+    file: PathBuf,
+    #[source]
+    error: io::Error,
+}
+
+/// A log of decisions: one JSON object per line.
+///
+/// | field | content |
+/// | --- | --- |
+/// | `time` | RFC 3339, UTC, milliseconds |
+/// | `decision` | `allow` or `deny` |
+/// | `rule` | the line of the deciding rule in the policy file; absent if no rule matched |
+/// | `address` | the address of the peer |
+/// | `cn`, `issuer`, `uid` | its common name, the authority of its certificate, its user id; absent if not known |
+/// | `operation` | the operation; absent for a LocateRequest |
+/// | `object` | the object key, with escapes for octets that are not printable; at most 256 characters |
+/// | `adapter`, `interface` | the object's adapter and repository id, if they were needed to decide |
+/// | `path` | the path, for decisions about one |
+/// | `suppressed` | the number of decisions since the last line that were not written |
+///
+/// If the file cannot be written, the ORB's log says so (level `error`), requests are served on, and the file is tried
+/// again every second. The decisions meanwhile are lost; the next line has their number.
+#[derive(Debug)]
+pub struct AuditLog {
+    /// `None` once it is closed.
+    queue: Option<SyncSender<String>>,
+    limit: Mutex<LineLimit>,
+    suppressed: Arc<AtomicU64>,
+    /// Disconnected when the thread has ended.
+    ended: Mutex<Receiver<()>>,
+}
+
+/// The lines of the present second.
+#[derive(Debug)]
+struct LineLimit {
+    since: Instant,
+    lines: u64,
+    max: u64,
+}
+
+impl LineLimit {
+    fn admits(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.since) >= Duration::from_secs(1) {
+            self.since = now;
+            self.lines = 0;
+        }
+        self.lines += 1;
+        self.lines <= self.max
+    }
+}
+
+/// A decision.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct AuditRecord<'r> {
+    pub(crate) time: String,
+    pub(crate) decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<usize>,
+    pub(crate) address: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cn: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) issuer: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) uid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) operation: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) adapter: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interface: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<&'r str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) suppressed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl AuditLog {
+    /// Opens the file, or creates it.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and a thread that cannot be started.
+    pub fn open(file: &Path, options: AuditOptions) -> Result<Self, AuditError> {
+        let failed = |error| AuditError { file: file.to_owned(), error };
+        let opened = open(file).map_err(failed)?;
+        let (queue, lines) = sync_channel(QUEUE);
+        let (end, ended) = sync_channel(0);
+        let limit = LineLimit { since: Instant::now(), lines: 0, max: options.max_lines_per_second };
+        let suppressed = Arc::new(AtomicU64::new(0));
+        let writer = AuditWriter {
+            path: file.to_owned(),
+            file: Some(opened),
+            options,
+            failed_at: None,
+            suppressed: Arc::clone(&suppressed),
+        };
+        let run = move || {
+            writer.run(&lines);
+            drop(end);
+        };
+        thread::Builder::new().name("spandrel-audit".into()).spawn(run).map_err(failed)?;
+        Ok(Self { queue: Some(queue), limit: Mutex::new(limit), suppressed, ended: Mutex::new(ended) })
+    }
+
+    /// Writes a decision about a request of this peer.
+    pub(crate) fn record<'r>(&self, peer: &'r ReceivedCredentials, object: Option<&[u8]>, mut record: AuditRecord<'r>) {
+        if !self.limit.lock().admits(Instant::now()) {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let identity = peer.identity();
+        record.time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        record.address = peer.address().to_string();
+        record.cn = identity.common_name.as_deref();
+        record.issuer = identity.issuer.as_deref();
+        record.uid = identity.user_id;
+        record.object = object.map(|key| key.escape_ascii().take(MAX_TEXT).map(char::from).collect());
+        record.operation = record.operation.map(shortened);
+        record.path = record.path.map(shortened);
+        record.suppressed = self.suppressed.swap(0, Ordering::Relaxed);
+        let suppressed = record.suppressed;
+        let is_taken = serde_json::to_string(&record).is_ok_and(|mut line| {
+            line.push('\n');
+            self.queue.as_ref().is_some_and(|queue| queue.try_send(line).is_ok())
+        });
+        if !is_taken {
+            self.suppressed.fetch_add(suppressed + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for AuditLog {
+    /// Waits until the last lines are written, five seconds at most.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Err(RecvTimeoutError::Timeout) = self.ended.lock().recv_timeout(CLOSE_TIMEOUT) {
+            tracing::error!("the end of the audit log was not written in time");
+        }
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| &text[..end])
+}
+
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o640);
+    let file = options.open(path)?;
+    let octets = file.metadata()?.len();
+    Ok((file, octets))
+}
+
+/// The thread's side of the log.
+struct AuditWriter {
+    path: PathBuf,
+    /// The open file and its size.
+    file: Option<(File, u64)>,
+    options: AuditOptions,
+    /// The time of the last failure, while the file cannot be written.
+    failed_at: Option<Instant>,
+    suppressed: Arc<AtomicU64>,
+}
+
+impl AuditWriter {
+    fn run(mut self, lines: &Receiver<String>) {
+        while let Ok(mut batch) = lines.recv() {
+            let mut count = 1;
+            while batch.len() < BATCH
+                && let Ok(line) = lines.try_recv()
+            {
+                batch.push_str(&line);
+                count += 1;
+            }
+            if self.failed_at.is_some_and(|failed_at| failed_at.elapsed() < RETRY) {
+                self.suppressed.fetch_add(count, Ordering::Relaxed);
+                continue;
+            }
+            match self.write(batch.as_bytes()) {
+                Ok(()) => {
+                    if self.failed_at.take().is_some() {
+                        tracing::warn!(file = %self.path.display(), "the audit log is written again");
+                    }
+                }
+                Err(error) => {
+                    self.suppressed.fetch_add(count, Ordering::Relaxed);
+                    self.file = None;
+                    if self.failed_at.replace(Instant::now()).is_none() {
+                        tracing::error!(
+                            file = %self.path.display(), %error,
+                            "cannot write the audit log: decisions are not recorded until the file can be written"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, batch: &[u8]) -> io::Result<()> {
+        if self.file.as_ref().is_some_and(|(_, octets)| *octets >= self.options.max_octets) {
+            self.file = None;
+            self.rotate()?;
+        }
+        let (file, octets) = match &mut self.file {
+            Some(opened) => opened,
+            None => self.file.insert(open(&self.path)?),
+        };
+        file.write_all(batch)?;
+        *octets += batch.len() as u64;
+        Ok(())
+    }
+
+    /// Renames the file to `FILE.1`, that to `FILE.2`, and so on; the oldest is replaced.
+    fn rotate(&self) -> io::Result<()> {
+        let name = |number: u32| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        };
+        if self.options.kept_files == 0 {
+            return std::fs::remove_file(&self.path);
+        }
+        for number in (1..self.options.kept_files).rev() {
+            match std::fs::rename(name(number), name(number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        std::fs::rename(&self.path, name(1))
+    }
+}

@@ -1,0 +1,130 @@
+//! The credentials of the peer whose request a thread runs.
+
+use std::net::IpAddr;
+
+use spandrel_server::current_peer_address;
+use spandrel_ssliop::PeerIdentity;
+use spandrel_sync::Arc;
+use spandrel_transport::Address;
+
+/// The credentials that this side has received from the peer of the current request (`ReceivedCredentials` of the CORBA
+/// Security Service 1.8): its address, and its verified identity.
+///
+/// ```no_run
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_authorization as authorization; }
+/// use spandrel::authorization::ReceivedCredentials;
+///
+/// /// In a servant: the name to write into a journal.
+/// fn requester() -> String {
+///     match ReceivedCredentials::current() {
+///         None => "this process".to_owned(),
+///         Some(peer) => peer.identity().common_name.clone().unwrap_or_else(|| peer.address().to_string()),
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReceivedCredentials {
+    address: Arc<Address>,
+    identity: Arc<Identity>,
+}
+
+impl ReceivedCredentials {
+    /// The credentials of the peer whose request this thread runs, in a servant or in a future that serves.
+    ///
+    /// `None` outside requests and in calls from the same process that serve no request from outside. In other calls
+    /// on objects of the same process it is the sender of the request from outside.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        let address = current_peer_address()?;
+        let identity = Arc::new(Identity::current(&address));
+        Some(Self { address, identity })
+    }
+
+    pub(crate) fn new(address: Arc<Address>, identity: Arc<Identity>) -> Self {
+        Self { address, identity }
+    }
+
+    /// The address of the peer, such as `iiop://10.0.0.7:41234`. A peer by UNIX-domain socket may have an empty one.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The IP address of the peer; `None` for the transports of one machine.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        ip_of(&self.address)
+    }
+
+    /// The verified identity of the peer.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+/// The verified identity of a peer; all fields are empty for an anonymous one.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// The common name of its certificate's subject ([`PeerIdentity::common_name`]).
+    pub common_name: Option<String>,
+    /// The DNS names of its certificate.
+    pub dns_names: Vec<String>,
+    /// The URIs of its certificate.
+    pub uri_names: Vec<String>,
+    /// The common name of the authority that has issued its certificate.
+    pub issuer: Option<String>,
+    /// The user of its process, over a UNIX-domain socket (Linux).
+    pub user_id: Option<u32>,
+    /// Whether it has a certificate.
+    pub has_certificate: bool,
+}
+
+impl Identity {
+    /// Whether anything about the peer is verified.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.has_certificate || self.user_id.is_some()
+    }
+
+    fn current(address: &Address) -> Self {
+        match address.scheme() {
+            "uds" => Self { user_id: current_user(), ..Self::default() },
+            _ => PeerIdentity::current().map_or_else(Self::default, |peer| Self::of(&peer)),
+        }
+    }
+
+    pub(crate) fn of(peer: &PeerIdentity) -> Self {
+        Self {
+            common_name: peer.common_name(),
+            dns_names: peer.dns_names(),
+            uri_names: peer.uri_names(),
+            issuer: peer.issuer_common_name(),
+            user_id: None,
+            has_certificate: true,
+        }
+    }
+
+    pub(crate) fn of_user(user_id: Option<u32>) -> Self {
+        Self { user_id, ..Self::default() }
+    }
+}
+
+/// The user of the process at the other end of the current request's UNIX-domain socket.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn current_user() -> Option<u32> {
+    let credentials = |stream: &spandrel_ipc::unix::Stream| stream.peer_credentials().ok();
+    spandrel_server::with_current_stream(credentials)?.map(|peer| peer.uid)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn current_user() -> Option<u32> {
+    None
+}
+
+/// The IP address in an address of a host and a port. A zone of IPv6 (`fe80::1%eth0`) is ignored.
+pub(crate) fn ip_of(address: &Address) -> Option<IpAddr> {
+    let (host, _) = address.host_and_port()?;
+    host.split('%').next()?.parse().ok()
+}

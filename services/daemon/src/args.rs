@@ -1,0 +1,150 @@
+//! The options that all service executables have.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
+use spandrel::ssliop::Ssliop;
+use spandrel::{Endpoint, Orb};
+
+use crate::failure::{Failure, FailureKind};
+
+/// The options that all service executables have.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DaemonArgs {
+    /// The folder of the state; it is created [default: $STATE_DIRECTORY of systemd; else /var/lib/spandrel for root,
+    /// $XDG_DATA_HOME/spandrel or ~/.local/share/spandrel for others]
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// An address to listen at, as in -ORBListenEndpoints: `iiop://0.0.0.0:2809`, `ssliop://…`, `uds://…`; may be given
+    /// more than once [default: the standard port of the service on 127.0.0.1]
+    #[arg(long, value_name = "ENDPOINT")]
+    listen: Vec<String>,
+    /// An option of the ORB and its value, such as '-ORBMetricsEndpoint 127.0.0.1:9464'; may be given more than once
+    #[arg(long = "orb", value_name = "OPTION", allow_hyphen_values = true)]
+    options: Vec<String>,
+    /// TLS: the certificate of this server, and those of intermediate authorities (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// TLS: the private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// TLS: the authorities of clients' certificates, which are required then (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    ca: Option<PathBuf>,
+    /// A policy file: the peers that may call operations; without one all may. It is read again at SIGHUP and when it
+    /// changes
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// A file for the decisions of the policy, in lines of JSON
+    #[arg(long, value_name = "FILE", requires = "policy")]
+    audit: Option<PathBuf>,
+}
+
+impl DaemonArgs {
+    /// The folder of the state.
+    ///
+    /// # Errors
+    /// An environment without a place for it.
+    pub fn data_folder(&self) -> Result<PathBuf, Failure> {
+        let given = self.data.clone().or_else(|| env::var_os("STATE_DIRECTORY").map(PathBuf::from));
+        given.or_else(default_folder).ok_or_else(|| {
+            Failure::new(FailureKind::Data, anyhow!("there is no default folder for the state: --data names one"))
+        })
+    }
+
+    /// The policy and the audit log.
+    pub(crate) fn authorizer(&self) -> Result<Option<Authorizer>, Failure> {
+        let Some(policy) = &self.policy else { return Ok(None) };
+        let audit = self.audit.as_deref().map(|file| AuditLog::open(file, AuditOptions::default())).transpose();
+        let audit =
+            audit.map_err(|error| Failure::failed(anyhow!(error).context("no service without it (--audit)")))?;
+        let authorizer = Authorizer::from_file(policy, audit);
+        authorizer.map(Some).map_err(|error| {
+            Failure::new(FailureKind::Policy, anyhow!("{error} (--policy; the page `Authorization` has the syntax)"))
+        })
+    }
+
+    /// An ORB with these options, and its endpoints.
+    pub(crate) fn orb(
+        &self,
+        default_port: u16,
+        authorizer: Option<&Authorizer>,
+    ) -> Result<(Orb, Vec<Endpoint>), Failure> {
+        let mut args = Vec::new();
+        let files = [("-ORBSSLCertificate", &self.cert), ("-ORBSSLKey", &self.key), ("-ORBSSLCA", &self.ca)];
+        for (option, file) in files {
+            if let Some(file) = file {
+                check_readable(file)?;
+                args.extend([option.to_owned(), file.display().to_string()]);
+            }
+        }
+        if self.ca.is_some() {
+            args.extend(["-ORBSSLVerify".to_owned(), "require".to_owned()]);
+        }
+        for option in &self.options {
+            args.extend(split_option(option)?);
+        }
+        for endpoint in &self.listen {
+            args.extend(["-ORBListenEndpoints".to_owned(), endpoint.clone()]);
+        }
+        let mut builder = Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
+        let mut endpoints = endpoints(&args)?;
+        if endpoints.is_empty() {
+            endpoints.push(Endpoint::new("127.0.0.1", default_port));
+            builder = builder.listen(Endpoint::new("127.0.0.1", default_port));
+        }
+        if let Some(authorizer) = authorizer {
+            builder = authorizer.install(builder).map_err(Failure::failed)?;
+        }
+        let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::of_listening)?;
+        if let Some(unknown) = args.first() {
+            return Err(Failure::usage(anyhow!("unknown option of the ORB `{unknown}` (--orb)")));
+        }
+        Ok((orb, endpoints))
+    }
+}
+
+/// The options by which an ORB's endpoints are named.
+const LISTEN_OPTIONS: [&str; 4] = ["-ORBListenEndpoints", "-ORBListenEndpoint", "-ORBEndpoint", "-ORBendPoint"];
+
+/// The endpoints among these options and values of an ORB.
+fn endpoints(args: &[String]) -> Result<Vec<Endpoint>, Failure> {
+    let values = args.chunks_exact(2).filter(|option| LISTEN_OPTIONS.contains(&option[0].as_str()));
+    let texts = values.flat_map(|option| option[1].split(';')).filter(|text| !text.is_empty());
+    texts.map(|text| text.parse().map_err(Failure::usage)).collect()
+}
+
+/// The folder of the state of a user.
+fn default_folder() -> Option<PathBuf> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if cfg!(windows) {
+        return Some(variable("LOCALAPPDATA")?.join("spandrel"));
+    }
+    let home = variable("HOME");
+    if home.as_deref() == Some(Path::new("/root")) {
+        return Some(PathBuf::from("/var/lib/spandrel"));
+    }
+    Some(variable("XDG_DATA_HOME").or_else(|| Some(home?.join(".local/share")))?.join("spandrel"))
+}
+
+/// An option and its value: `-ORBName value` or `-ORBName=value`.
+fn split_option(text: &str) -> Result<[String; 2], Failure> {
+    let text = text.trim();
+    let place = text.find(|letter: char| letter.is_whitespace() || letter == '=');
+    match place.map(|place| (&text[..place], text[place + 1..].trim())) {
+        Some((option, value)) if option.starts_with("-ORB") && !value.is_empty() => {
+            Ok([option.to_owned(), value.to_owned()])
+        }
+        _ => Err(Failure::usage(anyhow!(
+            "invalid value `{text}` for --orb: expected an option and its value, such as `-ORBMetrics yes`"
+        ))),
+    }
+}
+
+fn check_readable(file: &Path) -> Result<(), Failure> {
+    let opened = std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()));
+    opened.map(drop).map_err(Failure::usage)
+}

@@ -1,0 +1,85 @@
+//! Errors of executables, and their exit codes.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// The exit code of a failure.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// Any other reason.
+    Failed = 1,
+    /// Wrong usage.
+    Usage = 2,
+    /// An address is in use.
+    AddressInUse = 3,
+    /// The data folder or a store cannot be used.
+    Data = 4,
+    /// The policy of authorization cannot be used.
+    Policy = 5,
+}
+
+/// The reason why an executable ends, with its exit code.
+pub struct Failure {
+    kind: FailureKind,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// A failure with the exit code of this kind.
+    pub fn new(kind: FailureKind, error: impl Into<anyhow::Error>) -> Self {
+        Self { kind, error: error.into() }
+    }
+
+    /// A failure with the exit code 1.
+    pub fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(FailureKind::Failed, error)
+    }
+
+    /// A failure with the exit code 2.
+    pub fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(FailureKind::Usage, error)
+    }
+
+    /// The failure to listen: with the exit code 3 if an address is in use.
+    pub(crate) fn of_listening(error: impl Into<anyhow::Error>) -> Self {
+        let error = error.into();
+        let in_use = |cause: &(dyn std::error::Error + 'static)| {
+            cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+        };
+        let is_in_use = error.chain().any(in_use);
+        Self::new(if is_in_use { FailureKind::AddressInUse } else { FailureKind::Failed }, error)
+    }
+
+    /// Its exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+
+    /// Writes it to standard error, in one line.
+    pub fn print(&self) {
+        _ = write!(io::stderr(), "{self:?}");
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+/// The error and its causes in one line. A cause that ends the text before it is not repeated.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::from("error");
+        for cause in self.error.chain().map(|cause| cause.to_string().trim_end().replace('\n', "; ")) {
+            if !text.ends_with(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
+            }
+        }
+        writeln!(f, "{text}")
+    }
+}

@@ -1,0 +1,243 @@
+//! The naming service beside omniNames, in interleaved rounds: `cargo bench -p spandrel-naming [ROUNDS]`.
+//!
+//! Both are called by the same client. The processor time is that of the server's process, read from `/proc`.
+//! omniNames writes its log without synchronization.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
+use spandrel::{ObjectRef, Orb};
+
+const CLIENTS: usize = 64;
+
+/// A server's process and address.
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+impl Server {
+    fn own(folder: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming"));
+        command.arg("--data").arg(folder).args(["--listen", "iiop://127.0.0.1:0"]).args(arguments);
+        let mut process = command.stdout(Stdio::piped()).spawn().context("cannot start spandrel-naming")?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;
+        let port = line.trim().trim_end_matches("/NameService").rsplit(':').next().and_then(|port| port.parse().ok());
+        Ok(Self { process, port: port.with_context(|| format!("no port in {line:?}"))? })
+    }
+
+    fn omni_names(folder: &Path, orb: &Orb) -> Result<Self> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = Command::new("omniNames");
+        command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(folder);
+        command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().context("cannot start omniNames (package omniorb-nameserver)")?;
+        let server = Self { process, port };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while server.root(orb)?.as_object().non_existent().unwrap_or(true) {
+            if Instant::now() > deadline {
+                bail!("omniNames did not answer within 10 s");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    fn root(&self, orb: &Orb) -> Result<NamingContextExt> {
+        let object = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/NameService", self.port))?;
+        // The reference that the service forwards to, as clients keep it.
+        let root = NamingContextExt::unchecked_narrow(&object);
+        Ok(root)
+    }
+
+    /// The processor time of the process.
+    fn cpu(&self) -> Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
+        let fields: Vec<&str> = stat.rsplit(')').next().context("no fields")?.split_whitespace().collect();
+        let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+        Ok(Duration::from_millis(ticks * 10)) // 100 ticks a second on Linux
+    }
+}
+
+fn name(id: &str) -> [NameComponent; 1] {
+    [NameComponent { id: id.to_owned(), kind: String::new() }]
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// The median time of a call, in microseconds.
+fn median_time(calls: usize, mut call: impl FnMut(usize) -> Result<()>) -> Result<f64> {
+    let mut samples = Vec::with_capacity(calls);
+    for nth in 0..calls {
+        let start = Instant::now();
+        call(nth)?;
+        samples.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(samples))
+}
+
+/// Runs clients of connections of their own at the same time; returns calls a second.
+fn together(
+    server: &Server,
+    calls: usize,
+    call: impl Fn(&NamingContextExt, usize, usize) -> Result<()> + Sync,
+) -> Result<f64> {
+    let mut roots = Vec::new();
+    for _ in 0..CLIENTS {
+        let orb = Orb::builder().build()?;
+        let root = server.root(&orb)?;
+        _ = root.as_object().non_existent()?; // it connects
+        roots.push((orb, root));
+    }
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let workers: Vec<_> = roots
+            .iter()
+            .enumerate()
+            .map(|(client, (_, root))| {
+                let call = &call;
+                scope.spawn(move || (0..calls).try_for_each(|nth| call(root, client, nth)))
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker panicked"))
+    })?;
+    let rate = (CLIENTS * calls) as f64 / start.elapsed().as_secs_f64();
+    for (orb, _) in roots {
+        orb.shutdown()?;
+    }
+    Ok(rate)
+}
+
+/// Binds a tenth of a million names in a context of their own.
+fn fill(root: &NamingContextExt, object: &ObjectRef, names: usize) -> Result<NamingContextExt> {
+    let context = root.bind_new_context(&name("many"))?.context("no context")?;
+    let context = NamingContextExt::unchecked_narrow(context.as_object());
+    for nth in 0..names {
+        context.bind(&name(&format!("name{nth}")), Some(object))?;
+    }
+    Ok(context)
+}
+
+fn row(title: &str, own: f64, other: f64, unit: &str) {
+    println!("{title:<58} {own:>10.1} {other:>10.1} {unit:<12} {:>6.2}", own / other);
+}
+
+fn main() -> Result<()> {
+    let rounds: usize = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(5);
+    let folder = tempfile::tempdir_in(".")?; // on the disk of the checkout, not in memory
+    let folder = |name: &str| -> Result<_> {
+        let path = folder.path().join(name);
+        fs::create_dir(&path)?;
+        Ok(path)
+    };
+    let orb = Orb::builder().build()?;
+    let object = orb.string_to_object("corbaloc::127.0.0.1:9/object")?;
+    let own = Server::own(&folder("own")?, &[])?;
+    let unsynced = Server::own(&folder("unsynced")?, &["--sync-interval", "1000"])?;
+    let omni = Server::omni_names(&folder("omni")?, &orb)?;
+    println!("{:<58} {:>10} {:>10} {:<12} {:>6}", "", "Spandrel", "other", "", "ratio");
+
+    for server in [&own, &omni] {
+        for nth in 0..10 {
+            server.root(&orb)?.bind(&name(&format!("ten{nth}")), Some(&object))?;
+        }
+    }
+    let ten: Vec<_> = (0..10).map(|nth| name(&format!("ten{nth}"))).collect();
+    let resolve_ten = |root: &NamingContextExt, nth: usize| root.resolve(&ten[nth % 10]).map(drop).map_err(Into::into);
+    let (roots, mut times) = ([own.root(&orb)?, omni.root(&orb)?], [Vec::new(), Vec::new()]);
+    for _ in 0..rounds {
+        for (root, times) in roots.iter().zip(&mut times) {
+            times.push(median_time(4_000, |nth| resolve_ten(root, nth))?);
+        }
+    }
+    let [first, second] = times.map(median);
+    row("resolve, one client, ten names", first, second, "us");
+    let small = first;
+
+    let mut costs = [Vec::new(), Vec::new()];
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for (nth, server) in [&own, &omni].into_iter().enumerate() {
+            let before = server.cpu()?;
+            rates[nth].push(together(server, 1_000, |root, _, nth| resolve_ten(root, nth))?);
+            costs[nth].push((server.cpu()? - before).as_secs_f64() * 1e6 / (CLIENTS * 1_000) as f64);
+        }
+    }
+    let [first, second] = costs.map(median);
+    row("resolve, 64 connections: processor time of the server", first, second, "us a call");
+    let [first, second] = rates.map(median);
+    row("resolve, 64 connections: rate", first, second, "calls/s");
+
+    let (roots, mut times) = ([unsynced.root(&orb)?, omni.root(&orb)?], [Vec::new(), Vec::new()]);
+    for round in 0..rounds {
+        for (root, times) in roots.iter().zip(&mut times) {
+            let bind = |nth| Ok(root.bind(&name(&format!("bind{round}-{nth}")), Some(&object))?);
+            times.push(median_time(1_000, bind)?);
+        }
+        for root in &roots {
+            for nth in 0..1_000 {
+                root.unbind(&name(&format!("bind{round}-{nth}")))?;
+            }
+        }
+    }
+    let [first, second] = times.map(median);
+    row("bind without synchronization, one client", first, second, "us");
+
+    let sync_folder = folder("plain")?;
+    let mut plain = File::create(sync_folder.join("plain"))?;
+    let (mut one, mut raw, mut many) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let root = own.root(&orb)?;
+        let start = Instant::now();
+        for nth in 0..200 {
+            root.bind(&name(&format!("durable{round}-{nth}")), Some(&object))?;
+        }
+        one.push(200.0 / start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        for _ in 0..200 {
+            plain.write_all(&[1; 4096])?;
+            plain.sync_data()?;
+        }
+        raw.push(200.0 / start.elapsed().as_secs_f64());
+        many.push(together(&own, 50, |root, client, nth| {
+            Ok(root.bind(&name(&format!("many{round}-{client}-{nth}")), Some(&object))?)
+        })?);
+    }
+    let (one, raw, many) = (median(one), median(raw), median(many));
+    row("durable binds, one client; other: write and fdatasync", one, raw, "1/s");
+    row("durable binds, 64 clients; other: one client", many, one, "1/s");
+
+    let names = 100_000;
+    let full = Server::own(&folder("full")?, &["--sync-interval", "1000"])?;
+    let many = fill(&full.root(&orb)?, &object, names)?;
+    let resolve = |context: &NamingContextExt, nth: usize| {
+        let nth = nth.wrapping_mul(7_919) % names;
+        context.resolve(&name(&format!("name{nth}")))?;
+        Ok(())
+    };
+    let large = median_time(4_000, |nth| resolve(&many, nth))?;
+    row("resolve, 100,000 names; other: ten names", large, small, "us");
+    let start = Instant::now();
+    let context = fill(&omni.root(&orb)?, &object, names)?;
+    println!("omniNames bound {names} names in {:.0} s", start.elapsed().as_secs_f64());
+    let omni_large = median_time(400, |nth| resolve(&context, nth))?;
+    row("resolve, 100,000 names", large, omni_large, "us");
+    Ok(())
+}

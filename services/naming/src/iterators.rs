@@ -1,0 +1,154 @@
+//! Binding iterators: the rest of a listing, page by page.
+//!
+//! An iterator is a position in the store, and no copy of the bindings. Their number is limited, and one that no
+//! client calls for some time expires; the specification allows a server to destroy them at any time (2.3.10).
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use spandrel::net::sync::{Arc, Mutex, Weak};
+use spandrel::poa::ObjectId;
+use spandrel::services::cos_naming::{
+    Binding, BindingIterator, BindingIteratorServant, BindingIteratorSkeleton, BindingList, BindingType, NameComponent,
+};
+use spandrel::{CompletionStatus, Poa, SystemException};
+
+use crate::failure::system;
+use crate::store::{ContextId, Store};
+
+/// The most bindings in one reply.
+const MAX_LISTED: usize = 10_000;
+
+/// The iterators of a service.
+#[derive(Debug)]
+pub(crate) struct Iterators {
+    poa: Poa,
+    /// The most iterators; a further one takes the place of that which was called least recently.
+    limit: usize,
+    /// The time without a call after which an iterator may be destroyed.
+    expiry: Duration,
+    /// The time of the last call on each.
+    known: Mutex<HashMap<ObjectId, Instant>>,
+}
+
+impl Iterators {
+    pub(crate) fn new(poa: Poa, limit: usize, expiry: Duration) -> Self {
+        Self { poa, limit, expiry, known: Mutex::default() }
+    }
+
+    /// Creates an iterator, after the removal of expired ones and of one too many.
+    fn add(self: &Arc<Self>, cursor: Cursor) -> Result<BindingIterator, SystemException> {
+        for id in self.superfluous() {
+            _ = self.poa.deactivate_object(&id); // it may have been destroyed meanwhile
+        }
+        let servant = Iterator { cursor: Mutex::new(cursor), iterators: Arc::downgrade(self), poa: self.poa.clone() };
+        let object = self.poa.activate(BindingIteratorSkeleton::new(servant))?;
+        let id = self.poa.reference_to_id(&object)?;
+        self.known.lock().insert(id, Instant::now());
+        Ok(object.unchecked_narrow())
+    }
+
+    /// Removes expired iterators, and the least recently called one if there is no place for another; returns them.
+    fn superfluous(&self) -> Vec<ObjectId> {
+        let mut known = self.known.lock();
+        let mut removed: Vec<_> =
+            known.iter().filter(|(_, called)| called.elapsed() > self.expiry).map(|(id, _)| id.clone()).collect();
+        if removed.is_empty() && known.len() >= self.limit {
+            removed.extend(known.iter().min_by_key(|(_, called)| **called).map(|(id, _)| id.clone()));
+        }
+        removed.iter().for_each(|id| _ = known.remove(id));
+        removed
+    }
+}
+
+/// A position in a context.
+#[derive(Debug)]
+struct Cursor {
+    store: Arc<dyn Store>,
+    context: ContextId,
+    /// The last binding that was returned.
+    after: Option<NameComponent>,
+}
+
+impl Cursor {
+    /// The next bindings, and whether there are more.
+    fn next(&mut self, how_many: usize) -> Result<(BindingList, bool), SystemException> {
+        let found = self.store.list(self.context, self.after.as_ref(), how_many + 1).map_err(|error| system(&error))?;
+        let has_more = found.len() > how_many;
+        let bindings: BindingList = found.into_iter().take(how_many).map(binding).collect();
+        if let Some(last) = bindings.last() {
+            self.after = last.binding_name.first().cloned();
+        }
+        Ok((bindings, has_more))
+    }
+}
+
+fn binding((name, binding_type): (NameComponent, BindingType)) -> Binding {
+    Binding { binding_name: vec![name], binding_type }
+}
+
+/// A listing (2.3.9): the first bindings, and an iterator over the others, if there are any.
+pub(crate) fn list(
+    iterators: &Arc<Iterators>,
+    store: &Arc<dyn Store>,
+    context: ContextId,
+    how_many: u32,
+) -> Result<(BindingList, Option<BindingIterator>), SystemException> {
+    let mut cursor = Cursor { store: Arc::clone(store), context, after: None };
+    let (bindings, has_more) = cursor.next(bounded(how_many))?;
+    let iterator = if has_more { Some(iterators.add(cursor)?) } else { None };
+    Ok((bindings, iterator))
+}
+
+fn bounded(how_many: u32) -> usize {
+    usize::try_from(how_many).unwrap_or(usize::MAX).min(MAX_LISTED)
+}
+
+/// The servant of an iterator.
+#[derive(Debug)]
+struct Iterator {
+    cursor: Mutex<Cursor>,
+    iterators: Weak<Iterators>,
+    poa: Poa,
+}
+
+impl Iterator {
+    fn next(&self, how_many: usize) -> Result<BindingList, SystemException> {
+        let id = current_id()?;
+        if let Some(iterators) = self.iterators.upgrade()
+            && let Some(called) = iterators.known.lock().get_mut(&id)
+        {
+            *called = Instant::now();
+        }
+        self.cursor.lock().next(how_many).map(|(bindings, _)| bindings)
+    }
+}
+
+fn current_id() -> Result<ObjectId, SystemException> {
+    spandrel::poa::Current::new().object_id().map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))
+}
+
+impl BindingIteratorServant for Iterator {
+    fn next_one(&self) -> Result<(bool, Binding), SystemException> {
+        let next = self.next(1)?.pop();
+        // Without a binding the out parameter is meaningless, but an enumerator and a sequence must be sent.
+        Ok((next.is_some(), next.unwrap_or_default()))
+    }
+
+    fn next_n(&self, how_many: u32) -> Result<(bool, BindingList), SystemException> {
+        if how_many == 0 {
+            // "It is illegal to pass 0" (2.3.10.2).
+            return Err(SystemException::bad_param(0, CompletionStatus::No));
+        }
+        let bindings = self.next(bounded(how_many))?;
+        Ok((!bindings.is_empty(), bindings))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        let id = current_id()?;
+        if let Some(iterators) = self.iterators.upgrade() {
+            iterators.known.lock().remove(&id);
+        }
+        Ok(self.poa.deactivate_object(&id)?)
+    }
+}

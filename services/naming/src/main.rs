@@ -1,0 +1,164 @@
+//! The executable of the naming service: glue of command line, store and service.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use clap::{Parser, Subcommand};
+use spandrel::Orb;
+use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
+use spandrel_naming::{
+    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, Permission, PurgeOptions, ROOT_KEY,
+    RedbStore, RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
+};
+
+/// The standard port of naming services.
+const PORT: u16 = 2809;
+
+/// The OMG's naming service: names for object references, kept on disk.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel-naming", version, max_term_width = 110, after_help = EXIT_CODES)]
+struct Args {
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// The time between two writes to the disk, in milliseconds. Changes of that time are lost with the process
+    /// [default: each change is written before it is acknowledged]
+    #[arg(long, value_name = "MS")]
+    sync_interval: Option<u64>,
+    /// The time between two removals of bindings whose object does not exist any more, in seconds: each bound object is
+    /// called [default: none are removed]
+    #[arg(long, value_name = "SECONDS")]
+    purge: Option<u64>,
+    /// Remove bindings to objects of unreachable servers, too
+    #[arg(long, requires = "purge")]
+    purge_unreachable: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Verify the store of a service that does not run
+    Check,
+    /// Make a running service copy its store into the folder `backups` below its data folder
+    Backup {
+        /// The name of the file
+        name: String,
+        /// The address of the service
+        #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2809")]
+        server: String,
+    },
+    /// Add the bindings of an omniNames file (omninames-HOST.dat) to the store of a service that does not run
+    Import {
+        /// The file
+        file: PathBuf,
+    },
+    /// Write the store of a service that does not run as an omniNames file
+    Export {
+        /// The file, which must not exist: omninames-HOST.dat in omniNames' folder
+        file: PathBuf,
+        /// The host of omniNames' contexts
+        #[arg(long, default_value = "127.0.0.1")]
+        host: String,
+        /// The port of omniNames
+        #[arg(long, default_value_t = PORT)]
+        port: u16,
+    },
+}
+
+fn main() -> ExitCode {
+    spandrel_daemon::run(|| {
+        let args = Args::parse();
+        match &args.command {
+            None => args.serve(),
+            Some(Command::Check) => {
+                let mut store = args.store()?;
+                let bindings = store.check().context("the store is damaged").map_err(data)?;
+                println!("the store is sound: {bindings} bindings");
+                Ok(())
+            }
+            Some(Command::Backup { name, server }) => back_up(name, server),
+            Some(Command::Import { file }) => args.import(file),
+            Some(Command::Export { file, host, port }) => args.export(file, host, *port),
+        }
+    })
+}
+
+fn data(error: impl Into<anyhow::Error>) -> Failure {
+    Failure::new(FailureKind::Data, error)
+}
+
+impl Args {
+    fn serve(&self) -> Result<(), Failure> {
+        let daemon = self.daemon.start(PORT)?;
+        let purge = self.purge.map(|seconds| PurgeOptions {
+            removes_unreachable: self.purge_unreachable,
+            ..PurgeOptions::new(Duration::from_secs(seconds.max(1)))
+        });
+        let permission = daemon.path_check(ADAPTER).map(Permission::new);
+        let store = self.store_options();
+        let options = NamingOptions { store, purge, permission, ..NamingOptions::new(daemon.data()) };
+        let service = NamingService::start(daemon.orb(), options).map_err(|error| match error {
+            NamingError::Store(error) => data(error),
+            error => Failure::failed(error),
+        })?;
+        daemon.serve(&[format!("{ROOT_KEY} {}", daemon.url(ROOT_KEY, service.reference())?)])?;
+        service.stop().map_err(Failure::failed)
+    }
+
+    fn store_options(&self) -> RedbStoreOptions {
+        let synchronization = match self.sync_interval {
+            None => Synchronization::Always,
+            Some(interval) => Synchronization::Every(Duration::from_millis(interval.max(1))),
+        };
+        RedbStoreOptions { synchronization, ..RedbStoreOptions::default() }
+    }
+
+    /// The store of a service that does not run.
+    fn store(&self) -> Result<RedbStore, Failure> {
+        let file = self.daemon.data_folder()?.join(STORE_FILE);
+        if !file.exists() {
+            return Err(data(anyhow!("there is no store {} (--data names its folder)", file.display())));
+        }
+        RedbStore::open(&file, &RedbStoreOptions::default()).map_err(data)
+    }
+
+    fn import(&self, file: &Path) -> Result<(), Failure> {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
+        let text = text.map_err(Failure::failed)?;
+        let folder = self.daemon.data_folder()?;
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display())).map_err(data)?;
+        let store = RedbStore::open(&folder.join(STORE_FILE), &RedbStoreOptions::default()).map_err(data)?;
+        let orb = Orb::builder().build().map_err(Failure::failed)?;
+        let entries = omni_log::import(&text, &orb, &store)
+            .with_context(|| format!("cannot import {}", file.display()))
+            .map_err(Failure::failed)?;
+        println!("{} bindings and {} contexts were added", entries.bindings, entries.contexts);
+        Ok(())
+    }
+
+    fn export(&self, file: &Path, host: &str, port: u16) -> Result<(), Failure> {
+        let store = self.store()?;
+        let orb = Orb::builder().build().map_err(Failure::failed)?;
+        let (text, entries) = omni_log::export(&store, &orb, host, port).map_err(Failure::failed)?;
+        let written =
+            fs::File::create_new(file).and_then(|mut out| std::io::Write::write_all(&mut out, text.as_bytes()));
+        written.with_context(|| format!("cannot write {}", file.display())).map_err(Failure::failed)?;
+        println!("{} bindings and {} contexts were written", entries.bindings, entries.contexts);
+        Ok(())
+    }
+}
+
+fn back_up(name: &str, server: &str) -> Result<(), Failure> {
+    let outcome = || {
+        let orb = Orb::builder().request_timeout(Some(Duration::from_secs(600))).build()?;
+        let url = format!("corbaloc::{server}/{}", spandrel_naming::ADMINISTRATION_KEY);
+        let administration = NamingAdministration::unchecked_narrow(&orb.string_to_object(&url)?);
+        anyhow::Ok(administration.back_up(name)?)
+    };
+    let path = outcome().with_context(|| format!("no backup by the service at {server}")).map_err(Failure::failed)?;
+    println!("{path}");
+    Ok(())
+}

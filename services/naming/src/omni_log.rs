@@ -1,0 +1,231 @@
+//! The files of `omniNames`: import, and export for the way back.
+//!
+//! A file is a series of lines; a backslash stands before spaces and backslashes of identifiers and kinds:
+//!
+//! ```text
+//! port 2809
+//! persistent 3bd2066b010040f0
+//! create 4e616d6553657276696365
+//! bind IOR:… id kind nobject|ncontext IOR:…
+//! unbind IOR:… id kind
+//! destroy IOR:…
+//! ```
+//!
+//! A context is named by its object id: in hexadecimal digits after `create`, inside the object key of its reference
+//! elsewhere. The object key of the root context is `NameService`; others have two octets before the id.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::Write as _;
+
+use spandrel::Orb;
+use spandrel::services::cos_naming::{BindingType, NameComponent};
+use spandrel::types::{IiopProfile, Ior, ior_to_string};
+
+use crate::store::{ContextId, IfBound, Store, StoreError, Target};
+
+/// The reason why a file cannot be imported, or a store exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OmniLogError {
+    /// A line is not one of omniNames.
+    #[error("line {line} of the omniNames file is not valid: {reason}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// The reason.
+        reason: String,
+    },
+    /// The store failed.
+    #[error("cannot change the naming graph")]
+    Store(#[from] StoreError),
+}
+
+/// The number of entries that an import or export has made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Entries {
+    /// Contexts besides the root context.
+    pub contexts: usize,
+    /// Bindings.
+    pub bindings: usize,
+}
+
+const ROOT_KEY: &[u8] = b"NameService";
+
+/// The octets before the object id in the keys of omniNames' adapter.
+const KEY_PREFIX: &[u8] = &[0xff, 0];
+
+/// The object id of a context.
+type Key = Vec<u8>;
+
+/// The contexts of a file.
+type Graph = HashMap<Key, BTreeMap<(String, String), (BindingType, Ior)>>;
+
+/// Adds the graph of an omniNames file to a store. Names that are bound already are an error.
+///
+/// # Errors
+/// The first line that is not valid, before any change; the first binding that the store refuses.
+pub fn import(text: &str, orb: &Orb, store: &dyn Store) -> Result<Entries, OmniLogError> {
+    let mut graph = parse(text, orb)?;
+    let mut entries = Entries::default();
+    let mut known: HashMap<Key, ContextId> = HashMap::from([(ROOT_KEY.to_vec(), ContextId::ROOT)]);
+    let mut waiting = VecDeque::from([(ROOT_KEY.to_vec(), ContextId::ROOT)]);
+    loop {
+        let Some((key, context)) = waiting.pop_front() else {
+            // Contexts that no name of the root leads to.
+            let Some(key) = graph.keys().next().cloned() else { return Ok(entries) };
+            let context = store.new_context()?;
+            entries.contexts += 1;
+            known.insert(key.clone(), context);
+            waiting.push_back((key, context));
+            continue;
+        };
+        for ((id, kind), (binding_type, ior)) in graph.remove(&key).unwrap_or_default() {
+            let name = NameComponent { id, kind };
+            entries.bindings += 1;
+            let target = match (binding_type, key_of(&ior)) {
+                (BindingType::Nobject, _) => Target::Object(ior),
+                (BindingType::Ncontext, Some(key)) if known.contains_key(&key) => Target::Context(known[&key]),
+                (BindingType::Ncontext, Some(key)) if graph.contains_key(&key) => {
+                    let created = store.bind_new_context(context, &name)?;
+                    entries.contexts += 1;
+                    known.insert(key.clone(), created);
+                    waiting.push_back((key, created));
+                    continue;
+                }
+                (BindingType::Ncontext, _) => Target::ForeignContext(ior),
+            };
+            store.bind(context, &name, &target, IfBound::Fail)?;
+        }
+    }
+}
+
+fn parse(text: &str, orb: &Orb) -> Result<Graph, OmniLogError> {
+    let mut graph = Graph::from([(ROOT_KEY.to_vec(), BTreeMap::new())]);
+    for (index, line) in text.lines().enumerate() {
+        let invalid = |reason: &str| OmniLogError::Line { line: index + 1, reason: reason.to_owned() };
+        let reference = |text: &str| {
+            orb.string_to_object(text)
+                .map(|object| object.ior().clone())
+                .map_err(|_| invalid("a reference is expected"))
+        };
+        let context =
+            |text: &str| key_of(&reference(text)?).ok_or_else(|| invalid("the reference has no IIOP profile"));
+        let words = words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [] | ["" | "port" | "persistent", ..] => {}
+            ["create", key] => _ = graph.entry(octets(key).ok_or_else(|| invalid("a key is expected"))?).or_default(),
+            ["destroy", ior] => _ = graph.remove(&context(ior)?),
+            ["bind", ior, id, kind, binding_type, target] => {
+                let binding_type = match binding_type {
+                    "nobject" => BindingType::Nobject,
+                    "ncontext" => BindingType::Ncontext,
+                    _ => return Err(invalid("nobject or ncontext is expected")),
+                };
+                let bindings = graph.entry(context(ior)?).or_default();
+                bindings.insert((id.to_owned(), kind.to_owned()), (binding_type, reference(target)?));
+            }
+            ["unbind", ior, id, kind] => {
+                let removed =
+                    graph.get_mut(&context(ior)?).map(|bindings| bindings.remove(&(id.to_owned(), kind.to_owned())));
+                if removed.flatten().is_none() {
+                    return Err(invalid("the name is not bound"));
+                }
+            }
+            _ => return Err(invalid("create, bind, unbind or destroy with its arguments is expected")),
+        }
+    }
+    Ok(graph)
+}
+
+/// The words of a line: single spaces part them, so that a word may be empty.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' => words.push(String::new()),
+            '\\' => words.last_mut().expect("never empty").extend(letters.next()),
+            other => words.last_mut().expect("never empty").push(other),
+        }
+    }
+    words
+}
+
+fn octets(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// The object id in a reference.
+fn key_of(ior: &Ior) -> Option<Key> {
+    let mut keys = ior.profiles.iter().filter_map(|profile| Some(IiopProfile::decode(profile).ok()??.object_key));
+    keys.next().map(|key| key.strip_prefix(KEY_PREFIX).unwrap_or(&key).to_vec())
+}
+
+/// Writes the graph of a store as an omniNames file for a service at this address. Contexts to which no name leads
+/// are left out.
+///
+/// # Errors
+/// A store that cannot be read.
+pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(String, Entries), OmniLogError> {
+    const PERSISTENT: &str = "5370616e6472656c"; // eight octets of omniNames' choice
+    // Contexts by numbers: 0 is the root context.
+    let key = |number: u32| match number {
+        0 => ROOT_KEY.to_vec(),
+        number => [octets(PERSISTENT).expect("digits"), number.to_be_bytes().to_vec()].concat(),
+    };
+    let reference = |number: u32| -> Result<String, OmniLogError> {
+        let prefix = if number == 0 { &[] } else { KEY_PREFIX };
+        let key: String = [prefix, &key(number)].concat().iter().map(|octet| format!("%{octet:02x}")).collect();
+        let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@{host}:{port}/{key}"));
+        let object = object.map_err(|exception| StoreError::Invalid(exception.to_string()))?;
+        let ior = Ior { type_id: crate::context::CONTEXT_TYPE.to_owned(), ..object.ior().clone() };
+        Ok(ior_to_string(&ior))
+    };
+    let (mut creates, mut binds, mut entries) = (String::new(), String::new(), Entries::default());
+    let mut numbers = HashMap::from([(ContextId::ROOT, 0)]);
+    let mut waiting = VecDeque::from([ContextId::ROOT]);
+    while let Some(context) = waiting.pop_front() {
+        let number = numbers[&context];
+        let digits: String = key(number).iter().map(|octet| format!("{octet:02x}")).collect();
+        writeln!(creates, "create {digits}").expect("writing into a string");
+        let own = reference(number)?;
+        let mut after = None;
+        loop {
+            let page = store.list(context, after.as_ref(), 1_000)?;
+            let Some((last, _)) = page.last().cloned() else { break };
+            for (name, _) in page {
+                let (binding_type, ior) = match store.lookup(context, &name)? {
+                    Target::Object(ior) => ("nobject", ior_to_string(&ior)),
+                    Target::ForeignContext(ior) => ("ncontext", ior_to_string(&ior)),
+                    Target::Context(bound) => {
+                        let next = u32::try_from(numbers.len())
+                            .map_err(|_| StoreError::Invalid("omniNames has at most 2^32 contexts".to_owned()))?;
+                        let number = *numbers.entry(bound).or_insert_with(|| {
+                            entries.contexts += 1;
+                            waiting.push_back(bound);
+                            next
+                        });
+                        ("ncontext", reference(number)?)
+                    }
+                };
+                let [id, kind] = [&name.id, &name.kind].map(|part| part.replace('\\', r"\\").replace(' ', r"\ "));
+                writeln!(binds, "bind {own} {id} {kind} {binding_type} {ior}").expect("writing into a string");
+                entries.bindings += 1;
+            }
+            after = Some(last);
+        }
+    }
+    Ok((format!("port {port}\npersistent {PERSISTENT}\n{creates}{binds}"), entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn words_may_be_empty_and_have_spaces() {
+        assert_eq!(words(r"bind a\ b  c\\d"), ["bind", "a b", "", r"c\d"]);
+    }
+}

@@ -1,0 +1,712 @@
+//! The store in one file, a `redb` database.
+//!
+//! | table | key | value |
+//! | --- | --- | --- |
+//! | `contexts` | id | path, in string form, with an octet 1 before it; an octet 0 alone without a path |
+//! | `bindings` | id of the context, big-endian; identifier; NUL; kind | type, then an IOR or the id of a context |
+//! | `meta` | `format` | version of this layout |
+//!
+//! Bindings are ordered, so that the size of a context concerns neither lookups nor pages of a listing. Identifiers and
+//! kinds contain no NUL, because IDL's strings cannot.
+//!
+//! Ids of contexts are random: a reference to a context that was lost with its store's last changes, or that is younger
+//! than a restored backup, leads to no other context.
+//!
+//! After an error of input or output `redb` refuses all further work. The database is then opened again, before
+//! the next operation.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use redb::{
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, StorageBackend, Table,
+    TableDefinition, WriteTransaction,
+};
+use spandrel::net::sync::atomic::{AtomicBool, Ordering};
+use spandrel::net::sync::{Arc, RwLock};
+use spandrel::services::cos_naming::{BindingType, NameComponent};
+
+use crate::encoding::{corrupt, decode_path, decode_target, encode_path, encode_target, join, key, split_key, type_of};
+use crate::group_commit::GroupCommit;
+use crate::store::{ContextId, IfBound, Store, StoreError, Target};
+
+const CONTEXTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("contexts");
+const BINDINGS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("bindings");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+
+/// The version of the layout.
+const FORMAT: u64 = 1;
+
+/// When changes are written to the disk.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Synchronization {
+    /// Before they are acknowledged: they survive a loss of power.
+    #[default]
+    Always,
+    /// At intervals: the changes since the last one are lost with the process.
+    Every(Duration),
+}
+
+/// The settings of a [`RedbStore`].
+#[derive(Clone, Debug)]
+pub struct RedbStoreOptions {
+    /// When changes are written to the disk.
+    pub synchronization: Synchronization,
+    /// The memory for pages that were read or are to be written, in octets.
+    pub cache: usize,
+}
+
+impl Default for RedbStoreOptions {
+    fn default() -> Self {
+        Self { synchronization: Synchronization::Always, cache: 256 << 20 }
+    }
+}
+
+/// The reason why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process has the file open.
+    #[error("cannot open the store {}: another process uses it", .0.display())]
+    InUse(PathBuf),
+    /// The file has another format.
+    #[error("cannot open the store {}: its format is {found}, and this version reads format {FORMAT}", .file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// The format of the file.
+        found: u64,
+    },
+    /// The file cannot be read or written, or is damaged.
+    #[error("cannot open the store {}", .file.display())]
+    Database {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        #[source]
+        cause: redb::Error,
+    },
+}
+
+/// Opens the database, at first and after an error of input or output.
+type Open = Box<dyn Fn() -> Result<Database, redb::Error> + Send + Sync>;
+
+/// A naming graph in one file.
+pub struct RedbStore {
+    shared: Arc<Shared>,
+    /// Writes at intervals, if they are wanted.
+    writer: Option<IntervalWriter>,
+}
+
+struct Shared {
+    /// `None` after an error, until the database has been opened again.
+    opened: RwLock<Option<Opened>>,
+    open: Open,
+    commits: GroupCommit<Change, Result<Option<ContextId>, StoreError>>,
+    durability: Durability,
+    /// Whether a commit was not durable since the last durable one.
+    is_dirty: AtomicBool,
+}
+
+/// An open database, and its state after the last commit once a reader wants it.
+struct Opened {
+    snapshot: RwLock<Option<Arc<Snapshot>>>, // dropped first: it keeps the file open
+    database: Database,
+}
+
+/// A state of the tables. It saves readers a transaction each.
+struct Snapshot {
+    contexts: ReadOnlyTable<u64, &'static [u8]>,
+    bindings: ReadOnlyTable<&'static [u8], &'static [u8]>,
+}
+
+impl fmt::Debug for RedbStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbStore").field("durability", &self.shared.durability).finish_non_exhaustive()
+    }
+}
+
+impl RedbStore {
+    /// Opens the store in a file, or creates it.
+    ///
+    /// # Errors
+    /// A file that is in use, has another format, or cannot be read and written.
+    pub fn open(file: &Path, options: &RedbStoreOptions) -> Result<Self, OpenError> {
+        let cache = options.cache;
+        let path = file.to_owned();
+        let open = move || {
+            let is_new = !path.exists();
+            let database = Builder::new().set_cache_size(cache).create(&path)?;
+            if is_new {
+                synchronize_folder(&path)?;
+            }
+            Ok(database)
+        };
+        Self::start(Box::new(open), options).map_err(|failure| match failure {
+            StartFailure::Format(found) => OpenError::Format { file: file.to_owned(), found },
+            StartFailure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse(file.to_owned()),
+            StartFailure::Database(cause) => OpenError::Database { file: file.to_owned(), cause },
+        })
+    }
+
+    /// Opens a store over other storage than a file: `backend` returns it, at first and after each error of input or
+    /// output. For tests of failures.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with<B: StorageBackend>(
+        backend: impl Fn() -> B + Send + Sync + 'static,
+        options: &RedbStoreOptions,
+    ) -> Result<Self, OpenError> {
+        let cache = options.cache;
+        let open = move || Ok(Builder::new().set_cache_size(cache).create_with_backend(backend())?);
+        Self::start(Box::new(open), options).map_err(|failure| match failure {
+            StartFailure::Format(found) => OpenError::Format { file: PathBuf::new(), found },
+            StartFailure::Database(cause) => OpenError::Database { file: PathBuf::new(), cause },
+        })
+    }
+
+    fn start(open: Open, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
+        let opened = Opened::prepare(open()?)?;
+        let durability = match options.synchronization {
+            Synchronization::Always => Durability::Immediate,
+            Synchronization::Every(_) => Durability::None,
+        };
+        let shared = Arc::new(Shared {
+            opened: RwLock::new(Some(opened)),
+            open,
+            commits: GroupCommit::default(),
+            durability,
+            is_dirty: AtomicBool::new(false),
+        });
+        let writer = match options.synchronization {
+            Synchronization::Always => None,
+            Synchronization::Every(interval) => Some(IntervalWriter::start(&shared, interval)),
+        };
+        Ok(Self { shared, writer })
+    }
+
+    /// Verifies the file's structure and checksums, and that all entries can be read. Returns the number of bindings.
+    ///
+    /// # Errors
+    /// `Corrupt` with the first part that is damaged; `Unavailable`.
+    pub fn check(&mut self) -> Result<u64, StoreError> {
+        if let Some(opened) = &mut *self.shared.opened.write() {
+            opened.snapshot = RwLock::default(); // a transaction, beside which there is no check
+            let is_sound = opened.database.check_integrity().map_err(|error| damage(error.into()))?;
+            if !is_sound {
+                return Err(corrupt("its checksums do not match, and it was repaired"));
+            }
+        }
+        self.shared.read(|snapshot| {
+            let mut count = 0;
+            for entry in snapshot.bindings.iter()? {
+                let (key, value) = entry?;
+                let (context, name) = split_key(key.value()).ok_or_else(|| corrupt("a key of a binding"))?;
+                decode_target(value.value())?;
+                if snapshot.contexts.get(context.0)?.is_none() {
+                    return Err(corrupt(&format!("{context} has the binding {} and does not exist", name.id)).into());
+                }
+                count += 1;
+            }
+            Ok(count)
+        })
+    }
+
+    /// Copies the state after the last commit into a new file, while the store is in use. The copy is durable.
+    ///
+    /// # Errors
+    /// `Unavailable`, also if the file exists or cannot be written.
+    pub fn back_up(&self, file: &Path) -> Result<(), StoreError> {
+        fs::File::create_new(file).map_err(|error| unavailable(error.into()))?;
+        let copied = self.copy_to(file);
+        if copied.is_err() {
+            _ = fs::remove_file(file); // a part is no backup
+        }
+        copied
+    }
+
+    fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
+        let copy = Builder::new().create(file).map_err(|error| unavailable(error.into()))?;
+        let snapshot = self.shared.read(|snapshot| Ok(Arc::clone(snapshot)))?;
+        let copy_tables = || -> Result<(), redb::Error> {
+            let txn = copy.begin_write()?;
+            {
+                let mut contexts = txn.open_table(CONTEXTS)?;
+                for entry in snapshot.contexts.iter()? {
+                    let (id, path) = entry?;
+                    contexts.insert(id.value(), path.value())?;
+                }
+                let mut bindings = txn.open_table(BINDINGS)?;
+                for entry in snapshot.bindings.iter()? {
+                    let (key, value) = entry?;
+                    bindings.insert(key.value(), value.value())?;
+                }
+                txn.open_table(META)?.insert("format", FORMAT)?;
+            }
+            txn.commit()?;
+            Ok(synchronize_folder(file)?)
+        };
+        copy_tables().map_err(unavailable)
+    }
+}
+
+/// Makes the entry of a new file in its folder durable.
+fn synchronize_folder(file: &Path) -> io::Result<()> {
+    // Elsewhere folders cannot be opened as files, and their entries are durable with the files.
+    if cfg!(unix) {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// The reason why a database is not a store.
+enum StartFailure {
+    Format(u64),
+    Database(redb::Error),
+}
+
+impl<E: Into<redb::Error>> From<E> for StartFailure {
+    fn from(error: E) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+impl Opened {
+    /// Creates the tables and the root context, unless they exist.
+    fn prepare(database: Database) -> Result<Self, StartFailure> {
+        let txn = database.begin_write()?;
+        let is_new = {
+            let mut meta = txn.open_table(META)?;
+            let format = meta.get("format")?.map(|format| format.value());
+            match format {
+                Some(FORMAT) => false,
+                Some(other) => return Err(StartFailure::Format(other)),
+                None => {
+                    meta.insert("format", FORMAT)?;
+                    txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, encode_path(Some("")).as_slice())?;
+                    txn.open_table(BINDINGS)?;
+                    true
+                }
+            }
+        };
+        if is_new {
+            txn.commit()?
+        } else {
+            txn.abort()?
+        }
+        Ok(Self { snapshot: RwLock::default(), database })
+    }
+
+    /// The state after the last commit, or after a later one that ends meanwhile.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, redb::Error> {
+        if let Some(snapshot) = &*self.snapshot.read() {
+            return Ok(Arc::clone(snapshot));
+        }
+        // Under the lock, so that no commit ends between the reading and the storing.
+        let mut place = self.snapshot.write();
+        let snapshot = match &*place {
+            Some(snapshot) => Arc::clone(snapshot),
+            None => Arc::new(Snapshot::of(&self.database)?),
+        };
+        *place = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+}
+
+impl Snapshot {
+    fn of(database: &Database) -> Result<Self, redb::Error> {
+        let txn = database.begin_read()?;
+        Ok(Self { contexts: txn.open_table(CONTEXTS)?, bindings: txn.open_table(BINDINGS)? })
+    }
+}
+
+/// The end of an operation on the database: an error of the store, or one of `redb`.
+enum Failure {
+    Store(StoreError),
+    Database(redb::Error),
+    /// As `Database`, when a part of the transaction may have been written.
+    Commit(redb::Error),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+macro_rules! failures_of_redb {
+    ($($error:ident),*) => {
+        $(impl From<redb::$error> for Failure {
+            fn from(error: redb::$error) -> Self {
+                Self::Database(error.into())
+            }
+        })*
+    };
+}
+failures_of_redb!(StorageError, TableError, TransactionError, SetDurabilityError);
+
+impl From<redb::CommitError> for Failure {
+    fn from(error: redb::CommitError) -> Self {
+        match error.into() {
+            // The file is enlarged before the transaction becomes valid.
+            redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull => Self::Database(error.into()),
+            error => Self::Commit(error),
+        }
+    }
+}
+
+impl From<redb::Error> for Failure {
+    fn from(error: redb::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+fn unavailable(error: redb::Error) -> StoreError {
+    StoreError::Unavailable(Arc::new(error))
+}
+
+/// An error of the verification.
+fn damage(error: redb::Error) -> StoreError {
+    match error {
+        redb::Error::Corrupted(reason) => StoreError::Corrupt(reason),
+        error => unavailable(error),
+    }
+}
+
+impl Shared {
+    /// Runs an operation on the open database, which is opened again if necessary.
+    fn with<T>(&self, operation: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, StoreError> {
+        let outcome = {
+            let mut opened = self.opened.read();
+            if opened.is_none() {
+                drop(opened);
+                self.reopen()?;
+                opened = self.opened.read();
+            }
+            match &*opened {
+                Some(opened) => operation(opened),
+                None => return Err(unavailable(redb::Error::PreviousIo)), // it failed again meanwhile
+            }
+        };
+        outcome.map_err(|failure| match failure {
+            Failure::Store(error) => error,
+            Failure::Database(error) => unavailable(self.close(error)),
+            Failure::Commit(error) => StoreError::Uncertain(Arc::new(self.close(error))),
+        })
+    }
+
+    /// Closes the database after an error; the next operation opens it again.
+    fn close(&self, error: redb::Error) -> redb::Error {
+        *self.opened.write() = None;
+        tracing::error!(%error, "the naming store failed, and is opened again");
+        error
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        let mut opened = self.opened.write();
+        if opened.is_none() {
+            let database = (self.open)().map_err(unavailable)?;
+            *opened = Some(Opened::prepare(database).map_err(|failure| match failure {
+                StartFailure::Format(found) => corrupt(&format!("its format is {found} now")),
+                StartFailure::Database(error) => unavailable(error),
+            })?);
+        }
+        Ok(())
+    }
+
+    fn read<T>(&self, operation: impl FnOnce(&Arc<Snapshot>) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.with(|opened| operation(&opened.snapshot()?))
+    }
+
+    fn submit(&self, change: Change) -> Result<Option<ContextId>, StoreError> {
+        self.commits.submit(change, |changes| self.apply(&changes))
+    }
+
+    /// Applies changes in one transaction. If it fails, all are made or none.
+    fn apply(&self, changes: &[Change]) -> Vec<Result<Option<ContextId>, StoreError>> {
+        let applied = self.with(|opened| {
+            let mut txn = opened.database.begin_write()?;
+            txn.set_durability(self.durability)?;
+            let outcomes = apply_changes(&txn, changes)?;
+            if outcomes.iter().all(Result::is_err) {
+                txn.abort()?;
+                return Ok(outcomes);
+            }
+            txn.commit()?;
+            if matches!(self.durability, Durability::None) {
+                self.is_dirty.store(true, Ordering::Release);
+            }
+            *opened.snapshot.write() = None;
+            Ok(outcomes)
+        });
+        applied.unwrap_or_else(|error| changes.iter().map(|_| Err(error.clone())).collect())
+    }
+
+    /// Makes earlier commits durable.
+    fn synchronize(&self) -> Result<(), StoreError> {
+        if !self.is_dirty.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.with(|opened| Ok(opened.database.begin_write()?.commit()?))
+    }
+}
+
+/// A step that changes the graph.
+enum Change {
+    Bind {
+        context: ContextId,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        if_bound: IfBound,
+    },
+    /// With a value, only a binding that has it is removed.
+    Unbind {
+        context: ContextId,
+        key: Vec<u8>,
+        value: Option<Vec<u8>>,
+    },
+    NewContext,
+    BindNewContext {
+        context: ContextId,
+        name: NameComponent,
+    },
+    Destroy {
+        context: ContextId,
+    },
+}
+
+/// The tables in a transaction that writes.
+struct Tables<'t> {
+    contexts: Table<'t, u64, &'static [u8]>,
+    bindings: Table<'t, &'static [u8], &'static [u8]>,
+}
+
+/// The outcome of each change, each of which sees those before it.
+fn apply_changes(
+    txn: &WriteTransaction,
+    changes: &[Change],
+) -> Result<Vec<Result<Option<ContextId>, StoreError>>, Failure> {
+    let mut tables = Tables { contexts: txn.open_table(CONTEXTS)?, bindings: txn.open_table(BINDINGS)? };
+    let mut outcomes = Vec::with_capacity(changes.len());
+    for change in changes {
+        match tables.apply(change) {
+            Ok(created) => outcomes.push(Ok(created)),
+            Err(Failure::Store(error)) => outcomes.push(Err(error)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(outcomes)
+}
+
+impl Tables<'_> {
+    fn apply(&mut self, change: &Change) -> Result<Option<ContextId>, Failure> {
+        match change {
+            Change::Bind { context, key, value, if_bound } => {
+                self.require(*context)?;
+                let present = self.bindings.get(key.as_slice())?.map(|present| type_of(present.value())).transpose()?;
+                match (present, if_bound) {
+                    (None, _) => {}
+                    (Some(_), IfBound::Fail) => return Err(StoreError::AlreadyBound.into()),
+                    (Some(present), IfBound::Replace) if present == type_of(value)? => {}
+                    (Some(present), IfBound::Replace) => return Err(StoreError::OtherType(present).into()),
+                }
+                self.bindings.insert(key.as_slice(), value.as_slice())?;
+                Ok(None)
+            }
+            Change::Unbind { context, key, value } => {
+                self.require(*context)?;
+                let present = self.bindings.get(key.as_slice())?;
+                if let (Some(value), Some(present)) = (value, present)
+                    && present.value() != value.as_slice()
+                {
+                    return Err(StoreError::NotBound.into());
+                }
+                if self.bindings.remove(key.as_slice())?.is_none() {
+                    return Err(StoreError::NotBound.into());
+                }
+                Ok(None)
+            }
+            Change::NewContext => self.create(None).map(Some),
+            Change::BindNewContext { context, name } => {
+                let parent = self.require(*context)?;
+                let key = key(*context, name);
+                if self.bindings.get(key.as_slice())?.is_some() {
+                    return Err(StoreError::AlreadyBound.into());
+                }
+                let path = parent.map(|parent| join(&parent, name));
+                let created = self.create(path.as_deref())?;
+                self.bindings.insert(key.as_slice(), encode_target(&Target::Context(created))?.as_slice())?;
+                Ok(Some(created))
+            }
+            Change::Destroy { context } => {
+                self.require(*context)?;
+                if self.bindings.range::<&[u8]>(range_of(*context).as_tuple())?.next().transpose()?.is_some() {
+                    return Err(StoreError::NotEmpty(*context).into());
+                }
+                if *context == ContextId::ROOT {
+                    return Err(StoreError::Root.into());
+                }
+                self.contexts.remove(context.0)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The path of a context that must exist.
+    fn require(&self, context: ContextId) -> Result<Option<String>, Failure> {
+        let record = self.contexts.get(context.0)?.ok_or(StoreError::NoContext(context))?;
+        Ok(decode_path(record.value())?)
+    }
+
+    fn create(&mut self, path: Option<&str>) -> Result<ContextId, Failure> {
+        let mut id = fastrand::u64(1..);
+        while self.contexts.get(id)?.is_some() {
+            id = fastrand::u64(1..);
+        }
+        self.contexts.insert(id, encode_path(path).as_slice())?;
+        Ok(ContextId(id))
+    }
+}
+
+impl Store for RedbStore {
+    fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Target, StoreError> {
+        self.shared.read(|snapshot| match snapshot.bindings.get(key(context, name).as_slice())? {
+            Some(value) => Ok(decode_target(value.value())?),
+            None if snapshot.contexts.get(context.0)?.is_some() => Err(StoreError::NotBound.into()),
+            None => Err(StoreError::NoContext(context).into()),
+        })
+    }
+
+    fn bind(
+        &self,
+        context: ContextId,
+        name: &NameComponent,
+        target: &Target,
+        if_bound: IfBound,
+    ) -> Result<(), StoreError> {
+        let (key, value) = (key(context, name), encode_target(target)?);
+        self.shared.submit(Change::Bind { context, key, value, if_bound }).map(drop)
+    }
+
+    fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), StoreError> {
+        self.shared.submit(Change::Unbind { context, key: key(context, name), value: None }).map(drop)
+    }
+
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError> {
+        let (key, value) = (key(context, name), Some(encode_target(target)?));
+        self.shared.submit(Change::Unbind { context, key, value }).map(drop)
+    }
+
+    fn new_context(&self) -> Result<ContextId, StoreError> {
+        self.created(Change::NewContext)
+    }
+
+    fn bind_new_context(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, StoreError> {
+        self.created(Change::BindNewContext { context, name: name.clone() })
+    }
+
+    fn destroy(&self, context: ContextId) -> Result<(), StoreError> {
+        self.shared.submit(Change::Destroy { context }).map(drop)
+    }
+
+    fn list(
+        &self,
+        context: ContextId,
+        after: Option<&NameComponent>,
+        limit: usize,
+    ) -> Result<Vec<(NameComponent, BindingType)>, StoreError> {
+        self.shared.read(|snapshot| {
+            if snapshot.contexts.get(context.0)?.is_none() {
+                return Err(StoreError::NoContext(context).into());
+            }
+            let range = range_of(context);
+            let after = after.map(|name| key(context, name));
+            let start = after.as_deref().map_or(Bound::Included(range.first.as_slice()), Bound::Excluded);
+            let mut bindings = Vec::new();
+            for entry in snapshot.bindings.range::<&[u8]>((start, range.end()))?.take(limit) {
+                let (key, value) = entry?;
+                let (_, name) = split_key(key.value()).ok_or_else(|| corrupt("a key of a binding"))?;
+                bindings.push((name, type_of(value.value())?));
+            }
+            Ok(bindings)
+        })
+    }
+
+    fn path(&self, context: ContextId) -> Result<Option<String>, StoreError> {
+        self.shared.read(|snapshot| {
+            let record = snapshot.contexts.get(context.0)?.ok_or(StoreError::NoContext(context))?;
+            Ok(decode_path(record.value())?)
+        })
+    }
+}
+
+impl RedbStore {
+    fn created(&self, change: Change) -> Result<ContextId, StoreError> {
+        self.shared.submit(change)?.ok_or_else(|| corrupt("a context was made without an id"))
+    }
+}
+
+impl Drop for RedbStore {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.stop();
+            if let Err(error) = self.shared.synchronize() {
+                tracing::error!(%error, "the last changes of the naming store could not be written");
+            }
+        }
+    }
+}
+
+/// The thread that makes changes durable at intervals.
+struct IntervalWriter {
+    stop: mpsc::Sender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl IntervalWriter {
+    fn start(shared: &Arc<Shared>, interval: Duration) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let shared = Arc::clone(shared);
+        let thread = thread::spawn(move || {
+            while stopped.recv_timeout(interval) == Err(mpsc::RecvTimeoutError::Timeout) {
+                _ = shared.synchronize(); // logged; the next interval tries again
+            }
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) {
+        drop(self.stop);
+        _ = self.thread.join();
+    }
+}
+
+/// The keys of one context's bindings.
+struct KeyRange {
+    first: Vec<u8>,
+    /// `None` for the largest id.
+    end: Option<Vec<u8>>,
+}
+
+fn range_of(context: ContextId) -> KeyRange {
+    let end = context.0.checked_add(1).map(|next| next.to_be_bytes().to_vec());
+    KeyRange { first: context.0.to_be_bytes().to_vec(), end }
+}
+
+impl KeyRange {
+    fn end(&self) -> Bound<&[u8]> {
+        self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded)
+    }
+
+    fn as_tuple(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(&self.first), self.end())
+    }
+}

@@ -1,0 +1,198 @@
+//! The naming service on an ORB: its adapters, keys and options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use spandrel::net::sync::Arc;
+use spandrel::poa::{
+    EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, RequestProcessingPolicy,
+    ServantRetentionPolicy, WaitForCompletion,
+};
+use spandrel::services::cos_naming::NamingContextExtSkeleton;
+use spandrel::{ObjectRef, Orb, Poa, SystemException};
+
+use crate::administration::{Administration, NamingAdministrationSkeleton};
+use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
+use crate::context::{ContextServant, Contexts};
+use crate::iterators::Iterators;
+use crate::permission::Permission;
+use crate::purge::{PurgeOptions, Purger};
+use crate::redb_store::{OpenError, RedbStore, RedbStoreOptions};
+use crate::store::{ContextId, Store};
+
+/// The name of the store's file in its folder.
+pub const STORE_FILE: &str = "naming.redb";
+
+/// The key of the root context, and its name as an initial reference.
+pub const ROOT_KEY: &str = "NameService";
+
+/// The name of the adapter of naming contexts, below the root adapter; for policies.
+pub const ADAPTER: &str = "NamingContexts";
+
+/// The key of the bootstrap protocol of Java's ORBs.
+pub const BOOTSTRAP_KEY: &str = "INIT";
+
+/// The key of [`NamingAdministration`](crate::NamingAdministration).
+pub const ADMINISTRATION_KEY: &str = "NamingAdministration";
+
+/// The settings of a naming service.
+#[derive(Clone, Debug)]
+pub struct NamingOptions {
+    /// The folder of the store. It must exist.
+    pub data: PathBuf,
+    /// The settings of the store.
+    pub store: RedbStoreOptions,
+    /// The check of each operation on a name; none by default.
+    pub permission: Option<Permission>,
+    /// The removal of bindings to objects that do not exist any more; none by default.
+    pub purge: Option<PurgeOptions>,
+    /// The most binding iterators; a further one takes the place of the one called least recently (default 1,000).
+    pub max_iterators: usize,
+    /// The time without a call after which an iterator may be destroyed (default 5 minutes).
+    pub iterator_expiry: Duration,
+    /// The time limit of a call on a context of another server (default 10 seconds).
+    pub federation_timeout: Duration,
+    /// The largest reference that may be bound, in octets (default 64 KiB).
+    pub max_reference: usize,
+}
+
+impl NamingOptions {
+    /// The defaults, with a store in this folder.
+    #[must_use]
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            store: RedbStoreOptions::default(),
+            permission: None,
+            purge: None,
+            max_iterators: 1_000,
+            iterator_expiry: Duration::from_secs(300),
+            federation_timeout: Duration::from_secs(10),
+            max_reference: 64 << 10,
+        }
+    }
+}
+
+/// The reason why a naming service cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NamingError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The adapters could not be created, or the ORB could not listen.
+    #[error("cannot serve the naming contexts")]
+    Adapter(#[from] PoaError),
+    /// As `Adapter`.
+    #[error("cannot serve the naming contexts")]
+    System(#[from] SystemException),
+}
+
+/// A naming service on an ORB.
+///
+/// ```
+/// use spandrel::services::cos_naming::NamingContextExt;
+/// use spandrel::{Endpoint, Orb};
+/// use spandrel_naming::{NamingOptions, NamingService, name};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
+/// let service = NamingService::start(&orb, NamingOptions::new(folder))?;
+///
+/// let names: NamingContextExt = service.reference().narrow()?;
+/// names.bind_new_context(&name::parse("bank")?)?;
+/// assert!(names.resolve_str("bank").is_ok());
+/// service.stop()?;
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct NamingService {
+    contexts: Arc<Contexts>,
+    root_adapter: Poa,
+    adapter: Poa,
+    root: ObjectRef,
+    purger: Option<Purger>,
+}
+
+impl NamingService {
+    /// Opens the store in the folder of the options, or creates it, and serves it.
+    ///
+    /// The root context has the key [`ROOT_KEY`] and is an initial reference of this name. The object with the key
+    /// [`BOOTSTRAP_KEY`] serves Java's ORBs, and that with the key [`ADMINISTRATION_KEY`] makes copies of the store.
+    ///
+    /// # Errors
+    /// A store that cannot be opened, an ORB that cannot listen or has a naming service already.
+    pub fn start(orb: &Orb, options: NamingOptions) -> Result<Self, NamingError> {
+        let store = Arc::new(RedbStore::open(&options.data.join(STORE_FILE), &options.store)?);
+        let data = options.data.clone();
+        let service = Self::start_with(orb, Arc::clone(&store) as Arc<dyn Store>, options)?;
+        let administration = NamingAdministrationSkeleton::new(Administration { store, data });
+        let administration = service.root_adapter.activate(administration)?;
+        orb.set_object_key_alias(ADMINISTRATION_KEY, &administration)?;
+        Ok(service)
+    }
+
+    /// As [`start`](Self::start), over another store.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(orb: &Orb, store: Arc<dyn Store>, options: NamingOptions) -> Result<Self, NamingError> {
+        let root_adapter = Poa::root(orb)?;
+        let policies = [
+            LifespanPolicy::Persistent.into(),
+            IdAssignmentPolicy::UserId.into(),
+            IdUniquenessPolicy::MultipleId.into(),
+            ServantRetentionPolicy::NonRetain.into(),
+            RequestProcessingPolicy::UseDefaultServant.into(),
+        ];
+        let adapter = root_adapter.create_poa(ADAPTER, None, policies)?;
+        let iterators = adapter.create_poa("BindingIterators", Some(&adapter.the_poa_manager()), [])?;
+        let contexts = Arc::new(Contexts {
+            orb: orb.clone(),
+            poa: adapter.clone(),
+            store,
+            permission: options.permission,
+            iterators: Arc::new(Iterators::new(iterators, options.max_iterators.max(1), options.iterator_expiry)),
+            federation_timeout: options.federation_timeout,
+            max_reference: options.max_reference,
+        });
+        let servant = NamingContextExtSkeleton::new(ContextServant(Arc::clone(&contexts)));
+        adapter.set_servant(Arc::new(servant))?;
+        adapter.the_poa_manager().activate()?;
+
+        let root = contexts.reference(ContextId::ROOT)?;
+        orb.set_object_key_alias(ROOT_KEY, &root)?;
+        let initial = InitialReferences { own: vec![(ROOT_KEY, root.clone())] };
+        let bootstrap = root_adapter.activate(BootstrapSkeleton::new(initial))?;
+        orb.set_object_key_alias(BOOTSTRAP_KEY, &bootstrap)?;
+        let purger = options.purge.map(|purge| Purger::start(orb.clone(), Arc::clone(&contexts.store), purge));
+        Ok(Self { contexts, root_adapter, adapter, root, purger })
+    }
+
+    /// The root context.
+    #[must_use]
+    pub fn reference(&self) -> &ObjectRef {
+        &self.root
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.contexts.store
+    }
+
+    /// Ends the service after its running requests. Changes of a store that writes at intervals are written when its
+    /// last user is gone.
+    ///
+    /// # Errors
+    /// Those of the adapters' destruction.
+    pub fn stop(self) -> Result<(), NamingError> {
+        drop(self.purger);
+        for key in [ROOT_KEY, BOOTSTRAP_KEY, ADMINISTRATION_KEY] {
+            self.contexts.orb.remove_object_key_alias(key);
+        }
+        Ok(self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
+    }
+}

@@ -1,0 +1,163 @@
+//! The store of a naming graph: contexts, and the bindings in each.
+//!
+//! Each operation is one atomic step. Compound names, references and exceptions belong to the servants
+//! of the service; a store knows contexts by their ids and references as values.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use spandrel::services::cos_naming::{BindingType, NameComponent};
+use spandrel::types::Ior;
+
+/// The identity of a context in its store.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ContextId(pub u64);
+
+impl ContextId {
+    /// The root context, which always exists.
+    pub const ROOT: Self = Self(0);
+}
+
+impl fmt::Display for ContextId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "context {}", self.0)
+    }
+}
+
+/// The object or context that a name is bound to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Target {
+    /// An object, or a context that takes no part in compound names.
+    Object(Ior),
+    /// A context of this store.
+    Context(ContextId),
+    /// A context of another server.
+    ForeignContext(Ior),
+}
+
+impl Target {
+    /// Its type in a listing.
+    #[must_use]
+    pub fn binding_type(&self) -> BindingType {
+        match self {
+            Self::Object(_) => BindingType::Nobject,
+            Self::Context(_) | Self::ForeignContext(_) => BindingType::Ncontext,
+        }
+    }
+}
+
+/// The treatment of a name that is bound already.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum IfBound {
+    /// It is an error (`bind`).
+    Fail,
+    /// A binding of the same type is replaced (`rebind`).
+    Replace,
+}
+
+/// The reason why a step failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The context does not exist, or no longer.
+    #[error("{0} does not exist")]
+    NoContext(ContextId),
+    /// The name is not bound.
+    #[error("the name is not bound")]
+    NotBound,
+    /// The name is bound already.
+    #[error("the name is bound already")]
+    AlreadyBound,
+    /// `rebind` of a context, or `rebind_context` of an object: the present type.
+    #[error("the name is bound to another type")]
+    OtherType(BindingType),
+    /// The context to be destroyed has bindings.
+    #[error("{0} has bindings")]
+    NotEmpty(ContextId),
+    /// The root context cannot be destroyed.
+    #[error("the root context cannot be destroyed")]
+    Root,
+    /// The reference cannot be stored.
+    #[error("the reference cannot be stored: {0}")]
+    Invalid(String),
+    /// The store could not be read or written. Nothing was changed.
+    #[error("the store is not available")]
+    Unavailable(#[source] Arc<dyn Error + Send + Sync>),
+    /// The change was made or not: the store failed while it was written.
+    #[error("the store failed during the change")]
+    Uncertain(#[source] Arc<dyn Error + Send + Sync>),
+    /// The store contains octets that it did not write.
+    #[error("the store is corrupt: {0}")]
+    Corrupt(String),
+}
+
+/// A naming graph. Its changes are durable, as its options say, before an operation returns.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// The target of a name in a context.
+    ///
+    /// # Errors
+    /// `NoContext`, `NotBound`.
+    fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Target, StoreError>;
+
+    /// Binds a name.
+    ///
+    /// # Errors
+    /// `NoContext`; `AlreadyBound`, or `OtherType` for a replacement. A [`Target::Context`] need not exist.
+    fn bind(
+        &self,
+        context: ContextId,
+        name: &NameComponent,
+        target: &Target,
+        if_bound: IfBound,
+    ) -> Result<(), StoreError>;
+
+    /// Removes a binding.
+    ///
+    /// # Errors
+    /// `NoContext`, `NotBound`.
+    fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), StoreError>;
+
+    /// Removes a binding, if it has this target.
+    ///
+    /// # Errors
+    /// `NoContext`; `NotBound`, also if the name has another target.
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError>;
+
+    /// Makes a context that is bound to no name.
+    ///
+    /// # Errors
+    /// Only `Unavailable`, `Uncertain` and `Corrupt`, which every change has.
+    fn new_context(&self) -> Result<ContextId, StoreError>;
+
+    /// Makes a context and binds it, in one step.
+    ///
+    /// # Errors
+    /// `NoContext`, `AlreadyBound`.
+    fn bind_new_context(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, StoreError>;
+
+    /// Destroys an empty context. Of a concurrent `bind` in it, exactly one succeeds.
+    ///
+    /// # Errors
+    /// `NoContext`, `NotEmpty`, `Root`.
+    fn destroy(&self, context: ContextId) -> Result<(), StoreError>;
+
+    /// At most `limit` bindings after a name, in the store's order. Bindings that exist throughout a series of such
+    /// calls appear in it once.
+    ///
+    /// # Errors
+    /// `NoContext`.
+    fn list(
+        &self,
+        context: ContextId,
+        after: Option<&NameComponent>,
+        limit: usize,
+    ) -> Result<Vec<(NameComponent, BindingType)>, StoreError>;
+
+    /// The path by which a context was made, in string form: empty for the root context, `None` for contexts that
+    /// were made without a name.
+    ///
+    /// # Errors
+    /// `NoContext`.
+    fn path(&self, context: ContextId) -> Result<Option<String>, StoreError>;
+}

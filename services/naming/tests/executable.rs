@@ -1,0 +1,263 @@
+//! The executable: readiness, exit codes, foreign clients, and its end at any instant.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use spandrel::services::cos_naming::naming_context::{BindError, RebindError};
+use spandrel::services::cos_naming::{Binding, BindingType, NameComponent, NamingContextExt};
+use spandrel::{ObjectRef, Orb, SystemException};
+use spandrel_test_support::wait_until;
+
+fn command(data: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming"));
+    command.arg("--data").arg(data).env_remove("SPANDREL_LOG");
+    command
+}
+
+/// A running service, which is killed when dropped.
+struct Running {
+    process: Child,
+    /// `HOST:PORT`.
+    address: String,
+}
+
+impl Running {
+    fn start(data: &Path, endpoint: &str) -> Self {
+        let mut command = command(data);
+        command.args(["--listen", endpoint]).env("SPANDREL_LOG", "error").stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("ready: NameService corbaloc::").unwrap_or_else(|| panic!("{line}"));
+        Self { address: url.strip_suffix("/NameService").unwrap().to_owned(), process }
+    }
+
+    fn root(&self, orb: &Orb) -> NamingContextExt {
+        let url = format!("corbaloc::{}/NameService", self.address);
+        NamingContextExt::unchecked_narrow(&orb.string_to_object(&url).unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+pub(crate) fn name(id: &str) -> [NameComponent; 1] {
+    [NameComponent { id: id.to_owned(), kind: String::new() }]
+}
+
+pub(crate) fn object(orb: &Orb) -> ObjectRef {
+    orb.string_to_object("corbaloc::127.0.0.1:9/object").unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn sigterm_ends_it_in_order_and_its_state_remains() {
+    let data = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let mut first = Running::start(data.path(), "iiop://127.0.0.1:0");
+    first.root(&orb).bind(&name("a"), Some(&object(&orb))).unwrap();
+    assert!(Command::new("kill").arg(first.process.id().to_string()).status().unwrap().success());
+    assert_eq!(first.process.wait().unwrap().code(), Some(0));
+    let second = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let found = second.root(&orb).resolve(&name("a")).unwrap().unwrap();
+    assert!(found.is_equivalent(&object(&orb)));
+}
+
+/// The names in a context, with the number of their object; contexts have none.
+type Names = BTreeMap<String, Option<usize>>;
+
+/// A change of one name.
+fn change(context: &NamingContextExt, objects: &[ObjectRef], names: &mut Names) -> Result<(), SystemException> {
+    let nth = fastrand::usize(..objects.len());
+    let id = format!("n{}", fastrand::usize(..12));
+    let name = name(&id);
+    let of_bind = |error| match error {
+        BindError::System(exception) => exception,
+        other => panic!("{other}"),
+    };
+    let of_rebind = |error| match error {
+        RebindError::System(exception) => exception,
+        other => panic!("{other}"),
+    };
+    match (names.get(&id), fastrand::u8(..4)) {
+        (None, 0) => {
+            names.insert(id, None);
+            context.bind_new_context(&name).map(drop).map_err(of_bind)
+        }
+        (None, _) => {
+            names.insert(id, Some(nth));
+            context.bind(&name, Some(&objects[nth])).map_err(of_bind)
+        }
+        (Some(Some(_)), 0..=2) => {
+            names.insert(id, Some(nth));
+            context.rebind(&name, Some(&objects[nth])).map_err(of_rebind)
+        }
+        (Some(_), _) => {
+            names.remove(&id);
+            context.unbind(&name).map_err(of_rebind)
+        }
+    }
+}
+
+/// The names as the service has them.
+fn names_in(context: &NamingContextExt, objects: &[ObjectRef]) -> Names {
+    let (bindings, rest) = context.list(100).unwrap();
+    assert_eq!(rest, None);
+    let with_number = |binding: Binding| {
+        let target = context.resolve(&binding.binding_name).unwrap().unwrap();
+        let number = objects.iter().position(|object| object.is_equivalent(&target));
+        assert_eq!(number.is_none(), binding.binding_type == BindingType::Ncontext);
+        (binding.binding_name[0].id.clone(), number)
+    };
+    bindings.into_iter().map(with_number).collect()
+}
+
+/// Each round ends the service at another instant. `SPANDREL_KILLS` is the number of rounds.
+#[test]
+fn acknowledged_changes_survive_kill_9_under_load() {
+    const WORKERS: usize = 4;
+    let data = tempfile::tempdir().unwrap();
+    let rounds = std::env::var("SPANDREL_KILLS").map_or(5, |rounds| rounds.parse().unwrap());
+    let mut known = Vec::<Names>::new();
+    let (mut changes, mut uncertain) = (0, 0);
+    for round in 0..=rounds {
+        let orb = Orb::builder().build().unwrap();
+        let mut running = Running::start(data.path(), "iiop://127.0.0.1:0");
+        let root = running.root(&orb);
+        let url = |nth| format!("corbaloc::127.0.0.1:9/object{nth}");
+        let objects: Vec<_> = (0..5).map(|nth| orb.string_to_object(&url(nth)).unwrap()).collect();
+        let contexts: Vec<NamingContextExt> = (0..WORKERS)
+            .map(|worker| {
+                let name = name(&worker.to_string());
+                if round == 0 {
+                    root.bind_new_context(&name).unwrap();
+                }
+                root.resolve(&name).unwrap().unwrap().unchecked_narrow()
+            })
+            .collect();
+        if round > 0 {
+            for (context, (acknowledged, perhaps)) in
+                contexts.iter().zip(known.chunks(2).map(|pair| (&pair[0], &pair[1])))
+            {
+                let found = names_in(context, &objects);
+                assert!(found == *acknowledged || found == *perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
+                uncertain += usize::from(acknowledged != perhaps && found == *perhaps);
+            }
+        }
+        if round == rounds {
+            break;
+        }
+        let acknowledged = AtomicUsize::new(0);
+        known = std::thread::scope(|scope| {
+            let workers: Vec<_> = contexts
+                .iter()
+                .map(|context| {
+                    let (objects, acknowledged) = (&objects, &acknowledged);
+                    scope.spawn(move || {
+                        let mut names = names_in(context, objects);
+                        loop {
+                            let before = names.clone();
+                            if change(context, objects, &mut names).is_err() {
+                                return [before, names];
+                            }
+                            acknowledged.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                })
+                .collect();
+            let instant = fastrand::usize(1..100);
+            wait_until("changes", || acknowledged.load(Ordering::Relaxed) >= instant);
+            running.process.kill().unwrap();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        changes += acknowledged.load(Ordering::Relaxed);
+        orb.shutdown().unwrap();
+    }
+    println!("{rounds} ends, {changes} acknowledged changes; {uncertain} changes were made and not acknowledged");
+}
+
+#[test]
+fn nameclt_of_omniorb_works_unchanged() {
+    if Command::new("nameclt").output().is_err() {
+        assert!(std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_none(), "nameclt is absent (package omniorb)");
+        eprintln!("absent: nameclt (package omniorb)");
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let init = format!("NameService=corbaloc::{}/NameService", running.address);
+    let run = |words: &[&str]| {
+        let output = Command::new("nameclt").args(["-ORBInitRef", &init]).args(words).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), text)
+    };
+    let target = "corbaloc::127.0.0.1:9/object";
+    for words in [
+        &["bind_new_context", "bank.dir"][..],
+        &["bind", r"bank.dir/grace\.hopper.account", target],
+        &["bind", "plain", target],
+        &["-advanced", "rebind", "plain", target],
+        &["bind_new_context", "empty"],
+        &["remove_context", "empty"],
+    ] {
+        let (is_done, text) = run(words);
+        assert!(is_done, "{words:?}: {text}");
+    }
+    let listed = run(&["list"]).1;
+    let mut listed: Vec<&str> = listed.lines().collect();
+    listed.sort_unstable();
+    assert_eq!(listed, ["bank.dir/", "plain"]);
+    assert_eq!(run(&["list", "bank.dir"]).1.trim(), r"grace\.hopper.account");
+    assert!(run(&["resolve", "plain"]).1.starts_with("IOR:"));
+    assert!(run(&["resolve", "none"]).1.contains("NotFound"), "{}", run(&["resolve", "none"]).1);
+    assert!(run(&["bind", "plain", target]).1.contains("AlreadyBound"));
+    assert!(run(&["remove_context", "bank.dir"]).1.contains("NotEmpty"), "{}", run(&["remove_context", "bank.dir"]).1);
+    assert!(run(&["unbind", "plain"]).0);
+}
+
+/// Runs the executable to its end; returns its exit code and its errors.
+fn fails(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.stdout(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn wrong_input_has_an_error_and_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let running = Running::start(&data, "iiop://127.0.0.1:0");
+    let taken = format!("iiop://{}", running.address);
+    let other = folder.path().join("other");
+    let cases: [(&Path, &[&str], i32, &str); 6] = [
+        (&data, &[], 4, "is in use by another process (--data)"),
+        (&data, &["check"], 4, "another process uses it"),
+        (&other, &["--listen", &taken], 3, "cannot listen (--listen)"),
+        (&other, &["--orb", "-ORBNoSuch yes"], 2, "-ORBNoSuch"),
+        (&other, &["--cert", "none.pem", "--key", "none.pem"], 2, "cannot read none.pem"),
+        (&other, &["check"], 4, "there is no store"),
+    ];
+    for (data, words, code, text) in cases {
+        let (found, errors) = fails(command(data).args(words));
+        assert!(errors.contains(text) && errors.starts_with("error: "), "{words:?}: {errors}");
+        assert_eq!(found, Some(code), "{words:?}: {errors}");
+    }
+    drop(running);
+    let store = data.join("naming.redb");
+    fs::write(&store, "no database").unwrap();
+    let (code, errors) = fails(&mut command(&data));
+    assert_eq!(code, Some(4), "{errors}");
+    assert!(errors.contains("cannot open the store"), "{errors}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (code, errors) = fails(&mut command(&file));
+    assert_eq!(code, Some(4), "{errors}");
+    assert!(errors.contains("cannot create the data folder"), "{errors}");
+}

@@ -1,0 +1,6 @@
+//! The naming service: its store under failures, and its executable.
+
+mod disk;
+mod executable;
+mod service;
+mod store;

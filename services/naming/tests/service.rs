@@ -1,0 +1,186 @@
+//! The service in this process: iterators, limits, removal of bindings, malformed names.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use spandrel::server::{Replied, Servant, ServerCall};
+use spandrel::services::cos_naming::naming_context::{BindError, ResolveError};
+use spandrel::services::cos_naming::{BindingIterator, NameComponent, NamingContextExt};
+use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
+use spandrel_naming::{NamingOptions, NamingService, PurgeOptions};
+use spandrel_test_support::wait_until;
+
+use crate::executable::{name, object};
+
+/// A running service, its root context as a client has it, and the client's ORB.
+struct Served {
+    root: NamingContextExt,
+    client: Orb,
+    service: Option<NamingService>,
+    orb: Orb,
+    _data: tempfile::TempDir,
+}
+
+impl Served {
+    fn start(change: impl FnOnce(&mut NamingOptions)) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let [orb, client] = [0; 2].map(|_| Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap());
+        let mut options = NamingOptions::new(data.path());
+        change(&mut options);
+        let service = NamingService::start(&orb, options).unwrap();
+        let reference = client.string_to_object(&service.reference().to_string()).unwrap();
+        let root = NamingContextExt::narrow(&reference).unwrap();
+        Self { root, client, service: Some(service), orb, _data: data }
+    }
+
+    /// Binds this many names, and lists them by an iterator over all.
+    fn iterator(&self) -> BindingIterator {
+        let (first, rest) = self.root.list(0).unwrap();
+        assert!(first.is_empty());
+        rest.expect("an iterator")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.service.take().unwrap().stop().unwrap();
+        self.orb.shutdown().unwrap();
+        self.client.shutdown().unwrap();
+    }
+}
+
+fn is_alive(iterator: &BindingIterator) -> bool {
+    match iterator.next_one() {
+        Ok(_) => true,
+        Err(exception) => {
+            assert_eq!(exception.kind(), SystemExceptionKind::ObjectNotExist, "{exception}");
+            false
+        }
+    }
+}
+
+#[test]
+fn an_iterator_beyond_the_limit_takes_the_place_of_the_one_called_least_recently() {
+    let served = Served::start(|options| options.max_iterators = 3);
+    served.root.bind(&name("a"), Some(&object(&served.client))).unwrap();
+    let [first, second, third] = [0; 3].map(|_| served.iterator());
+    assert!(is_alive(&first) && is_alive(&third));
+    let fourth = served.iterator();
+    assert!(!is_alive(&second));
+    assert!(is_alive(&first) && is_alive(&third) && is_alive(&fourth));
+    fourth.destroy().unwrap();
+    let fifth = served.iterator();
+    assert!(is_alive(&first) && is_alive(&third) && is_alive(&fifth), "a destroyed iterator has no place");
+}
+
+#[test]
+fn an_iterator_without_calls_expires() {
+    let served = Served::start(|options| options.iterator_expiry = Duration::from_millis(1));
+    served.root.bind(&name("a"), Some(&object(&served.client))).unwrap();
+    let first = served.iterator();
+    wait_until("the expiry of an iterator", || {
+        served.iterator();
+        !is_alive(&first)
+    });
+}
+
+#[test]
+fn names_and_references_beyond_the_limits_are_refused() {
+    let served = Served::start(|options| options.max_reference = 1_000);
+    let object = object(&served.client);
+    let refused = |result: Result<(), BindError>| match result.unwrap_err() {
+        BindError::System(exception) => exception.kind(),
+        other => panic!("{other}"),
+    };
+    let step = |id: String| NameComponent { id, kind: String::new() };
+    let long = [step("x".repeat(4_097))];
+    assert_eq!(refused(served.root.bind(&long, Some(&object))), SystemExceptionKind::ImpLimit);
+    let deep = vec![step("x".to_owned()); 129];
+    assert_eq!(refused(served.root.bind(&deep, Some(&object))), SystemExceptionKind::ImpLimit);
+    let url = format!("corbaloc::127.0.0.1:9/{}", "x".repeat(1_000));
+    let large = served.client.string_to_object(&url).unwrap();
+    assert_eq!(refused(served.root.bind(&name("x"), Some(&large))), SystemExceptionKind::ImpLimit);
+    served.root.bind(&[step("x".repeat(4_096))], Some(&object)).unwrap();
+}
+
+/// An object that has only the implicit operations.
+struct Thing;
+
+impl Servant for Thing {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Thing:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.implicit(self)
+    }
+}
+
+#[test]
+fn bindings_to_objects_that_do_not_exist_are_removed() {
+    for removes_unreachable in [false, true] {
+        let purge = PurgeOptions { removes_unreachable, ..PurgeOptions::new(Duration::from_millis(20)) };
+        let served = Served::start(|options| options.purge = Some(purge));
+        let things = Poa::root(&served.client).unwrap();
+        let [alive, gone] = [0; 2].map(|_| things.activate(Thing).unwrap());
+        let context = served.root.bind_new_context(&name("inner")).unwrap().unwrap();
+        served.root.bind(&name("unreachable"), Some(&object(&served.client))).unwrap();
+        served.root.bind(&name("nil"), None).unwrap();
+        context.bind(&name("alive"), Some(&alive)).unwrap();
+        context.bind(&name("gone"), Some(&gone)).unwrap();
+        things.deactivate_object(&things.reference_to_id(&gone).unwrap()).unwrap();
+        let destroyed = served.root.new_context().unwrap().unwrap();
+        served.root.bind_context(&name("destroyed"), Some(&destroyed)).unwrap();
+        destroyed.destroy().unwrap();
+
+        let is_bound = |path: &str| served.root.resolve_str(path).is_ok();
+        wait_until("the removal", || !is_bound("inner/gone") && !is_bound("destroyed"));
+        if removes_unreachable {
+            wait_until("the removal", || !is_bound("unreachable"));
+        } else {
+            assert!(is_bound("unreachable"));
+        }
+        assert!(is_bound("inner/alive") && is_bound("nil"));
+    }
+}
+
+fn is_answer(error: &ResolveError) -> bool {
+    match error {
+        ResolveError::System(exception) => exception.kind() == SystemExceptionKind::ImpLimit,
+        _ => true,
+    }
+}
+
+#[test]
+fn any_name_is_answered() {
+    let served = Served::start(|_| {});
+    served.root.bind_new_context(&name("a")).unwrap();
+    let target: ObjectRef = object(&served.client);
+    let steps = prop::collection::vec(("[a./\\\\%\u{e9}]{0,3}", "[a.]{0,2}"), 0..140);
+    let strategy = (steps, "[a./\\\\%#:@]{0,12}", "[ri:@,.0-9a]{0,12}");
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(200));
+    runner
+        .run(&strategy, |(steps, text, address)| {
+            let path: Vec<_> = steps.into_iter().map(|(id, kind)| NameComponent { id, kind }).collect();
+            match served.root.resolve(&path) {
+                Err(error) => prop_assert!(is_answer(&error), "{error}"),
+                Ok(found) => prop_assert!(found.is_some()),
+            }
+            if served.root.bind(&path, Some(&target)).is_ok() {
+                served.root.unbind(&path).unwrap();
+            }
+            if let Ok(parsed) = served.root.to_name(&text) {
+                prop_assert_eq!(served.root.to_string(&parsed).unwrap(), text.clone());
+            }
+            if let Ok(url) = served.root.to_url(&address, &text) {
+                prop_assert!(url.parse::<spandrel::types::ObjectUrl>().is_ok(), "{}", url);
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(served.root.list(10).unwrap().0.len(), 1, "only `a` is bound");
+}

@@ -1,0 +1,76 @@
+//! Readiness, state, and the orderly end.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use spandrel::Orb;
+use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
+
+use crate::running::{Running, command};
+
+pub(crate) const ANY_PORT: [&str; 2] = ["--listen", "iiop://127.0.0.1:0"];
+
+pub(crate) fn name(id: &str) -> [NameComponent; 1] {
+    [NameComponent { id: id.to_owned(), kind: String::new() }]
+}
+
+pub(crate) fn root(orb: &Orb, url: &str) -> NamingContextExt {
+    NamingContextExt::unchecked_narrow(&orb.string_to_object(url).unwrap())
+}
+
+#[test]
+fn state_survives_an_orderly_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let orb = Orb::builder().build().unwrap();
+    let mut first = Running::start(&data, &ANY_PORT);
+    root(&orb, &first.url).bind_new_context(&name("bank")).unwrap();
+    first.signal("-TERM");
+    assert_eq!(first.process.wait().unwrap().code(), Some(0), "{}", first.errors());
+    let second = Running::start(&data, &ANY_PORT);
+    assert!(root(&orb, &second.url).resolve_str("bank").is_ok());
+}
+
+#[test]
+fn systemd_is_told_when_services_are_ready_and_when_they_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let notified = UnixDatagram::bind(&socket).unwrap();
+    notified.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut text = [0; 200];
+    let mut next = || {
+        let octets = notified.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..octets]).trim().to_owned()
+    };
+    let data = folder.path().join("data");
+    let mut running = Running::with(command(&data).args(ANY_PORT).env("NOTIFY_SOCKET", &socket), &data);
+    assert_eq!(next(), "READY=1");
+    running.signal("-INT");
+    assert_eq!(next(), "STOPPING=1");
+    assert_eq!(running.process.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn exposed_endpoints_are_named_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let policy = folder.path().join("policy.toml");
+    std::fs::write(&policy, "[[rule]]\naction = \"allow\"\n").unwrap();
+    let policy = policy.to_str().unwrap();
+    for (words, has_warnings) in [
+        (&["--listen", "iiop://*:0"][..], (true, true)),
+        (&["--listen", "iiop://*:0", "--policy", policy], (false, true)),
+        (&["--orb", "-ORBListenEndpoints iiop://127.0.0.1:0;iiop://0.0.0.0:0"], (true, true)),
+        (&["--listen", "iiop://:0/publish=localhost"], (true, true)),
+        (&["--listen", "iiop://localhost:0"], (false, false)),
+        (&["--listen", "iiop://:0"], (false, false)),
+        (&["--listen", "iiop://127.0.0.1:0"], (false, false)),
+    ] {
+        let errors = Running::start(&data, words).errors();
+        assert_eq!(
+            (errors.contains("has no policy"), errors.contains("has no TLS")),
+            has_warnings,
+            "{words:?}: {errors}"
+        );
+    }
+}

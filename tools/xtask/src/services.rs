@@ -1,0 +1,133 @@
+//! The naming service against Java's ORBs, and its end at many instants.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::bounded::Bounded;
+use crate::{packages, workspace};
+
+/// The time that a program may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time that the client may take.
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A Java ORB, by the profile in `peers/naming/pom.xml`.
+struct JavaOrb {
+    profile: &'static str,
+    package: &'static str,
+}
+
+const JACORB: JavaOrb = JavaOrb { profile: "jacorb", package: "org.jacorb.orb" };
+const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.corba.ee.impl.orb" };
+
+/// Runs the clients of Java's ORBs against our service, our stubs against JacORB's service, and then ends our
+/// service this many times while clients bind names.
+pub(crate) fn run(kills: u32) -> Result<()> {
+    packages::require(packages::JACORB)?;
+    workspace::cargo(&["build", "--package", "spandrel-naming"])?;
+    for orb in [&JACORB, &GLASSFISH] {
+        orb.build()?;
+        call_ours(orb)?;
+    }
+    call_jacorb()?;
+    println!("-- {kills} times kill -9 of the naming service under load");
+    let test = "acknowledged_changes_survive_kill_9_under_load";
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["test", "--release", "--package", "spandrel-naming", "--test", "naming", test, "--", "--nocapture"]);
+    workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))
+}
+
+impl JavaOrb {
+    fn folder(&self) -> PathBuf {
+        workspace::target().join("services").join(self.profile)
+    }
+
+    /// Builds the client for this ORB.
+    fn build(&self) -> Result<()> {
+        let mut maven = Command::new("mvn");
+        maven.args(["--quiet", "--batch-mode", "--file"]).arg(workspace::root().join("peers/naming/pom.xml"));
+        maven.arg(format!("-P{}", self.profile)).arg(format!("-Dout={}", self.folder().display()));
+        workspace::run(maven.arg("package")).context("the client of naming services does not build")
+    }
+
+    /// A Java VM with this ORB, without the class to start.
+    fn java(&self) -> Command {
+        let folder = self.folder();
+        let mut command = Command::new("java");
+        command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-classpath"]);
+        command.arg(format!("{}:{}", folder.join("classes").display(), folder.join("lib/*").display()));
+        command.arg(format!("-Dorg.omg.CORBA.ORBClass={}.{}", self.package, self.class()));
+        command.arg(format!("-Dorg.omg.CORBA.ORBSingletonClass={}.ORBSingleton", self.package));
+        command.args(["-Djacorb.orb.print_version=off", "-DOAIAddr=127.0.0.1"]);
+        command
+    }
+
+    fn class(&self) -> &'static str {
+        if self.profile == JACORB.profile { "ORB" } else { "ORBImpl" }
+    }
+}
+
+/// Runs the client of an ORB against our service.
+fn call_ours(orb: &JavaOrb) -> Result<()> {
+    let data = workspace::target().join("services/data");
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
+    }
+    let mut command = Command::new(workspace::target().join("debug/spandrel-naming"));
+    command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
+    let service = Bounded::start("spandrel-naming", &mut command)?;
+    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    let url = ready.strip_prefix("ready: NameService ").with_context(|| format!("not ready: {}", service.stderr()))?;
+    let port = url.trim_end_matches("/NameService").rsplit(':').next().context("no port")?;
+
+    let mut client = orb.java();
+    if orb.profile == JACORB.profile {
+        client.arg(format!("-DORBInitRef.NameService={url}"));
+    } else {
+        client.args(["-Dbootstrap=true", "-Dorg.omg.CORBA.ORBInitialHost=127.0.0.1"]);
+        client.arg(format!("-Dorg.omg.CORBA.ORBInitialPort={port}"));
+    }
+    println!("-- the client of {} against our naming service", orb.profile);
+    let client = Bounded::start("the client", client.arg("NamesClient"))?;
+    let deadline = Instant::now() + RUN_TIMEOUT;
+    let mut passed = 0;
+    while let Some(line) = client.line(deadline)? {
+        if line.starts_with("ok ") {
+            passed += 1;
+        } else {
+            println!("{line}");
+        }
+    }
+    let errors = client.stderr();
+    let status = client.finish(START_TIMEOUT)?;
+    ensure!(status.success() && passed >= 25, "{passed} cases passed, {status}\n{errors}");
+    println!("{passed} cases passed");
+    Ok(())
+}
+
+/// Runs the tests of our stubs against JacORB's naming service.
+fn call_jacorb() -> Result<()> {
+    let reference = JACORB.folder().join("service.ior");
+    if reference.exists() {
+        fs::remove_file(&reference).with_context(|| reference.display().to_string())?;
+    }
+    let mut command = JACORB.java();
+    command.arg(format!("-Djacorb.naming.ior_filename={}", reference.display()));
+    let service = Bounded::start("JacORB's naming service", command.arg("org.jacorb.naming.NameServer"))?;
+    let deadline = Instant::now() + START_TIMEOUT;
+    let text = loop {
+        match fs::read_to_string(&reference) {
+            Ok(text) if text.starts_with("IOR:") => break text,
+            _ if Instant::now() > deadline => bail!("JacORB's naming service does not start\n{}", service.stderr()),
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    println!("-- our stubs against JacORB's naming service");
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["test", "--package", "spandrel-interop", "--test", "interop", "cos_naming::each_service"]);
+    workspace::run(command.env("SPANDREL_NAMING_SERVICE", text.trim()).current_dir(workspace::root()))
+}
