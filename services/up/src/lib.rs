@@ -6,17 +6,19 @@
 
 use spandrel_daemon::{Daemon, Failure, FailureKind};
 use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY};
+use spandrel_repository::{InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
 
 /// The port of the services: that of naming services.
 pub const PORT: u16 = 2809;
 
 /// The names of the services, by which a data folder is locked.
-pub const NAMES: [&str; 1] = ["naming"];
+pub const NAMES: [&str; 2] = ["naming", "repository"];
 
 /// The running services.
 #[derive(Debug)]
 pub struct Services {
     naming: NamingService,
+    repository: InterfaceRepository,
 }
 
 impl Services {
@@ -31,7 +33,12 @@ impl Services {
             NamingError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
         })?;
-        Ok(Self { naming })
+        let options = RepositoryOptions::new(daemon.data());
+        let repository = InterfaceRepository::start(daemon.orb(), options).map_err(|error| match error {
+            RepositoryError::Store(error) => Failure::new(FailureKind::Data, error),
+            error => Failure::failed(error),
+        })?;
+        Ok(Self { naming, repository })
     }
 
     /// The name of each service and its URL, for the lines of readiness.
@@ -39,7 +46,7 @@ impl Services {
     /// # Errors
     /// An ORB that was shut down.
     pub fn urls(&self, daemon: &Daemon) -> Result<Vec<String>, Failure> {
-        let objects = [(ROOT_KEY, self.naming.reference())];
+        let objects = [(ROOT_KEY, self.naming.reference()), (KEY, self.repository.reference())];
         objects.iter().map(|(key, object)| Ok(format!("{key} {}", daemon.url(key, object)?))).collect()
     }
 
@@ -48,6 +55,7 @@ impl Services {
     /// # Errors
     /// Those of the adapters' destruction.
     pub fn stop(self) -> Result<(), Failure> {
+        self.repository.stop().map_err(Failure::failed)?;
         self.naming.stop().map_err(Failure::failed)
     }
 }
