@@ -57,12 +57,15 @@ pub fn interface_of(orb: &Orb, object: &ObjectRef) -> Result<InterfaceDescriptio
     interface_by_id(&repository, &id)
 }
 
-/// Describes the interface with this repository id.
+/// Describes the interface with this repository id or absolute name, such as `Bank::Account`.
 ///
 /// # Errors
-/// INTF_REPOS if the repository does not know the id; the exceptions of the calls.
+/// INTF_REPOS if the repository does not know it; the exceptions of the calls.
 pub fn interface_by_id(repository: &ObjectRef, id: &str) -> Result<InterfaceDescription, SystemException> {
-    let found: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
+    let mut found: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
+    if found.is_none() && !id.starts_with("IDL:") {
+        found = call(repository, "lookup", &[&format!("::{}", id.trim_start_matches("::"))])?;
+    }
     let found = found.ok_or_else(|| {
         SystemException::intf_repos(minor::NO_SUCH_INTERFACE, CompletionStatus::No)
             .with_detail(format!("the interface repository has no definition `{id}`"))
