@@ -298,3 +298,43 @@ fn a_value_in_an_any_in_a_chunked_value_stays_one() {
         assert_eq!(back.components()[2].dyn_any().unwrap(), inner, "{wire:?} {pad}");
     }
 }
+
+#[test]
+fn values_are_inserted_into_positions_of_value_types() {
+    let mut list = read_text(&many(&node(), 0), "[null, null]");
+    let ring = read_text(&node(), r#"{_id: 1, name: "a", next: {_ref: 1}, others: []}"#);
+    assert!(list.seek(1));
+    list.insert_val(&ring).unwrap();
+    assert_eq!(list.to_string(), r#"[null, {_id: 1, name: "a", next: {_ref: 1}, others: []}]"#);
+    assert_eq!(list.val().unwrap(), ring);
+    // A position that repeats a value yields the value with its state.
+    let mut pair = read_text(&many(&base(), 0), "[{_id: 1, id: 7}, {_ref: 1}]");
+    assert!(pair.seek(1));
+    assert_eq!(pair.val().unwrap().to_string(), "{id: 7}");
+    pair.insert_val(&read_text(&derived(), r#"{id: 3, note: "n"}"#)).unwrap();
+    assert_eq!(pair.to_string(), r#"[{id: 7}, {_type: "IDL:Derived:1.0", id: 3, note: "n"}]"#);
+    // The value itself is the target without such a component.
+    let mut whole = read_text(&base(), "null");
+    whole.insert_val(&read_text(&base(), "{id: 5}")).unwrap();
+    assert_eq!(whole.to_string(), "{id: 5}");
+
+    assert!(matches!(whole.insert_val(&ring), Err(DynAnyError::TypeMismatch { .. })));
+    let mut number = read_text(&TypeCode::LONG, "1");
+    assert!(matches!(number.insert_val(&ring), Err(DynAnyError::TypeMismatch { .. })));
+    assert!(matches!(number.val(), Err(DynAnyError::TypeMismatch { .. })));
+}
+
+#[test]
+fn references_and_values_are_inserted_into_abstract_interfaces() {
+    let mut list = read_text(&many(&either(), 0), "[null, null]");
+    list.insert_abstract(&read_text(&base(), "{id: 5}")).unwrap();
+    assert!(list.seek(1));
+    let reference = read_text(&TypeCode::object(), "\"IDL:Any:1.0\"");
+    list.insert_abstract(&reference).unwrap();
+    assert_eq!(list.abstract_val().unwrap().reference().unwrap(), reference.reference().unwrap());
+    assert!(list.seek(0));
+    assert_eq!(list.abstract_val().unwrap().to_string(), r#"{_type: "IDL:Base:1.0", id: 5}"#);
+    let number = read_text(&TypeCode::LONG, "1");
+    assert!(matches!(list.insert_abstract(&number), Err(DynAnyError::TypeMismatch { .. })));
+    assert!(matches!(list.val(), Err(DynAnyError::TypeMismatch { .. })));
+}

@@ -36,6 +36,10 @@ standard! {
     }
     BadParam {
         VALUE_FACTORY_REGISTRATION = 1, "a value factory could not be registered, unregistered or found";
+        REPOSITORY_ID_EXISTS = 2, "the interface repository has a definition with this repository id already";
+        NAME_USED_IN_CONTAINER = 3, "the container in the interface repository has a definition with this name already";
+        INVALID_CONTAINER = 4, "the target in the interface repository cannot contain the definition";
+        NAME_CLASH_IN_INHERITANCE = 5, "the name in the interface repository clashes with an inherited one";
         BAD_SCHEME_NAME = 7, "the scheme of a reference in text form is unknown";
         BAD_ADDRESS = 8, "the address of a reference in text form is malformed";
         BAD_SCHEME_SPECIFIC_PART = 9, "the part after the scheme of a reference in text form is malformed";
@@ -53,6 +57,7 @@ standard! {
         NO_SUCH_COMPONENT = 28, "the reference has no component with this id";
         NO_SUCH_PROFILE = 29, "the reference has no profile with this id";
         DUPLICATE_POLICY = 30, "two policies of the same type were given";
+        INVALID_ONEWAY = 31, "a one-way operation was defined with a result, a returned parameter or an exception";
     }
     ImpLimit {
         NO_USABLE_PROFILE_IN_IOR = 1, "no profile of the reference can be used";
@@ -76,6 +81,8 @@ standard! {
         NOT_ON_LOCAL_OBJECT = 8, "a local object does not have this operation";
     }
     BadInvOrder {
+        DEPENDENCY_EXISTS = 1, "a dependency in the interface repository prevents the destruction of this object";
+        INDESTRUCTIBLE = 2, "the object of the interface repository cannot be destroyed";
         OPERATION_WOULD_DEADLOCK = 3, "the operation would deadlock";
         ORB_HAS_SHUTDOWN = 4, "the ORB has been shut down";
         SERVANT_MANAGER_ALREADY_SET = 6, "the adapter has a servant manager already";

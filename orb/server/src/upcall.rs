@@ -14,6 +14,7 @@ pub(crate) mod deferred;
 pub(crate) mod dispatch;
 pub(crate) mod incoming_request;
 pub(crate) mod interception;
+mod interface_definition;
 pub(crate) mod marshaled_reply;
 pub(crate) mod operation_lookup;
 pub(crate) mod origin;

@@ -8,17 +8,19 @@ use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
 use spandrel_daemon::{Daemon, Failure, FailureKind};
 use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY};
+use spandrel_repository::{InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
 
 /// The port of the services: that of naming services.
 pub const PORT: u16 = 2809;
 
 /// The names of the services, by which a data folder is locked.
-pub const NAMES: [&str; 2] = ["naming", "activator"];
+pub const NAMES: [&str; 3] = ["naming", "repository", "activator"];
 
 /// The running services.
 #[derive(Debug)]
 pub struct Services {
     naming: NamingService,
+    repository: InterfaceRepository,
     activator: Activator,
 }
 
@@ -35,7 +37,12 @@ impl Services {
             NamingError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
         })?;
-        Ok(Self { naming, activator })
+        let options = RepositoryOptions::new(daemon.data());
+        let repository = InterfaceRepository::start(daemon.orb(), options).map_err(|error| match error {
+            RepositoryError::Store(error) => Failure::new(FailureKind::Data, error),
+            error => Failure::failed(error),
+        })?;
+        Ok(Self { naming, repository, activator })
     }
 
     /// The name of each service and its URL, for the lines of readiness.
@@ -43,7 +50,11 @@ impl Services {
     /// # Errors
     /// An ORB that was shut down.
     pub fn urls(&self, daemon: &Daemon) -> Result<Vec<String>, Failure> {
-        let objects = [(ROOT_KEY, self.naming.reference()), (IMPL_REPO_SERVICE, self.activator.reference())];
+        let objects = [
+            (ROOT_KEY, self.naming.reference()),
+            (KEY, self.repository.reference()),
+            (IMPL_REPO_SERVICE, self.activator.reference()),
+        ];
         objects.iter().map(|(key, object)| Ok(format!("{key} {}", daemon.url(key, object)?))).collect()
     }
 
@@ -53,6 +64,7 @@ impl Services {
     /// Those of the adapters' destruction.
     pub fn stop(self) -> Result<(), Failure> {
         self.naming.stop().map_err(Failure::failed)?;
+        self.repository.stop().map_err(Failure::failed)?;
         self.activator.stop().map_err(Failure::failed)
     }
 }

@@ -25,6 +25,13 @@ pub struct Descriptions {
     types: Mutex<TypeCodes>,
 }
 
+/// Definitions that the compiler's front end has checked.
+impl From<Model> for Descriptions {
+    fn from(model: Model) -> Self {
+        Self::new(model)
+    }
+}
+
 /// Reads IDL from a text, without files for `#include`.
 ///
 /// ```
@@ -61,6 +68,18 @@ pub fn describe_file(
 impl Descriptions {
     fn new(model: Model) -> Self {
         Self { model, types: Mutex::default() }
+    }
+
+    /// The checked definitions.
+    #[cfg(feature = "interface-repository")]
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The type code of a type in the definitions.
+    #[cfg(feature = "interface-repository")]
+    pub(crate) fn type_code_of(&self, ty: &spandrel_idl::model::Type) -> Result<TypeCode, DescribeError> {
+        self.types.lock().of(&self.model, ty)
     }
 
     /// The names of all interfaces, in the order in which they are declared, such as `Bank::Account`.

@@ -1,4 +1,4 @@
-//! `spandrel call`: calls of an object, with the interface from an IDL file.
+//! `spandrel call`: calls of an object, with the interface from an IDL file or an interface repository.
 
 mod exception;
 mod interface;
@@ -28,6 +28,7 @@ Examples:
   spandrel call --idl bank.idl --ca authority.pem --json IOR:0100... balance
   spandrel call --idl bank.idl --rate 5000 --duration 30s --connections 4 IOR:0100... balance
   spandrel call --idl bank.idl IOR:0100...
+  spandrel call --orb '-ORBInitRef InterfaceRepository=corbaloc::ir.example:2809/InterfaceRepository' IOR:0100... balance
 
 Arguments are those of `in` and `inout` parameters, much as in JSON: true, 0xff, 1.5e3, \"text\" (without quotes if nothing else is
 in the argument), ENUMERATOR, {member: value, ...}, [value, ...], for unions {member: value}, for references a URL or null; an any has
@@ -42,7 +43,8 @@ Exit codes: 0 done, 1 failed, or the operation raised an exception, 2 wrong usag
 
 /// Call an operation of an object.
 ///
-/// Reads the interface from an IDL file, so that nothing needs to be compiled.
+/// Reads the interface from an IDL file, or without one from the interface repository of the object's server or of
+/// -ORBInitRef, so that nothing needs to be compiled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -53,9 +55,9 @@ pub(crate) struct Args {
     /// The values of its parameters; those that begin with a hyphen and are no numbers after --
     #[arg(allow_negative_numbers = true)]
     arguments: Vec<String>,
-    /// The file that declares the interface
+    /// The file that declares the interface; without it, an interface repository describes it
     #[arg(long, value_name = "FILE")]
-    idl: PathBuf,
+    idl: Option<PathBuf>,
     /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -89,17 +91,20 @@ impl Args {
     }
 
     fn call(&self) -> anyhow::Result<()> {
-        let idl = common::read_idl(&self.idl, &self.include)?;
+        let idl = self.idl.as_ref().map(|file| common::read_idl(file, &self.include)).transpose()?;
         let orb = self.new_orb()?;
         let object = self.orb.object(&orb, &reference_text(&self.reference)?)?;
         let ior = object.ior().clone();
-        let interface = interface::find(&idl, &self.idl, self.interface.as_deref(), &object);
+        let interface = match (&idl, &self.idl) {
+            (Some(idl), Some(file)) => interface::find(idl, file, self.interface.as_deref(), &object),
+            _ => interface::from_repository(&orb, self.interface.as_deref(), &object),
+        };
         let interface = interface.map_err(|error| self.orb.explained(error, &ior))?;
         let Some(name) = &self.operation else {
             return common::print(&if self.json { listing::json(&interface) } else { listing::text(&interface) });
         };
         let operation = interface::operation(&interface, name, self.arguments.len())?;
-        let arguments = read(&orb, &idl, &interface, operation, &self.arguments)?;
+        let arguments = read(&orb, idl.as_ref(), &interface, operation, &self.arguments)?;
         if let Some(rate) = self.load.rate() {
             let objects = self.objects(object, &interface)?;
             let call = |object: &DynamicObject| object.call(&operation.name, &arguments).map(drop);
@@ -136,7 +141,7 @@ impl Args {
 /// The arguments as values of the parameters' types.
 fn read(
     orb: &Orb,
-    idl: &Descriptions,
+    idl: Option<&Descriptions>,
     interface: &InterfaceDescription,
     operation: &OperationDescription,
     texts: &[String],
@@ -150,7 +155,7 @@ fn read(
         let object = orb.string_to_object(url);
         object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
     };
-    let types = |name: &str| idl.type_code(name).ok();
+    let types = |name: &str| idl?.type_code(name).ok();
     let context = TextContext::new().value_types(interface.value_types()).types(&types).references(&resolve);
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
         let value = DynAny::from_text_with(&parameter.type_code, text, &context);

@@ -72,12 +72,15 @@ pub(crate) struct Args {
     /// A file that declares interfaces; may be given more than once
     #[arg(long, value_name = "FILE")]
     idl: Vec<PathBuf>,
+    /// An interface repository that describes interfaces, besides or in place of files
+    #[arg(long, value_name = "URL")]
+    repository: Option<String>,
     /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
     /// The interface of all objects, as Bank::Account or by its repository id; by default found by the names
     /// of operations
-    #[arg(long = "type", value_name = "INTERFACE", requires = "idl")]
+    #[arg(long = "type", value_name = "INTERFACE")]
     interface_of_objects: Option<String>,
     /// Show bodies as octets, too
     #[arg(long)]
@@ -94,7 +97,14 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut types = Types::read(&self.idl, &self.include, self.interface_of_objects.as_deref(), self.json)?;
+        let mut described = Vec::new();
+        for file in &self.idl {
+            described.push(crate::common::read_idl(file, &self.include)?);
+        }
+        if let Some(url) = &self.repository {
+            described.push(crate::idl::repository::describe(&self.orb, url)?);
+        }
+        let mut types = Types::new(&described, self.interface_of_objects.as_deref(), self.json)?;
         let mut out = Output { is_json: self.json, left: self.count.unwrap_or(u64::MAX).max(1) };
         let shown = match (&self.listen, &self.to) {
             (Some(listen), Some(to)) => relay::run(listen, self.orb.server(to)?, &mut types, self.style(), &mut out),

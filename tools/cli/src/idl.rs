@@ -9,8 +9,10 @@ use spandrel_idl::rust::{Collocation, Options, Sides, generate, generate_files};
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model, json};
 
 use crate::common;
+use crate::orb_args::OrbArgs;
 
 mod depfile;
+pub(crate) mod repository;
 
 use depfile::Depfile;
 
@@ -21,6 +23,8 @@ Examples:
   spandrel idl bank.idl --stdout | less
   spandrel idl bank.idl --marshal interpretive --marshal Bank::Account=compiled
   spandrel idl --check *.idl
+  spandrel idl --to-repository=corbaloc::ir.example:2809/InterfaceRepository bank.idl
+  spandrel idl --from-repository Bank > bank.idl
   spandrel idl bank.idl --dump json | jq '.definitions[].name'
 
 Programs built by Cargo need none of this: let their build script call spandrel-build.";
@@ -32,8 +36,8 @@ Programs built by Cargo need none of this: let their build script call spandrel-
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The IDL files
-    #[arg(required = true, value_name = "FILE.idl")]
+    /// The IDL files; with --from-repository a scope, such as Bank::Account
+    #[arg(required_unless_present = "from_repository", value_name = "FILE.idl")]
     files: Vec<PathBuf>,
     /// The folder for the Rust files; created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
@@ -47,6 +51,21 @@ pub(crate) struct Args {
     /// Print what the files define instead of generating code
     #[arg(long, value_name = "FORM", conflicts_with_all = ["out", "stdout", "depfile"])]
     dump: Option<Form>,
+    /// Enter what the files define into an interface repository instead of generating code
+    #[arg(
+        long, value_name = "URL", num_args = 0..=1, require_equals = true,
+        default_missing_value = repository::DEFAULT, conflicts_with_all = ["out", "stdout", "check", "dump", "depfile"]
+    )]
+    to_repository: Option<String>,
+    /// Print what an interface repository contains, as IDL
+    #[arg(
+        long, value_name = "URL", num_args = 0..=1, require_equals = true,
+        default_missing_value = repository::DEFAULT,
+        conflicts_with_all = ["out", "stdout", "check", "dump", "depfile", "to_repository"]
+    )]
+    from_repository: Option<String>,
+    #[command(flatten)]
+    orb: OrbArgs,
     /// Write the source files of each Rust file to this file, as a rule of make
     #[arg(long, value_name = "FILE", conflicts_with = "stdout")]
     depfile: Option<PathBuf>,
@@ -118,13 +137,21 @@ enum Form {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(url) = &self.from_repository {
+            return repository::print(&self.orb, url, &self.files);
+        }
         let options = self.options()?;
+        let repository = self.to_repository.as_ref().map(|url| repository::Filler::new(&self.orb, url)).transpose()?;
         let mut failed = 0;
         let mut depfile = Depfile::default();
         for file in &self.files {
             match spandrel_idl::compile(&self.front_end(), file) {
                 Ok(model) => {
                     show(model.warnings());
+                    if let Some(repository) = &repository {
+                        repository.fill(file, model)?;
+                        continue;
+                    }
                     self.output(file, &model, &options)?;
                     if self.depfile.is_some() {
                         depfile.rule(&self.path_for(file)?, model.sources());

@@ -9,6 +9,7 @@ mod idl;
 mod latency;
 mod log;
 mod references;
+mod repository;
 mod soak;
 mod support;
 mod syscalls;

@@ -32,6 +32,7 @@ mod structure;
 mod text;
 mod union;
 mod value;
+mod values;
 
 pub use dyn_any::DynAny;
 pub use error::DynAnyError;

@@ -44,7 +44,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
     }
     let reference = reference::reference(scope, definition, body);
     // A forward declaration cannot be served.
-    let is_served = !body.forward_only && cx.sides != Sides::Client;
+    let is_served = !body.forward_only && matches!(cx.sides, Sides::Both | Sides::Server);
     let server = is_served.then(|| {
         let skeleton = servant::skeleton(scope, definition, body);
         let tie = cx.ties.then(|| tie::tie(scope, definition, body));
@@ -57,7 +57,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
     let servant =
         (is_served || (is_implemented && !body.forward_only)).then(|| servant::servant(scope, definition, body));
     let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
-    let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;
+    let has_ami = cx.asynchronous.ami && !body.forward_only && matches!(cx.sides, Sides::Both | Sides::Client);
     let ami = has_ami.then(|| ami::beside(scope, definition, body));
     quote! { #reference #servant #server #value #ami #errors }
 }

@@ -52,6 +52,8 @@ pub enum Sides {
     Client,
     /// References without operations, which can be passed on.
     Server,
+    /// References without operations, and no servant traits and no skeletons: the types.
+    Types,
 }
 
 /// The way in which stubs call objects of the same ORB.

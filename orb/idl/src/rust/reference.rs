@@ -18,7 +18,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::or(&definition.doc, || format!(" A reference to a `{}`.", definition.scoped_name));
-    let methods = (scope.cx.sides != Sides::Server).then(|| methods(scope, definition));
+    let methods = matches!(scope.cx.sides, Sides::Both | Sides::Client).then(|| methods(scope, definition));
     let conversions = conversions(scope, definition, body);
     let repository_id = &definition.repository_id;
     let typed = typed::interface(scope, definition, body);

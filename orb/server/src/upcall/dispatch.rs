@@ -35,6 +35,7 @@ use super::{
     call::{ServerCall, apply_decision},
     incoming_request::IncomingRequest,
     interception,
+    interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
     reply::{answer, answer_marshaled},
 };
@@ -171,7 +172,8 @@ impl ServerCall<'_> {
     ///
     /// # Errors
     /// - BAD_OPERATION: no object has such an operation.
-    /// - INTF_REPOS: the operation is `_interface`, and the servant has no [interface](Servant::interface).
+    /// - INTF_REPOS: the operation is `_interface`, the servant has no [interface](Servant::interface), and the ORB's
+    ///   initial reference `InterfaceRepository` is missing or does not know it.
     /// - MARSHAL: the arguments cannot be read.
     pub fn implicit(self, servant: &dyn Servant) -> Result<Replied, SystemException> {
         match self.operation() {
@@ -193,11 +195,13 @@ impl ServerCall<'_> {
                 })
             }
             "_repository_id" => self.reply(|out| out.short_str(servant.repository_id())),
-            "_interface" => match servant.interface() {
-                Some(interface) => self.reply(|out| interface.ior().encode(out)),
-                None => Err(SystemException::intf_repos(0, CompletionStatus::No)
-                    .with_detail("no interface repository is configured")),
-            },
+            "_interface" => {
+                let interface = match servant.interface() {
+                    Some(interface) => interface,
+                    None => interface_definition(self.origin().orb(), servant.repository_id())?,
+                };
+                self.reply(|out| interface.ior().encode(out))
+            }
             // There are no policy domains, so the object has no domain manager (8.3.11).
             "_domain_managers" => self.reply(|out| out.len(0)),
             "_component" => {

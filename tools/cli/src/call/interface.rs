@@ -3,10 +3,30 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use spandrel::ObjectRef;
 use spandrel::dynamic::{Descriptions, InterfaceDescription, OperationDescription, Undescribed};
+use spandrel::repository::{interface_by_id, interface_of};
+use spandrel::{ObjectRef, Orb};
 
 use crate::common::did_you_mean;
+
+/// The interface as an interface repository describes it: the one with the given name or id, or that of the object.
+pub(super) fn from_repository(
+    orb: &Orb,
+    given: Option<&str>,
+    object: &ObjectRef,
+) -> anyhow::Result<InterfaceDescription> {
+    let described = match given {
+        Some(name) => {
+            let repository = orb.resolve_initial_references("InterfaceRepository");
+            let repository =
+                repository.context("--interface needs --idl FILE, or -ORBInitRef InterfaceRepository=URL")?;
+            interface_by_id(&repository, name)
+        }
+        None => interface_of(orb, object),
+    };
+    described
+        .context("cannot find the object's interface: give --idl FILE, or --orb '-ORBInitRef InterfaceRepository=URL'")
+}
 
 /// The interface with the given name, or that of the reference, or the one of the file that the object
 /// supports.

@@ -4,16 +4,16 @@
 //! beginning with the one given by an option or by a reference to the object. The first one whose types take
 //! up all octets is chosen.
 
-use std::{collections::HashMap, fmt, path::PathBuf};
+use std::{collections::HashMap, fmt};
 
 use anyhow::Context as _;
 use spandrel::{
-    dynamic::{ArgMode, DynAny, InterfaceDescription, OperationDescription, ParameterDescription},
+    dynamic::{ArgMode, Descriptions, DynAny, InterfaceDescription, OperationDescription, ParameterDescription},
     types::{Any, Ior, TcKind, TypeCode},
 };
 use spandrel_cdr::{CdrError, Decoder};
 
-use crate::common::{did_you_mean, read_idl};
+use crate::common::did_you_mean;
 use crate::json;
 
 /// The maximum number of objects with remembered types.
@@ -74,19 +74,13 @@ pub(super) struct Types {
 }
 
 impl Types {
-    /// The declarations of these files. `interface`: that of every object.
+    /// These declarations. `interface`: that of every object.
     ///
     /// # Errors
-    /// A file that is not valid IDL; an interface that no file declares.
-    pub(super) fn read(
-        files: &[PathBuf],
-        include: &[PathBuf],
-        interface: Option<&str>,
-        is_json: bool,
-    ) -> anyhow::Result<Self> {
+    /// An interface that is not declared.
+    pub(super) fn new(all: &[Descriptions], interface: Option<&str>, is_json: bool) -> anyhow::Result<Self> {
         let (mut interfaces, mut names) = (Vec::new(), Vec::new());
-        for file in files {
-            let described = read_idl(file, include)?;
+        for described in all {
             // Interfaces that no object can have, such as those only declared forward, are skipped.
             for name in described.interfaces() {
                 if let Ok(interface) = described.interface(name) {

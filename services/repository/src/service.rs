@@ -1,0 +1,145 @@
+//! The repository on an ORB: its adapter, key and options.
+
+use std::path::PathBuf;
+
+use spandrel::dynamic::DynamicServant;
+use spandrel::net::sync::{Arc, Mutex, RwLock};
+use spandrel::poa::{
+    EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, RequestProcessingPolicy,
+    ServantRetentionPolicy, WaitForCompletion,
+};
+use spandrel::{ObjectRef, Orb, Poa, SystemException};
+
+use crate::core::Core;
+use crate::model::{Model, ROOT};
+use crate::servant::Definitions;
+use crate::store::{Store, StoreError};
+
+/// The name of the store's file in its folder.
+pub const STORE_FILE: &str = "repository.redb";
+
+/// The plain key of the repository, and its name as an initial reference (CORBA 3.3 Part 1, 8.5.2).
+pub const KEY: &str = "InterfaceRepository";
+
+/// The limits of a repository. A definition beyond one is refused with IMP_LIMIT.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The most definitions, types without a name included (default 1,000,000).
+    pub max_definitions: usize,
+    /// The longest repository id in octets (default 4,096).
+    pub max_id: usize,
+    /// The longest version in octets (default 1,024).
+    pub max_name: usize,
+    /// The longest documentation of a definition in octets (default 1 MiB).
+    pub max_documentation: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_definitions: 1_000_000, max_id: 4_096, max_name: 1_024, max_documentation: 1 << 20 }
+    }
+}
+
+/// The settings of a repository.
+#[derive(Clone, Debug)]
+pub struct RepositoryOptions {
+    /// The folder of the store. It must exist.
+    pub data: PathBuf,
+    /// The limits.
+    pub limits: Limits,
+}
+
+impl RepositoryOptions {
+    /// The defaults, with a store in this folder.
+    #[must_use]
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self { data: data.into(), limits: Limits::default() }
+    }
+}
+
+/// The reason why a repository cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepositoryError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The adapter could not be created, or the ORB could not listen.
+    #[error("cannot serve the interface repository")]
+    Adapter(#[from] PoaError),
+    /// As `Adapter`.
+    #[error("cannot serve the interface repository")]
+    System(#[from] SystemException),
+}
+
+/// An interface repository on an ORB.
+///
+/// ```
+/// use spandrel::{Endpoint, Orb};
+/// use spandrel_repository::{InterfaceRepository, RepositoryOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
+/// let repository = InterfaceRepository::start(&orb, RepositoryOptions::new(folder))?;
+/// assert!(repository.reference().is_a("IDL:omg.org/CORBA/Repository:1.0")?);
+/// repository.stop()?;
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct InterfaceRepository {
+    core: Arc<Core>,
+    orb: Orb,
+    root: ObjectRef,
+}
+
+impl InterfaceRepository {
+    /// Opens the store in the folder of the options, or creates it, and serves it with the plain key [`KEY`].
+    ///
+    /// # Errors
+    /// A store that cannot be opened, an ORB that cannot listen or has a repository already.
+    pub fn start(orb: &Orb, options: RepositoryOptions) -> Result<Self, RepositoryError> {
+        let (store, definitions, next) = Store::open(&options.data.join(STORE_FILE))?;
+        let policies = [
+            LifespanPolicy::Persistent.into(),
+            IdAssignmentPolicy::UserId.into(),
+            IdUniquenessPolicy::MultipleId.into(),
+            ServantRetentionPolicy::NonRetain.into(),
+            RequestProcessingPolicy::UseDefaultServant.into(),
+        ];
+        let adapter = Poa::root(orb)?.create_poa("InterfaceRepository", None, policies)?;
+        let core = Arc::new(Core {
+            model: RwLock::new(Model::new(definitions, next)),
+            store: Mutex::new(store),
+            adapter: adapter.clone(),
+            limits: options.limits,
+        });
+        adapter.set_servant(Arc::new(DynamicServant::new(Definitions(Arc::clone(&core)))))?;
+        adapter.the_poa_manager().activate()?;
+        let root = core.reference(&core.model.read(), ROOT)?;
+        orb.set_object_key_alias(KEY, &root)?;
+        Ok(Self { core, orb: orb.clone(), root })
+    }
+
+    /// The repository: an object with the interface `CORBA::Repository`.
+    #[must_use]
+    pub fn reference(&self) -> &ObjectRef {
+        &self.root
+    }
+
+    /// The number of its definitions, types without a name included.
+    #[must_use]
+    pub fn definitions(&self) -> usize {
+        self.core.model.read().created()
+    }
+
+    /// Ends the service after its running requests.
+    ///
+    /// # Errors
+    /// Those of the adapter's destruction.
+    pub fn stop(self) -> Result<(), RepositoryError> {
+        self.orb.remove_object_key_alias(KEY);
+        Ok(self.core.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
+    }
+}

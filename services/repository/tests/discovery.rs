@@ -1,0 +1,64 @@
+//! Interfaces that clients and servers without IDL find in the repository (CORBA 3.3 Part 1, 8.3.1).
+
+use spandrel::dynamic::{DescribedCall, DescribedServant, DynamicObject, NvList, RequestError, describe};
+use spandrel::repository::{fill, interface_of};
+use spandrel::types::Any;
+use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException, SystemExceptionKind, minor};
+
+use crate::support::{Served, call};
+
+const IDL: &str = "module Bank { interface Base { readonly attribute long long balance; };
+    interface Account : Base { long long deposit(in long long cents); }; };";
+
+#[test]
+fn an_object_is_called_without_idl() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(folder.path());
+    let idl = describe(IDL).expect("valid IDL");
+    let url = served.repository.reference().to_string();
+    let mut args = vec!["-ORBInitRef".to_owned(), format!("InterfaceRepository={url}")];
+    let bank = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).take_args(&mut args).expect("an option");
+    let bank = bank.build().expect("an ORB");
+    let deposit = |_: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {
+        Ok(Any::new(&(list.extract::<i64>(0)? + 1)).expect("a value"))
+    };
+    let account = DescribedServant::described(idl.interface("Bank::Account").expect("an interface"), deposit);
+    let account = Poa::root(&bank).expect("the adapter").activate(account).expect("an object");
+
+    let client = Orb::builder().build().expect("an ORB");
+    let object = client.string_to_object(&account.to_string()).expect("a reference");
+    // The repository does not know the interface yet.
+    let error = object.interface().expect_err("no definition");
+    assert_eq!((error.kind(), error.minor()), (SystemExceptionKind::IntfRepos, minor::NO_SUCH_INTERFACE));
+    fill(&served.root, &idl).expect("definitions");
+    let definition = object.interface().expect("an answer").expect("a definition");
+    assert_eq!(call::<String>(&definition, "_get_id", &[]).expect("an id"), "IDL:Bank/Account:1.0");
+
+    // The client has no repository of its own: the server names it.
+    let interface = interface_of(&client, &object).expect("an interface");
+    assert!(interface.is_a("IDL:Bank/Base:1.0") && interface.find("_get_balance").is_some());
+    let outcome = DynamicObject::new(object, interface).call("deposit", &[Any::new(&500_i64).expect("a value")]);
+    assert_eq!(outcome.expect("a call").result.extract::<i64>().expect("a number"), 501);
+    bank.shutdown().expect("the end");
+    client.shutdown().expect("the end");
+    served.stop();
+}
+
+#[test]
+fn a_server_without_a_repository_says_so() -> Result<(), SystemException> {
+    let server = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().expect("an ORB");
+    let idl = describe(IDL).expect("valid IDL");
+    let fails = |_: &DescribedCall<'_>, _: &mut NvList| -> Result<Any, RequestError> {
+        Err(SystemException::no_implement(0, CompletionStatus::No).into())
+    };
+    let servant = DescribedServant::described(idl.interface("Bank::Base").expect("an interface"), fails);
+    let object = Poa::root(&server)?.activate(servant)?;
+    let client = Orb::builder().build().expect("an ORB");
+    let object = client.string_to_object(&object.to_string())?;
+    let error = object.interface().expect_err("no repository");
+    assert_eq!((error.kind(), error.minor()), (SystemExceptionKind::IntfRepos, minor::NO_INTERFACE_REPOSITORY));
+    let error = interface_of(&client, &object).expect_err("no repository");
+    assert_eq!(error.kind(), SystemExceptionKind::IntfRepos);
+    client.shutdown()?;
+    server.shutdown()
+}

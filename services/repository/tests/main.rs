@@ -1,0 +1,7 @@
+//! Tests of the interface repository, by its references and by the client functions of the facade.
+
+mod definitions;
+mod discovery;
+mod durability;
+mod round_trip;
+mod support;

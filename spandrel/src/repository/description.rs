@@ -1,0 +1,189 @@
+//! Descriptions of interfaces from a repository.
+
+use std::collections::HashSet;
+
+use spandrel_cdr::TypeCode;
+use spandrel_dynamic::{
+    ArgMode, AttributeDescription, InterfaceDescription, OperationDescription, ParameterDescription, ValueTypes,
+};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::{ObjectRef, Orb};
+
+use super::client::{call, is_unknown_operation};
+use crate::services::corba::{
+    self, AttributeMode, ExceptionDescription, ExtAttributeDescription, OperationMode, ParameterMode,
+    interface_attr_extension::ExtFullInterfaceDescription, interface_def::FullInterfaceDescription,
+};
+
+/// The most bases of an interface, inherited ones included. A repository with more is not believed.
+const MAX_BASES: usize = 1_000;
+
+/// Describes the interface of an object: by the definition that the object's server returns (`get_interface`), and else by
+/// the repository that is the ORB's initial reference `InterfaceRepository`.
+///
+/// ```no_run
+/// use spandrel::dynamic::DynamicObject;
+/// use spandrel::types::Any;
+/// use spandrel::{Orb, repository};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let orb = Orb::init(std::env::args())?; // -ORBInitRef InterfaceRepository=corbaloc::host:2809/InterfaceRepository
+///     let object = orb.string_to_object("corbaloc::bank.example:2810/Account")?;
+///     let account = DynamicObject::new(object.clone(), repository::interface_of(&orb, &object)?);
+///     println!("{:?}", account.call("deposit", &[Any::new(&500_i64)?])?.result);
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+/// INTF_REPOS if no repository is configured, or it does not know the interface; the exceptions of the calls.
+pub fn interface_of(orb: &Orb, object: &ObjectRef) -> Result<InterfaceDescription, SystemException> {
+    match object.interface() {
+        Ok(Some(definition)) => return describe(&definition),
+        Ok(None) => {}
+        Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::IntfRepos || is_unknown_operation(&error) => {
+        }
+        Err(error) => return Err(error),
+    }
+    let repository = orb.resolve_initial_references("InterfaceRepository").map_err(|_| {
+        SystemException::intf_repos(minor::NO_INTERFACE_REPOSITORY, CompletionStatus::No).with_detail(
+            "the object's server has no interface repository, and the ORB no -ORBInitRef InterfaceRepository",
+        )
+    })?;
+    let id = match object.type_id() {
+        "" => object.repository_id()?,
+        id => id.to_owned(),
+    };
+    interface_by_id(&repository, &id)
+}
+
+/// Describes the interface with this repository id or absolute name, such as `Bank::Account`.
+///
+/// # Errors
+/// INTF_REPOS if the repository does not know it; the exceptions of the calls.
+pub fn interface_by_id(repository: &ObjectRef, id: &str) -> Result<InterfaceDescription, SystemException> {
+    let mut found: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
+    if found.is_none() && !id.starts_with("IDL:") {
+        found = call(repository, "lookup", &[&format!("::{}", id.trim_start_matches("::"))])?;
+    }
+    let found = found.ok_or_else(|| {
+        SystemException::intf_repos(minor::NO_SUCH_INTERFACE, CompletionStatus::No)
+            .with_detail(format!("the interface repository has no definition `{id}`"))
+    })?;
+    describe(&found)
+}
+
+/// Describes the interface that a definition (`InterfaceDef`) defines.
+fn describe(definition: &ObjectRef) -> Result<InterfaceDescription, SystemException> {
+    let described = match call::<ExtFullInterfaceDescription>(definition, "describe_ext_interface", &[]) {
+        Err(error) if is_unknown_operation(&error) => plain(call(definition, "describe_interface", &[])?),
+        other => other?,
+    };
+    let mut types = ValueTypes::new();
+    let mut add = |of: &TypeCode| {
+        for value in of.value_types() {
+            types.add(&value);
+        }
+    };
+    for operation in &described.operations {
+        add(&operation.result);
+        operation.parameters.iter().for_each(|it| add(&it.r#type));
+    }
+    described.attributes.iter().for_each(|it| add(&it.r#type));
+    let mut made = InterfaceDescription::new(described.id, described.name).with_value_types(&types);
+    for base in bases(definition)? {
+        made = made.inherit(&InterfaceDescription::new(base, "")).map_err(invalid)?;
+    }
+    for operation in described.operations {
+        let name = operation.name.clone();
+        let built = operation_description(operation);
+        made = match built.check() {
+            Ok(()) => made.operation(built).map_err(invalid)?,
+            Err(error) => made.without(name, error.to_string()),
+        };
+    }
+    for attribute in described.attributes {
+        let built = AttributeDescription {
+            name: attribute.name,
+            type_code: attribute.r#type,
+            is_readonly: attribute.mode == AttributeMode::AttrReadonly,
+            get_exceptions: type_codes(attribute.get_exceptions),
+            set_exceptions: type_codes(attribute.put_exceptions),
+        };
+        made = match built.check() {
+            Ok(()) => made.attribute(built).map_err(invalid)?,
+            Err(error) => made.without(built.name, error.to_string()),
+        };
+    }
+    Ok(made)
+}
+
+/// The ids of all direct and indirect bases.
+fn bases(definition: &ObjectRef) -> Result<Vec<String>, SystemException> {
+    let mut waiting = vec![definition.clone()];
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    while let Some(at) = waiting.pop() {
+        for base in call::<Vec<Option<ObjectRef>>>(&at, "_get_base_interfaces", &[])?.into_iter().flatten() {
+            let id: String = call(&base, "_get_id", &[])?;
+            if seen.insert(id.clone()) {
+                found.push(id);
+                waiting.push(base);
+            }
+        }
+        if found.len() > MAX_BASES {
+            return Err(SystemException::imp_limit(0, CompletionStatus::No)
+                .with_detail(format!("an interface of the repository has more than {MAX_BASES} bases")));
+        }
+    }
+    Ok(found)
+}
+
+fn operation_description(operation: corba::OperationDescription) -> OperationDescription {
+    let parameters = operation.parameters.into_iter().map(|it| ParameterDescription {
+        name: it.name,
+        mode: match it.mode {
+            ParameterMode::ParamIn => ArgMode::In,
+            ParameterMode::ParamOut => ArgMode::Out,
+            ParameterMode::ParamInout => ArgMode::InOut,
+        },
+        type_code: it.r#type,
+    });
+    OperationDescription {
+        name: operation.name,
+        result: operation.result,
+        parameters: parameters.collect(),
+        exceptions: type_codes(operation.exceptions),
+        contexts: operation.contexts,
+        is_oneway: operation.mode == OperationMode::OpOneway,
+    }
+}
+
+fn type_codes(exceptions: Vec<ExceptionDescription>) -> Vec<TypeCode> {
+    exceptions.into_iter().map(|it| it.r#type).collect()
+}
+
+fn plain(found: FullInterfaceDescription) -> ExtFullInterfaceDescription {
+    let attributes = found.attributes.into_iter().map(|it| ExtAttributeDescription {
+        name: it.name,
+        id: it.id,
+        defined_in: it.defined_in,
+        version: it.version,
+        r#type: it.r#type,
+        mode: it.mode,
+        ..ExtAttributeDescription::default()
+    });
+    ExtFullInterfaceDescription {
+        name: found.name,
+        id: found.id,
+        defined_in: found.defined_in,
+        version: found.version,
+        operations: found.operations,
+        attributes: attributes.collect(),
+        base_interfaces: found.base_interfaces,
+        r#type: found.r#type,
+    }
+}
+
+fn invalid(error: spandrel_dynamic::DescriptionError) -> SystemException {
+    SystemException::intf_repos(0, CompletionStatus::No).with_detail(error.to_string()).with_source(error)
+}

@@ -1,0 +1,949 @@
+//! IDL into a repository.
+
+use std::collections::{HashMap, HashSet};
+
+use spandrel_cdr::{Any, CdrError, Encode, TypeCode};
+use spandrel_giop::SystemException;
+use spandrel_idl::{
+    Model,
+    model::{self, Attribute, DefId, Definition, DefinitionKind, Operation, Primitive, Struct, Type},
+};
+use spandrel_orb::{Interface as _, ObjectRef};
+
+use super::{
+    client::{call, is_unknown_operation, send},
+    constants,
+};
+use crate::dynamic::{DescribeError, Descriptions};
+use crate::services::corba::{
+    self, AttributeMode, DefinitionKind as Kind, ExtInitializer, IdlType, Initializer, OperationMode, ParameterMode,
+    PrimitiveKind, StructMember, UnionMember,
+};
+use crate::services::interface_repository::PartDocumentation;
+
+/// The changes of a repository by [`fill`]: the absolute names of definitions.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Changes {
+    /// The definitions that were new.
+    pub created: Vec<String>,
+    /// Those that differed, and are as in the IDL now.
+    pub replaced: Vec<String>,
+    /// Operations, attributes, constants and members of interfaces and values that the IDL no longer has.
+    pub removed: Vec<String>,
+    /// Those that were the same already.
+    pub unchanged: usize,
+}
+
+/// The reason why a repository could not be filled. Definitions before the named one are in the repository.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FillError {
+    /// The repository raised an exception.
+    #[error("cannot enter `{name}` into the interface repository")]
+    Call {
+        /// The definition.
+        name: String,
+        /// The exception.
+        #[source]
+        cause: SystemException,
+    },
+    /// The definition has no form in a repository.
+    #[error("`{name}` cannot be entered into an interface repository: {reason}")]
+    Unsupported {
+        /// The definition.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// Enters the definitions of IDL, with those of included files, into a repository. Equal definitions are left as they are;
+/// others of the same repository ids are changed.
+///
+/// # Errors
+/// [`FillError`]; BAD_PARAM as its cause if another definition has the name, BAD_INV_ORDER if others depend on one that
+/// would have to go.
+pub fn fill(repository: &ObjectRef, idl: &Descriptions) -> Result<Changes, FillError> {
+    let mut filling = Filling {
+        repository,
+        idl,
+        model: idl.model(),
+        defined: HashMap::new(),
+        in_progress: HashSet::new(),
+        finished: HashSet::new(),
+        created: HashSet::new(),
+        primitives: HashMap::new(),
+        is_documented: true,
+        is_extended: true,
+        changes: Changes::default(),
+    };
+    for root in idl.model().roots() {
+        filling.define(*root)?;
+    }
+    Ok(filling.changes)
+}
+
+struct Filling<'f> {
+    repository: &'f ObjectRef,
+    idl: &'f Descriptions,
+    model: &'f Model,
+    /// The definitions that exist in the repository; those in progress perhaps without their members.
+    defined: HashMap<DefId, ObjectRef>,
+    in_progress: HashSet<DefId>,
+    /// The definitions that are complete in the repository.
+    finished: HashSet<DefId>,
+    /// The definitions that this run has created.
+    created: HashSet<DefId>,
+    primitives: HashMap<PrimitiveKind, ObjectRef>,
+    /// Whether the repository keeps documentation.
+    is_documented: bool,
+    /// Whether the repository knows the exceptions of attributes.
+    is_extended: bool,
+    changes: Changes,
+}
+
+type Filled<T> = Result<T, FillError>;
+
+impl Filling<'_> {
+    fn failed(&self, id: DefId) -> impl Fn(SystemException) -> FillError + use<> {
+        let name = self.model[id].scoped_name.clone();
+        move |cause| FillError::Call { name: name.clone(), cause }
+    }
+
+    fn invalid(&self, id: DefId) -> impl Fn(CdrError) -> FillError + use<> {
+        let failed = self.failed(id);
+        move |error| failed(SystemException::from(error))
+    }
+
+    fn undescribed(&self, id: DefId) -> impl Fn(DescribeError) -> FillError + use<> {
+        let name = self.model[id].scoped_name.clone();
+        move |error| FillError::Unsupported { name: name.clone(), reason: error.to_string() }
+    }
+
+    fn type_code(&self, user: DefId, ty: &Type) -> Filled<TypeCode> {
+        self.idl.type_code_of(ty).map_err(self.undescribed(user))
+    }
+
+    /// Enters a definition, unless it is there.
+    fn define(&mut self, id: DefId) -> Filled<()> {
+        if self.finished.contains(&id) || self.in_progress.contains(&id) {
+            return Ok(());
+        }
+        let definition = &self.model[id];
+        self.in_progress.insert(id);
+        match &definition.kind {
+            DefinitionKind::Module(body) => {
+                self.shell(id)?;
+                for content in &body.contents {
+                    self.define(*content)?;
+                }
+            }
+            DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) => self.define_with_contents(id)?,
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => self.define_structure(id, body)?,
+            DefinitionKind::Union(_)
+            | DefinitionKind::Enum(_)
+            | DefinitionKind::Typedef(_)
+            | DefinitionKind::ValueBox(_)
+            | DefinitionKind::Native
+            | DefinitionKind::Const(_) => self.define_simple(id)?,
+            // Enumerators belong to their enum; components have no form here.
+            _ => {}
+        }
+        self.in_progress.remove(&id);
+        self.finished.insert(id);
+        Ok(())
+    }
+
+    /// The reference of a definition, with at least an empty definition there.
+    fn reference(&mut self, id: DefId) -> Filled<ObjectRef> {
+        if let Some(found) = self.defined.get(&id) {
+            return Ok(found.clone());
+        }
+        if self.in_progress.contains(&id) {
+            return self.shell(id).map(|(found, _)| found);
+        }
+        self.define(id)?;
+        self.defined.get(&id).cloned().ok_or_else(|| FillError::Unsupported {
+            name: self.model[id].scoped_name.clone(),
+            reason: "it is a definition without a form in the standard".to_owned(),
+        })
+    }
+
+    fn container(&mut self, definition: &Definition) -> Filled<ObjectRef> {
+        match definition.parent {
+            Some(parent) => match self.defined.get(&parent) {
+                Some(found) => Ok(found.clone()),
+                None => self.shell(parent).map(|(found, _)| found),
+            },
+            None => Ok(self.repository.clone()),
+        }
+    }
+
+    fn find(&self, id: DefId) -> Filled<Option<ObjectRef>> {
+        call(self.repository, "lookup_id", &[&self.model[id].repository_id]).map_err(self.failed(id))
+    }
+
+    /// The existing definition, if it is of this kind; one of another kind is destroyed.
+    fn existing(&mut self, id: DefId, kind: Kind) -> Filled<Option<ObjectRef>> {
+        let Some(found) = self.find(id)? else { return Ok(None) };
+        let failed = self.failed(id);
+        if call::<Kind>(&found, "_get_def_kind", &[]).map_err(&failed)? != kind {
+            send(&found, "destroy", &[]).map_err(&failed)?;
+            return Ok(None);
+        }
+        let definition = &self.model[id];
+        let absolute: String = call(&found, "_get_absolute_name", &[]).map_err(&failed)?;
+        if absolute != format!("::{}", definition.scoped_name) {
+            let container = self.container(definition)?;
+            let version = version(definition);
+            send(&found, "move", &[&Some(container), &definition.name, &version]).map_err(&failed)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// Finds or creates a definition, without its members if it is new. Returns whether it is new.
+    fn shell(&mut self, id: DefId) -> Filled<(ObjectRef, bool)> {
+        if let Some(found) = self.defined.get(&id) {
+            return Ok((found.clone(), false));
+        }
+        let definition = &self.model[id];
+        let kind = kind_of(definition);
+        if let Some(found) = self.existing(id, kind)? {
+            self.defined.insert(id, found.clone());
+            return Ok((found, false));
+        }
+        let created = match &definition.kind {
+            DefinitionKind::Module(_) => self.create(id, "create_module", &[])?,
+            DefinitionKind::Struct(_) => self.create(id, "create_struct", &[&Vec::<StructMember>::new()])?,
+            DefinitionKind::Exception(_) => self.create(id, "create_exception", &[&Vec::<StructMember>::new()])?,
+            DefinitionKind::Union(body) => {
+                let discriminator = self.idl_type(id, &body.discriminator)?;
+                self.create(id, "create_union", &[&discriminator, &Vec::<UnionMember>::new()])?
+            }
+            DefinitionKind::Interface(body) => {
+                let bases = self.references(&body.bases)?;
+                let operation = match kind {
+                    Kind::DkAbstractInterface => "create_abstract_interface",
+                    Kind::DkLocalInterface => "create_local_interface",
+                    _ => "create_interface",
+                };
+                self.create(id, operation, &[&bases])?
+            }
+            DefinitionKind::ValueType(body) => {
+                let (base, abstract_bases) = self.value_bases(body)?;
+                let supports = self.references(&body.supports)?;
+                self.create(
+                    id,
+                    "create_value",
+                    &[
+                        &body.is_custom,
+                        &body.is_abstract,
+                        &base,
+                        &body.is_truncatable,
+                        &abstract_bases,
+                        &supports,
+                        &Vec::<Initializer>::new(),
+                    ],
+                )?
+            }
+            // A recursive type refers to it.
+            DefinitionKind::Typedef(model::Typedef { ty }) | DefinitionKind::ValueBox(model::ValueBox { ty }) => {
+                let original = self.idl_type(id, ty)?;
+                if let Some(found) = self.defined.get(&id) {
+                    return Ok((found.clone(), false));
+                }
+                let is_alias = matches!(definition.kind, DefinitionKind::Typedef(_));
+                self.create(id, if is_alias { "create_alias" } else { "create_value_box" }, &[&original])?
+            }
+            _ => {
+                return Err(FillError::Unsupported {
+                    name: definition.scoped_name.clone(),
+                    reason: "it contains itself other than in a sequence or value".to_owned(),
+                });
+            }
+        };
+        Ok((created, true))
+    }
+
+    /// Calls an operation of creation with a definition's id, name and version, and these arguments.
+    fn create(&mut self, id: DefId, operation: &'static str, more: &[&dyn Encode]) -> Filled<ObjectRef> {
+        let definition = &self.model[id];
+        let container = self.container(definition)?;
+        let version = version(definition);
+        let mut arguments: Vec<&dyn Encode> = vec![&definition.repository_id, &definition.name, &version];
+        arguments.extend(more);
+        let created: Option<ObjectRef> = call(&container, operation, &arguments).map_err(self.failed(id))?;
+        let created = created.ok_or_else(|| FillError::Unsupported {
+            name: definition.scoped_name.clone(),
+            reason: "the repository returned no definition".to_owned(),
+        })?;
+        self.defined.insert(id, created.clone());
+        self.created.insert(id);
+        self.changes.created.push(format!("::{}", definition.scoped_name));
+        self.document(id, &created)?;
+        Ok(created)
+    }
+
+    fn references(&mut self, ids: &[DefId]) -> Filled<Vec<Option<ObjectRef>>> {
+        ids.iter().map(|id| self.reference(*id).map(Some)).collect()
+    }
+
+    fn value_bases(&mut self, body: &model::ValueType) -> Filled<(Option<ObjectRef>, Vec<Option<ObjectRef>>)> {
+        let is_abstract = |id: &DefId| self.model[*id].as_value_type().is_some_and(|it| it.is_abstract);
+        let (abstract_bases, concrete): (Vec<DefId>, Vec<DefId>) = body.bases.iter().partition(|id| is_abstract(id));
+        let base = match concrete.first() {
+            Some(base) => Some(self.reference(*base)?),
+            None => None,
+        };
+        Ok((base, self.references(&abstract_bases)?))
+    }
+
+    /// Enters the named types that a type consists of.
+    fn define_parts(&mut self, ty: &Type) -> Filled<()> {
+        match ty {
+            Type::Named(id) => self.define(*id),
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.define_parts(element),
+            _ => Ok(()),
+        }
+    }
+
+    /// The definition of a type (`IDLType`). A type without a name is created for its user.
+    fn idl_type(&mut self, user: DefId, ty: &Type) -> Filled<Option<ObjectRef>> {
+        let failed = self.failed(user);
+        let create =
+            |operation, arguments: &[&dyn Encode]| call(self.repository, operation, arguments).map_err(&failed);
+        let kind = match ty {
+            Type::String { bound: Some(bound) } => return create("create_string", &[bound]),
+            Type::WString { bound: Some(bound) } => return create("create_wstring", &[bound]),
+            Type::Fixed { digits, scale } => {
+                return create("create_fixed", &[digits, &i16::try_from(*scale).unwrap_or(i16::MAX)]);
+            }
+            Type::Sequence { element, bound } => {
+                let element = self.idl_type(user, element)?;
+                return call(self.repository, "create_sequence", &[&bound.unwrap_or(0), &element]).map_err(&failed);
+            }
+            Type::Array { element, dimensions } => {
+                let mut element = self.idl_type(user, element)?;
+                for length in dimensions.iter().rev() {
+                    element = call(self.repository, "create_array", &[length, &element]).map_err(&failed)?;
+                }
+                return Ok(element);
+            }
+            Type::Named(id) => return self.reference(*id).map(Some),
+            Type::String { bound: None } => PrimitiveKind::PkString,
+            Type::WString { bound: None } => PrimitiveKind::PkWstring,
+            Type::Object => PrimitiveKind::PkObjref,
+            Type::Any => PrimitiveKind::PkAny,
+            Type::TypeCode => PrimitiveKind::PkTypeCode,
+            Type::ValueBase => PrimitiveKind::PkValueBase,
+            Type::Primitive(primitive) => primitive_kind(*primitive),
+            other => {
+                return Err(FillError::Unsupported {
+                    name: self.model[user].scoped_name.clone(),
+                    reason: format!("the standard has no definition of a type such as {other:?}"),
+                });
+            }
+        };
+        self.primitive(user, kind).map(Some)
+    }
+
+    fn primitive(&mut self, user: DefId, kind: PrimitiveKind) -> Filled<ObjectRef> {
+        if let Some(known) = self.primitives.get(&kind) {
+            return Ok(known.clone());
+        }
+        let found: Option<ObjectRef> = call(self.repository, "get_primitive", &[&kind]).map_err(self.failed(user))?;
+        let found = found.ok_or_else(|| FillError::Unsupported {
+            name: self.model[user].scoped_name.clone(),
+            reason: "the repository lacks a primitive type".to_owned(),
+        })?;
+        self.primitives.insert(kind, found.clone());
+        Ok(found)
+    }
+
+    fn member(&mut self, user: DefId, name: &str, ty: &Type) -> Filled<StructMember> {
+        let type_def = self.idl_type(user, ty)?.map(IdlType::from_object);
+        Ok(StructMember { name: name.to_owned(), r#type: TypeCode::VOID, type_def })
+    }
+
+    fn members(&mut self, user: DefId, body: &Struct) -> Filled<Vec<StructMember>> {
+        body.members.iter().map(|member| self.member(user, &member.name, &member.ty)).collect()
+    }
+
+    fn define_structure(&mut self, id: DefId, body: &Struct) -> Filled<()> {
+        for member in &body.members {
+            self.define_parts(&member.ty)?;
+        }
+        let definition = &self.model[id];
+        let is_exception = matches!(definition.kind, DefinitionKind::Exception(_));
+        let was_created = self.was_created(id);
+        match self.existing(id, kind_of(definition))? {
+            Some(found) if !was_created && self.is_same_type(id, &found)? => self.keep(id, found)?,
+            Some(found) => {
+                self.defined.insert(id, found.clone());
+                let members = self.members(id, body)?;
+                send(&found, "_set_members", &[&members]).map_err(self.failed(id))?;
+                if !was_created {
+                    self.replaced(id, &found)?;
+                }
+            }
+            None => {
+                let members = self.members(id, body)?;
+                let operation = if is_exception { "create_exception" } else { "create_struct" };
+                // A member of its own type, within a sequence, has made it meanwhile.
+                match self.defined.get(&id).cloned() {
+                    Some(found) => send(&found, "_set_members", &[&members]).map_err(self.failed(id))?,
+                    None => drop(self.create(id, operation, &[&members])?),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this run has created the definition.
+    fn was_created(&self, id: DefId) -> bool {
+        self.created.contains(&id)
+    }
+
+    fn define_simple(&mut self, id: DefId) -> Filled<()> {
+        let definition = &self.model[id];
+        match &definition.kind {
+            DefinitionKind::Union(body) => {
+                self.define_parts(&body.discriminator)?;
+                for branch in &body.branches {
+                    self.define_parts(&branch.member.ty)?;
+                }
+            }
+            DefinitionKind::Typedef(body) => self.define_parts(&body.ty)?,
+            DefinitionKind::ValueBox(body) => self.define_parts(&body.ty)?,
+            DefinitionKind::Const(body) => self.define_parts(&body.ty)?,
+            _ => {}
+        }
+        let was_created = self.was_created(id);
+        // A type within itself has been entered meanwhile.
+        if self.defined.contains_key(&id) && !matches!(definition.kind, DefinitionKind::Union(_)) {
+            return Ok(());
+        }
+        let found = self.existing(id, kind_of(definition))?;
+        if let Some(found) = &found {
+            let is_same = match &definition.kind {
+                DefinitionKind::Const(body) => self.is_same_constant(id, body, found)?,
+                _ => self.is_same_type(id, found)?,
+            };
+            if is_same && !was_created {
+                return self.keep(id, found.clone());
+            }
+            self.defined.insert(id, found.clone());
+        }
+        match (&definition.kind, found) {
+            (DefinitionKind::Union(body), found) => self.fill_union(id, body, found, was_created)?,
+            (DefinitionKind::Enum(body), found) => {
+                let names: Vec<String> = body.enumerators.iter().map(|it| self.model[*it].name.clone()).collect();
+                match found {
+                    Some(found) => {
+                        send(&found, "_set_members", &[&names]).map_err(self.failed(id))?;
+                        self.replaced(id, &found)?;
+                    }
+                    None => drop(self.create(id, "create_enum", &[&names])?),
+                }
+            }
+            (
+                DefinitionKind::Typedef(model::Typedef { ty }) | DefinitionKind::ValueBox(model::ValueBox { ty }),
+                found,
+            ) => {
+                let original = self.idl_type(id, ty)?;
+                let is_alias = matches!(definition.kind, DefinitionKind::Typedef(_));
+                match found {
+                    Some(found) => {
+                        send(&found, "_set_original_type_def", &[&original]).map_err(self.failed(id))?;
+                        self.replaced(id, &found)?;
+                    }
+                    // A recursive type has entered it meanwhile.
+                    None if self.defined.contains_key(&id) => {}
+                    None if is_alias => drop(self.create(id, "create_alias", &[&original])?),
+                    None => drop(self.create(id, "create_value_box", &[&original])?),
+                }
+            }
+            (DefinitionKind::Const(body), found) => {
+                if let Some(found) = found {
+                    send(&found, "destroy", &[]).map_err(self.failed(id))?;
+                    self.defined.remove(&id);
+                    self.changes.replaced.push(format!("::{}", definition.scoped_name));
+                }
+                let of = self.idl_type(id, &body.ty)?;
+                let type_code = self.type_code(id, &body.ty)?;
+                let value = constants::to_any(self.model, &type_code, &body.value).map_err(self.invalid(id))?;
+                self.create(id, "create_constant", &[&of, &value])?;
+                self.only_replaced(id);
+            }
+            (DefinitionKind::Native, None) => drop(self.create(id, "create_native", &[])?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn fill_union(
+        &mut self,
+        id: DefId,
+        body: &model::Union,
+        found: Option<ObjectRef>,
+        was_created: bool,
+    ) -> Filled<()> {
+        let type_code = self.type_code(id, &body.discriminator)?;
+        let mut members = Vec::new();
+        for branch in &body.branches {
+            let type_def = self.idl_type(id, &branch.member.ty)?.map(IdlType::from_object);
+            for label in &branch.labels {
+                let label = constants::label(self.model, &type_code, label).map_err(self.invalid(id))?;
+                let (name, type_def) = (branch.member.name.clone(), type_def.clone());
+                members.push(UnionMember { name, label, r#type: TypeCode::VOID, type_def });
+            }
+        }
+        let discriminator = self.idl_type(id, &body.discriminator)?;
+        let failed = self.failed(id);
+        match found.or_else(|| self.defined.get(&id).cloned()) {
+            Some(found) => {
+                send(&found, "_set_discriminator_type_def", &[&discriminator]).map_err(&failed)?;
+                send(&found, "_set_members", &[&members]).map_err(&failed)?;
+                if !was_created && !self.was_created(id) {
+                    self.replaced(id, &found)?;
+                }
+            }
+            None => drop(self.create(id, "create_union", &[&discriminator, &members])?),
+        }
+        Ok(())
+    }
+
+    fn is_same_type(&self, id: DefId, found: &ObjectRef) -> Filled<bool> {
+        let definition = &self.model[id];
+        let expected = self.idl.type_code(&definition.repository_id).map_err(self.undescribed(id))?;
+        let present: TypeCode = match call(found, "_get_type", &[]) {
+            Ok(present) => present,
+            // The repository has lost what the type consists of.
+            Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::BadParam => return Ok(false),
+            Err(error) => return Err(self.failed(id)(error)),
+        };
+        Ok(present.equal(&expected))
+    }
+
+    fn is_same_constant(&self, id: DefId, body: &model::Const, found: &ObjectRef) -> Filled<bool> {
+        let failed = self.failed(id);
+        let of = self.type_code(id, &body.ty)?;
+        let expected = constants::to_any(self.model, &of, &body.value).map_err(self.invalid(id))?;
+        let present: TypeCode = call(found, "_get_type", &[]).map_err(&failed)?;
+        let value: Any = call(found, "_get_value", &[]).map_err(&failed)?;
+        Ok(present.equal(&of) && value == expected)
+    }
+
+    /// Records that a definition needs no change but perhaps its documentation.
+    fn keep(&mut self, id: DefId, found: ObjectRef) -> Filled<()> {
+        self.document(id, &found)?;
+        self.defined.insert(id, found);
+        self.changes.unchanged += 1;
+        Ok(())
+    }
+
+    fn replaced(&mut self, id: DefId, found: &ObjectRef) -> Filled<()> {
+        self.document(id, found)?;
+        self.changes.replaced.push(format!("::{}", self.model[id].scoped_name));
+        Ok(())
+    }
+
+    /// A definition that was destroyed and created again counts as replaced.
+    fn only_replaced(&mut self, id: DefId) {
+        let name = format!("::{}", self.model[id].scoped_name);
+        if self.changes.replaced.contains(&name) {
+            self.changes.created.retain(|it| *it != name);
+        }
+    }
+
+    /// Enters an interface or a value type with its contents, and removes those that the IDL lacks.
+    fn define_with_contents(&mut self, id: DefId) -> Filled<()> {
+        let (found, is_new) = self.shell(id)?;
+        let failed = self.failed(id);
+        let definition = &self.model[id];
+        let mut is_changed = false;
+        let contents: Vec<DefId> = match &definition.kind {
+            DefinitionKind::Interface(body) => {
+                if body.forward_only {
+                    return Ok(());
+                }
+                if !is_new && !self.was_created(id) {
+                    let bases = self.references(&body.bases)?;
+                    let expected: Vec<&str> = body.bases.iter().map(|it| &*self.model[*it].repository_id).collect();
+                    if self.ids(&found, "_get_base_interfaces").map_err(&failed)? != expected {
+                        send(&found, "_set_base_interfaces", &[&bases]).map_err(&failed)?;
+                        is_changed = true;
+                    }
+                }
+                body.contents.clone()
+            }
+            DefinitionKind::ValueType(body) => {
+                if body.forward_only {
+                    return Ok(());
+                }
+                is_changed = self.update_value(id, body, &found)?;
+                body.contents.clone()
+            }
+            _ => Vec::new(),
+        };
+        let mut expected: HashSet<String> = contents.iter().map(|it| self.model[*it].repository_id.clone()).collect();
+        for content in contents {
+            match &self.model[content].kind {
+                DefinitionKind::Operation(body) => self.operation(content, body, &found)?,
+                DefinitionKind::Attribute(body) => self.attribute(content, body, &found)?,
+                _ => self.define(content)?,
+            }
+        }
+        if let DefinitionKind::ValueType(body) = &definition.kind {
+            for member in &body.members {
+                expected.insert(self.value_member(id, member, &found)?);
+            }
+            is_changed |= self.initializers(id, body, &found)?;
+        }
+        let present: Vec<Option<ObjectRef>> = call(&found, "contents", &[&Kind::DkAll, &true]).map_err(&failed)?;
+        for content in present.into_iter().flatten() {
+            let content_id: String = call(&content, "_get_id", &[]).map_err(&failed)?;
+            if !expected.contains(&content_id) {
+                let name: String = call(&content, "_get_absolute_name", &[]).map_err(&failed)?;
+                send(&content, "destroy", &[]).map_err(&failed)?;
+                self.changes.removed.push(name);
+            }
+        }
+        if is_changed {
+            self.replaced(id, &found)?;
+        } else if !is_new && !self.was_created(id) {
+            self.keep(id, found)?;
+        }
+        Ok(())
+    }
+
+    fn ids(&self, object: &ObjectRef, operation: &'static str) -> Result<Vec<String>, SystemException> {
+        let found: Vec<Option<ObjectRef>> = call(object, operation, &[])?;
+        found.iter().flatten().map(|it| call(it, "_get_id", &[])).collect()
+    }
+
+    fn operation(&mut self, id: DefId, body: &Operation, container: &ObjectRef) -> Filled<()> {
+        let types = body.result.iter().chain(body.parameters.iter().map(|it| &it.ty));
+        types.cloned().collect::<Vec<_>>().iter().try_for_each(|ty| self.define_parts(ty))?;
+        let exceptions = self.references(&body.raises)?;
+        let failed = self.failed(id);
+        let definition = &self.model[id];
+        if let Some(found) = self.existing(id, Kind::DkOperation)? {
+            let described: corba::contained::Description = call(&found, "describe", &[]).map_err(&failed)?;
+            let present = described.value.extract::<corba::OperationDescription>().ok();
+            if present.is_some_and(|it| self.is_same_operation(id, body, &it).unwrap_or(false)) {
+                return self.keep(id, found);
+            }
+            send(&found, "destroy", &[]).map_err(&failed)?;
+            self.changes.replaced.push(format!("::{}", definition.scoped_name));
+        }
+        let result = match &body.result {
+            Some(ty) => self.idl_type(id, ty)?,
+            None => Some(self.primitive(id, PrimitiveKind::PkVoid)?),
+        };
+        let mode = if body.oneway { OperationMode::OpOneway } else { OperationMode::OpNormal };
+        let parameters = body.parameters.iter().map(|it| {
+            Ok(corba::ParameterDescription {
+                name: it.name.clone(),
+                r#type: TypeCode::VOID,
+                type_def: self.idl_type(id, &it.ty)?.map(IdlType::from_object),
+                mode: parameter_mode(it.mode),
+            })
+        });
+        let parameters: Vec<_> = parameters.collect::<Filled<_>>()?;
+        self.create_in(id, container, "create_operation", &[&result, &mode, &parameters, &exceptions, &body.context])
+    }
+
+    /// Creates an operation, attribute or value member.
+    fn create_in(
+        &mut self,
+        id: DefId,
+        container: &ObjectRef,
+        operation: &'static str,
+        more: &[&dyn Encode],
+    ) -> Filled<()> {
+        let definition = &self.model[id];
+        let version = version(definition);
+        let mut arguments: Vec<&dyn Encode> = vec![&definition.repository_id, &definition.name, &version];
+        arguments.extend(more);
+        let created: Option<ObjectRef> = call(container, operation, &arguments).map_err(self.failed(id))?;
+        self.changes.created.push(format!("::{}", definition.scoped_name));
+        self.only_replaced(id);
+        match created {
+            Some(created) => self.document(id, &created),
+            None => Ok(()),
+        }
+    }
+
+    fn is_same_operation(&self, id: DefId, body: &Operation, present: &corba::OperationDescription) -> Filled<bool> {
+        let result = match &body.result {
+            Some(ty) => self.type_code(id, ty)?,
+            None => TypeCode::VOID,
+        };
+        let raises: Vec<&str> = body.raises.iter().map(|it| &*self.model[*it].repository_id).collect();
+        let mut is_same = present.result.equal(&result)
+            && (present.mode == OperationMode::OpOneway) == body.oneway
+            && present.contexts == body.context
+            && present.parameters.len() == body.parameters.len()
+            && present.exceptions.iter().map(|it| &*it.id).eq(raises);
+        for (parameter, other) in body.parameters.iter().zip(&present.parameters) {
+            is_same = is_same
+                && parameter.name == other.name
+                && parameter_mode(parameter.mode) == other.mode
+                && other.r#type.equal(&self.type_code(id, &parameter.ty)?);
+        }
+        Ok(is_same)
+    }
+
+    fn attribute(&mut self, id: DefId, body: &Attribute, container: &ObjectRef) -> Filled<()> {
+        self.define_parts(&body.ty)?;
+        let (get, set) = (self.references(&body.get_raises)?, self.references(&body.set_raises)?);
+        let failed = self.failed(id);
+        let mode = if body.readonly { AttributeMode::AttrReadonly } else { AttributeMode::AttrNormal };
+        if let Some(found) = self.existing(id, Kind::DkAttribute)? {
+            let present: TypeCode = call(&found, "_get_type", &[]).map_err(&failed)?;
+            let mut is_same = present.equal(&self.type_code(id, &body.ty)?)
+                && call::<AttributeMode>(&found, "_get_mode", &[]).map_err(&failed)? == mode;
+            if is_same && self.is_extended {
+                let ids = |raises: &[DefId]| -> Vec<String> {
+                    raises.iter().map(|it| self.model[*it].repository_id.clone()).collect()
+                };
+                match call::<corba::ExtAttributeDescription>(&found, "describe_attribute", &[]) {
+                    Ok(it) => {
+                        is_same = it.get_exceptions.iter().map(|it| it.id.clone()).eq(ids(&body.get_raises))
+                            && it.put_exceptions.iter().map(|it| it.id.clone()).eq(ids(&body.set_raises));
+                    }
+                    Err(error) if is_unknown_operation(&error) => self.is_extended = false,
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            if is_same {
+                return self.keep(id, found);
+            }
+            send(&found, "destroy", &[]).map_err(&failed)?;
+            self.changes.replaced.push(format!("::{}", self.model[id].scoped_name));
+        }
+        let of = self.idl_type(id, &body.ty)?;
+        if get.is_empty() && set.is_empty() {
+            return self.create_in(id, container, "create_attribute", &[&of, &mode]);
+        }
+        self.create_in(id, container, "create_ext_attribute", &[&of, &mode, &get, &set])
+    }
+
+    fn value_member(&mut self, value: DefId, state: &model::StateMember, container: &ObjectRef) -> Filled<String> {
+        let failed = self.failed(value);
+        let (definition, member) = (&self.model[value], &state.member);
+        self.define_parts(&member.ty)?;
+        let id = member_id(definition, &member.name);
+        let access: i16 = i16::from(state.is_public);
+        let found: Option<ObjectRef> = call(self.repository, "lookup_id", &[&id]).map_err(&failed)?;
+        if let Some(found) = found {
+            let present: TypeCode = call(&found, "_get_type", &[]).map_err(&failed)?;
+            let is_same = present.equal(&self.type_code(value, &member.ty)?)
+                && call::<i16>(&found, "_get_access", &[]).map_err(&failed)? == access;
+            if is_same {
+                self.changes.unchanged += 1;
+                return Ok(id);
+            }
+            send(&found, "destroy", &[]).map_err(&failed)?;
+            self.changes.replaced.push(format!("::{}::{}", definition.scoped_name, member.name));
+        } else {
+            self.changes.created.push(format!("::{}::{}", definition.scoped_name, member.name));
+        }
+        let of = self.idl_type(value, &member.ty)?;
+        let arguments: [&dyn Encode; 5] = [&id, &member.name, &version(definition), &of, &access];
+        call::<Option<ObjectRef>>(container, "create_value_member", &arguments).map_err(&failed)?;
+        Ok(id)
+    }
+
+    /// Changes the attributes of a value type that differ. Returns whether there were any.
+    fn update_value(&mut self, id: DefId, body: &model::ValueType, found: &ObjectRef) -> Filled<bool> {
+        let failed = self.failed(id);
+        if self.was_created(id) {
+            return Ok(false);
+        }
+        let mut is_changed = false;
+        let flags = [
+            ("_get_is_custom", "_set_is_custom", body.is_custom),
+            ("_get_is_abstract", "_set_is_abstract", body.is_abstract),
+            ("_get_is_truncatable", "_set_is_truncatable", body.is_truncatable),
+        ];
+        for (get, set, expected) in flags {
+            if call::<bool>(found, get, &[]).map_err(&failed)? != expected {
+                send(found, set, &[&expected]).map_err(&failed)?;
+                is_changed = true;
+            }
+        }
+        let (base, abstract_bases) = self.value_bases(body)?;
+        let supports = self.references(&body.supports)?;
+        let expected = |references: &[Option<ObjectRef>]| -> Result<Vec<String>, SystemException> {
+            references.iter().flatten().map(|it| call(it, "_get_id", &[])).collect()
+        };
+        let present: Option<ObjectRef> = call(found, "_get_base_value", &[]).map_err(&failed)?;
+        let is_same =
+            expected(&[present]).map_err(&failed)? == expected(std::slice::from_ref(&base)).map_err(&failed)?;
+        if !is_same {
+            send(found, "_set_base_value", &[&base]).map_err(&failed)?;
+            is_changed = true;
+        }
+        for (get, set, wanted) in [
+            ("_get_abstract_base_values", "_set_abstract_base_values", &abstract_bases),
+            ("_get_supported_interfaces", "_set_supported_interfaces", &supports),
+        ] {
+            if self.ids(found, get).map_err(&failed)? != expected(wanted).map_err(&failed)? {
+                send(found, set, &[wanted]).map_err(&failed)?;
+                is_changed = true;
+            }
+        }
+        Ok(is_changed)
+    }
+
+    /// Sets the initializers if they differ. Returns whether an existing definition was changed.
+    fn initializers(&mut self, id: DefId, body: &model::ValueType, found: &ObjectRef) -> Filled<bool> {
+        let failed = self.failed(id);
+        let mut expected = Vec::new();
+        for factory in &body.factories {
+            let mut parameters = Vec::new();
+            for parameter in &factory.parameters {
+                self.define_parts(&parameter.ty)?;
+                parameters.push((parameter.name.clone(), self.type_code(id, &parameter.ty)?));
+            }
+            expected.push((factory.name.clone(), parameters));
+        }
+        let present: Vec<Initializer> = call(found, "_get_initializers", &[]).map_err(&failed)?;
+        let is_same = present.len() == expected.len()
+            && present.iter().zip(&expected).all(|(present, (name, parameters))| {
+                let members = present.members.iter().map(|it| (&it.name, &it.r#type));
+                present.name == *name
+                    && present.members.len() == parameters.len()
+                    && members.zip(parameters).all(|(it, other)| *it.0 == other.0 && it.1.equal(&other.1))
+            });
+        if is_same {
+            return Ok(false);
+        }
+        let mut given = Vec::new();
+        for factory in &body.factories {
+            let members =
+                factory.parameters.iter().map(|it| self.member(id, &it.name, &it.ty)).collect::<Filled<_>>()?;
+            let mut exceptions = Vec::new();
+            for raised in &factory.raises {
+                self.reference(*raised)?;
+                let id = self.model[*raised].repository_id.clone();
+                exceptions.push(corba::ExceptionDescription { id, ..corba::ExceptionDescription::default() });
+            }
+            given.push(ExtInitializer { members, exceptions, name: factory.name.clone() });
+        }
+        if given.iter().all(|it| it.exceptions.is_empty()) {
+            let plain = given.into_iter().map(|it| Initializer { members: it.members, name: it.name });
+            send(found, "_set_initializers", &[&plain.collect::<Vec<_>>()]).map_err(&failed)?;
+        } else {
+            send(found, "_set_ext_initializers", &[&given]).map_err(&failed)?;
+        }
+        Ok(!self.was_created(id))
+    }
+
+    /// Stores documentation that differs.
+    fn document(&mut self, id: DefId, found: &ObjectRef) -> Filled<()> {
+        if !self.is_documented {
+            return Ok(());
+        }
+        let failed = self.failed(id);
+        let definition = &self.model[id];
+        let text = definition.doc.join("\n");
+        match call::<String>(found, "_get_documentation", &[]) {
+            Ok(present) if present == text => {}
+            Ok(_) => send(found, "_set_documentation", &[&text]).map_err(&failed)?,
+            Err(error) if is_unknown_operation(&error) => {
+                self.is_documented = false;
+                return Ok(());
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        let parts: Vec<PartDocumentation> = part_documentation(self.model, definition);
+        let present: Vec<PartDocumentation> = call(found, "_get_part_documentation", &[]).map_err(&failed)?;
+        if present != parts {
+            send(found, "_set_part_documentation", &[&parts]).map_err(&failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn part_documentation(model: &Model, definition: &Definition) -> Vec<PartDocumentation> {
+    let part = |name: &str, doc: &[String]| PartDocumentation { name: name.to_owned(), text: doc.join("\n") };
+    let member = |it: &model::Member| part(&it.name, &it.doc);
+    let parts: Vec<PartDocumentation> = match &definition.kind {
+        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => body.members.iter().map(member).collect(),
+        DefinitionKind::Union(body) => body.branches.iter().map(|it| member(&it.member)).collect(),
+        DefinitionKind::Enum(body) => {
+            body.enumerators.iter().map(|it| part(&model[*it].name, &model[*it].doc)).collect()
+        }
+        DefinitionKind::ValueType(body) => {
+            let members = body.members.iter().map(|it| member(&it.member));
+            members.chain(body.factories.iter().map(|it| part(&it.name, &it.doc))).collect()
+        }
+        _ => Vec::new(),
+    };
+    parts.into_iter().filter(|it| !it.text.is_empty()).collect()
+}
+
+fn kind_of(definition: &Definition) -> Kind {
+    match &definition.kind {
+        DefinitionKind::Module(_) => Kind::DkModule,
+        DefinitionKind::Interface(body) if body.is_local => Kind::DkLocalInterface,
+        DefinitionKind::Interface(body) if body.is_abstract => Kind::DkAbstractInterface,
+        DefinitionKind::Interface(_) => Kind::DkInterface,
+        DefinitionKind::Operation(_) => Kind::DkOperation,
+        DefinitionKind::Attribute(_) => Kind::DkAttribute,
+        DefinitionKind::Struct(_) => Kind::DkStruct,
+        DefinitionKind::Exception(_) => Kind::DkException,
+        DefinitionKind::Enum(_) => Kind::DkEnum,
+        DefinitionKind::Typedef(_) => Kind::DkAlias,
+        DefinitionKind::Const(_) => Kind::DkConstant,
+        DefinitionKind::Union(_) => Kind::DkUnion,
+        DefinitionKind::ValueType(_) => Kind::DkValue,
+        DefinitionKind::ValueBox(_) => Kind::DkValueBox,
+        DefinitionKind::Native => Kind::DkNative,
+        _ => Kind::DkNone,
+    }
+}
+
+/// The version in a repository id of the OMG's form (14.7.1.1).
+fn version(definition: &Definition) -> String {
+    let id = &definition.repository_id;
+    let version = id.strip_prefix("IDL:").and_then(|rest| rest.rsplit_once(':')).map(|(_, version)| version);
+    version.unwrap_or("1.0").to_owned()
+}
+
+/// The repository id of a state member: that of its value type with the member's name.
+fn member_id(value: &Definition, name: &str) -> String {
+    match value.repository_id.strip_prefix("IDL:").and_then(|rest| rest.rsplit_once(':')) {
+        Some((path, version)) => format!("IDL:{path}/{name}:{version}"),
+        None => format!("{}/{name}", value.repository_id),
+    }
+}
+
+fn parameter_mode(mode: model::ParameterMode) -> ParameterMode {
+    match mode {
+        model::ParameterMode::In => ParameterMode::ParamIn,
+        model::ParameterMode::Out => ParameterMode::ParamOut,
+        model::ParameterMode::InOut => ParameterMode::ParamInout,
+    }
+}
+
+fn primitive_kind(primitive: Primitive) -> PrimitiveKind {
+    match primitive {
+        Primitive::Short => PrimitiveKind::PkShort,
+        Primitive::UnsignedShort => PrimitiveKind::PkUshort,
+        Primitive::Long => PrimitiveKind::PkLong,
+        Primitive::UnsignedLong => PrimitiveKind::PkUlong,
+        Primitive::LongLong => PrimitiveKind::PkLonglong,
+        Primitive::UnsignedLongLong => PrimitiveKind::PkUlonglong,
+        Primitive::Float => PrimitiveKind::PkFloat,
+        Primitive::Double => PrimitiveKind::PkDouble,
+        Primitive::LongDouble => PrimitiveKind::PkLongdouble,
+        Primitive::Boolean => PrimitiveKind::PkBoolean,
+        Primitive::Octet => PrimitiveKind::PkOctet,
+        Primitive::Char => PrimitiveKind::PkChar,
+        _ => PrimitiveKind::PkWchar,
+    }
+}

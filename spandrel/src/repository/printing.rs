@@ -1,0 +1,813 @@
+//! A repository as IDL.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use spandrel_cdr::{Any, TcKind, TypeCode};
+use spandrel_giop::SystemException;
+use spandrel_orb::ObjectRef;
+
+use super::client::{call, is_unknown_operation};
+use super::constants;
+use crate::services::corba::{
+    self, AttributeMode, DefinitionKind, OperationMode, ParameterMode, container,
+    ext_value_def::ExtFullValueDescription, value_def::FullValueDescription,
+};
+use crate::services::interface_repository::PartDocumentation;
+
+/// The deepest nesting of modules that is printed.
+const MAX_DEPTH: usize = 64;
+
+/// The reason why definitions cannot be printed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrintError {
+    /// The repository raised an exception.
+    #[error("cannot read the interface repository")]
+    Call(#[from] SystemException),
+    /// A definition has no form in IDL.
+    #[error("`{name}` cannot be printed as IDL: {reason}")]
+    Unsupported {
+        /// Its absolute name.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// No definition has the name of the scope.
+    #[error("the interface repository has no definition `{0}`")]
+    Unknown(String),
+}
+
+/// Prints the definitions of a repository, or of one scope with all that it needs, as IDL. The IDL compiles to the same
+/// repository ids and types. A scope is an absolute name, such as `Bank` or `::Bank::Account`.
+///
+/// # Errors
+/// [`PrintError`].
+pub fn print(repository: &ObjectRef, scope: Option<&str>) -> Result<String, PrintError> {
+    let mut printer = Printer::default();
+    printer.is_documented = true;
+    printer.collect(repository, "", 0)?;
+    let wanted = scope.map(|scope| format!("::{}", scope.trim_start_matches("::")));
+    let mut order = Vec::new();
+    for (index, unit) in printer.units.iter().enumerate() {
+        let is_wanted = |wanted: &String| unit.path == *wanted || unit.path.starts_with(&format!("{wanted}::"));
+        if wanted.as_ref().is_none_or(is_wanted) {
+            order.push(index);
+        }
+    }
+    match scope {
+        Some(scope) if order.is_empty() => return Err(PrintError::Unknown(scope.to_owned())),
+        _ => {}
+    }
+    for index in order {
+        printer.emit(index)?;
+    }
+    Ok(printer.finish())
+}
+
+/// A definition directly in a module or in no module.
+#[derive(Debug)]
+struct Unit {
+    /// Its absolute name, such as `::Bank::Account`.
+    path: String,
+    id: String,
+    object: ObjectRef,
+    kind: DefinitionKind,
+    value: Any,
+    /// The definitions inside it, in order.
+    nested: Vec<Unit>,
+}
+
+/// A piece of output in a module.
+#[derive(Debug)]
+struct Piece {
+    modules: Vec<String>,
+    text: String,
+    prefix: String,
+    ids: Vec<(String, String)>,
+}
+
+#[derive(Debug, Default)]
+struct Printer {
+    units: Vec<Arc<Unit>>,
+    /// The absolute name of each repository id.
+    names: HashMap<String, String>,
+    /// The unit that defines a repository id.
+    owners: HashMap<String, usize>,
+    /// The ids and documentation of modules.
+    modules: BTreeMap<String, (String, String)>,
+    documented_modules: HashSet<String>,
+    is_documented: bool,
+    emitted: HashSet<usize>,
+    in_progress: HashSet<usize>,
+    forward: HashSet<usize>,
+    pieces: Vec<Piece>,
+}
+
+type Printed<T> = Result<T, PrintError>;
+
+impl Printer {
+    /// Reads the contents of a module or of the repository.
+    fn collect(&mut self, container: &ObjectRef, path: &str, depth: usize) -> Printed<()> {
+        for unit in read(container, path)? {
+            if unit.kind != DefinitionKind::DkModule {
+                let index = self.units.len();
+                self.register(&unit, index);
+                self.units.push(Arc::new(unit));
+                continue;
+            }
+            if depth == MAX_DEPTH {
+                return Err(PrintError::Unsupported {
+                    name: unit.path,
+                    reason: format!("modules are nested more than {MAX_DEPTH} deep"),
+                });
+            }
+            let documentation = self.documentation(&unit.object)?;
+            self.modules.insert(unit.path.clone(), (unit.id.clone(), documentation));
+            self.collect(&unit.object, &unit.path, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, unit: &Unit, index: usize) {
+        self.names.insert(unit.id.clone(), unit.path.clone());
+        self.owners.insert(unit.id.clone(), index);
+        unit.nested.iter().for_each(|nested| self.register(nested, index));
+    }
+
+    fn documentation(&mut self, object: &ObjectRef) -> Printed<String> {
+        if !self.is_documented {
+            return Ok(String::new());
+        }
+        match call(object, "_get_documentation", &[]) {
+            Err(error) if is_unknown_operation(&error) => {
+                self.is_documented = false;
+                Ok(String::new())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn parts(&self, object: &ObjectRef) -> Printed<HashMap<String, String>> {
+        if !self.is_documented {
+            return Ok(HashMap::new());
+        }
+        let found: Vec<PartDocumentation> = call(object, "_get_part_documentation", &[])?;
+        Ok(found.into_iter().map(|it| (it.name, it.text)).collect())
+    }
+
+    /// Prints a unit after those that it needs.
+    fn emit(&mut self, index: usize) -> Printed<()> {
+        if self.emitted.contains(&index) || !self.in_progress.insert(index) {
+            return Ok(());
+        }
+        let mut needs = Vec::new();
+        needs_of(&self.units[index], &mut needs)?;
+        let mut following = Vec::new();
+        for (id, is_whole) in needs {
+            let Some(&owner) = self.owners.get(&id) else { continue };
+            if owner == index || self.emitted.contains(&owner) {
+                continue;
+            }
+            let is_direct = self.units[owner].id == id;
+            let may_wait = matches!(
+                self.units[owner].kind,
+                DefinitionKind::DkInterface
+                    | DefinitionKind::DkAbstractInterface
+                    | DefinitionKind::DkLocalInterface
+                    | DefinitionKind::DkValue
+            );
+            // An alias of a sequence, within which it occurs itself: the struct or union follows.
+            let follows = self.units[index].kind == DefinitionKind::DkAlias
+                && matches!(self.units[owner].kind, DefinitionKind::DkStruct | DefinitionKind::DkUnion)
+                && extracted::<corba::TypeDescription>(&self.units[owner])
+                    .is_ok_and(|it| mentions(&it.r#type, &self.units[index].id, &mut HashSet::new()));
+            if is_direct && (self.in_progress.contains(&owner) || follows || may_wait && !is_whole) {
+                self.declare_forward(owner);
+                following.extend(Some(owner).filter(|_| follows));
+            } else {
+                self.emit(owner)?;
+            }
+        }
+        let unit = Arc::clone(&self.units[index]);
+        let text = self.definition(&unit, 0);
+        let mut ids = Vec::new();
+        collect_ids(&unit, &mut ids);
+        let (modules, prefix) = self.place(index);
+        self.pieces.push(Piece { modules, text: text?, prefix, ids });
+        self.in_progress.remove(&index);
+        self.emitted.insert(index);
+        // The alias can be used once its struct or union is complete.
+        following.into_iter().try_for_each(|owner| self.emit(owner))
+    }
+
+    fn declare_forward(&mut self, index: usize) {
+        if !self.forward.insert(index) {
+            return;
+        }
+        let unit = &self.units[index];
+        let name = identifier(simple(&unit.path));
+        let keyword = match unit.kind {
+            DefinitionKind::DkInterface => "interface",
+            DefinitionKind::DkAbstractInterface => "abstract interface",
+            DefinitionKind::DkLocalInterface => "local interface",
+            DefinitionKind::DkValue => match unit.value.extract::<corba::ValueDescription>() {
+                Ok(it) if it.is_abstract => "abstract valuetype",
+                _ => "valuetype",
+            },
+            DefinitionKind::DkUnion => "union",
+            DefinitionKind::DkStruct => "struct",
+            _ => return,
+        };
+        let text = format!("{keyword} {name};\n");
+        let (modules, prefix) = self.place(index);
+        self.pieces.push(Piece { modules, text, prefix, ids: Vec::new() });
+    }
+
+    /// The modules around a unit, and the prefix of its repository ids.
+    fn place(&self, index: usize) -> (Vec<String>, String) {
+        let unit = &self.units[index];
+        let mut modules: Vec<String> = unit.path.split("::").skip(1).map(str::to_owned).collect();
+        modules.pop();
+        // The outermost module's id has the prefix of all.
+        let (outer, id) = match modules.first() {
+            Some(module) => {
+                (module.clone(), self.modules.get(&format!("::{module}")).map(|it| it.0.clone()).unwrap_or_default())
+            }
+            None => (simple(&unit.path).to_owned(), unit.id.clone()),
+        };
+        let path = id.strip_prefix("IDL:").and_then(|it| it.rsplit_once(':')).map_or("", |(path, _)| path);
+        let prefix = path.strip_suffix(&outer).and_then(|it| it.strip_suffix('/')).unwrap_or_default();
+        (modules, prefix.to_owned())
+    }
+
+    fn finish(&mut self) -> String {
+        let mut out = String::new();
+        let mut open: Vec<String> = Vec::new();
+        let mut prefix = String::new();
+        let mut known: HashSet<String> = HashSet::new();
+        for piece in std::mem::take(&mut self.pieces) {
+            let shared = open.iter().zip(&piece.modules).take_while(|(one, other)| one == other).count();
+            let shared = if prefix == piece.prefix { shared } else { 0 };
+            while open.len() > shared {
+                open.pop();
+                out.push_str(&"  ".repeat(open.len()));
+                out.push_str("};\n");
+            }
+            if prefix != piece.prefix {
+                _ = writeln!(out, "#pragma prefix \"{}\"", piece.prefix);
+                prefix.clone_from(&piece.prefix);
+            }
+            for module in &piece.modules[shared..] {
+                let indent = "  ".repeat(open.len());
+                open.push(module.clone());
+                let path = format!("::{}", open.join("::"));
+                let (id, documentation) = self.modules.get(&path).cloned().unwrap_or_default();
+                if self.documented_modules.insert(path.clone()) {
+                    out.push_str(&comment(&documentation, &indent));
+                }
+                _ = writeln!(out, "{indent}module {} {{", identifier(module));
+                if known.insert(id.clone()) && id != expected_id(&prefix, &path) {
+                    _ = writeln!(out, "#pragma ID {path} \"{id}\"");
+                }
+            }
+            let indent = "  ".repeat(open.len());
+            for line in piece.text.lines() {
+                _ = writeln!(out, "{indent}{line}");
+            }
+            for (path, id) in piece.ids {
+                if id != expected_id(&prefix, &path) {
+                    _ = writeln!(out, "#pragma ID {path} \"{id}\"");
+                }
+            }
+        }
+        while open.pop().is_some() {
+            out.push_str(&"  ".repeat(open.len()));
+            out.push_str("};\n");
+        }
+        out
+    }
+
+    /// A definition with its comments, without the indentation of its modules.
+    fn definition(&mut self, unit: &Unit, depth: usize) -> Printed<String> {
+        let documentation = self.documentation(&unit.object)?;
+        let indent = "  ".repeat(depth);
+        let mut out = comment(&documentation, &indent);
+        let name = identifier(simple(&unit.path));
+        let unsupported = |reason: String| PrintError::Unsupported { name: unit.path.clone(), reason };
+        match unit.kind {
+            DefinitionKind::DkConstant => {
+                let it: corba::ConstantDescription = extracted(unit)?;
+                let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
+                let value =
+                    constants::to_idl(&it.value, &enumerator).map_err(|error| unsupported(error.to_string()))?;
+                let spec = match it.r#type.kind() {
+                    // The digits of a constant are those of its value (IDL 4.2, 7.4.13.4.4).
+                    TcKind::Fixed => "fixed".to_owned(),
+                    _ => self.spec(&it.r#type),
+                };
+                _ = writeln!(out, "{indent}const {spec} {name} = {value};");
+            }
+            DefinitionKind::DkException => {
+                let it: corba::ExceptionDescription = extracted(unit)?;
+                self.structure(&mut out, unit, "exception", &name, &it.r#type, &indent)?;
+            }
+            DefinitionKind::DkAttribute => out.push_str(&self.attribute(unit, &indent)?),
+            DefinitionKind::DkOperation => out.push_str(&self.operation(unit, &indent)?),
+            DefinitionKind::DkInterface | DefinitionKind::DkAbstractInterface | DefinitionKind::DkLocalInterface => {
+                let it: corba::InterfaceDescription = extracted(unit)?;
+                let keyword = match unit.kind {
+                    DefinitionKind::DkAbstractInterface => "abstract interface",
+                    DefinitionKind::DkLocalInterface => "local interface",
+                    _ => "interface",
+                };
+                let bases = self.listed(" : ", &it.base_interfaces);
+                _ = writeln!(out, "{indent}{keyword} {name}{bases} {{");
+                for nested in &unit.nested {
+                    out.push_str(&self.definition(nested, depth + 1)?);
+                }
+                _ = writeln!(out, "{indent}}};");
+            }
+            DefinitionKind::DkValue => self.value(&mut out, unit, &name, depth)?,
+            DefinitionKind::DkValueMember => {}
+            _ => {
+                let it: corba::TypeDescription = extracted(unit)?;
+                self.named_type(&mut out, unit, &name, &it.r#type, &indent)?;
+            }
+        }
+        Ok(out)
+    }
+
+    fn named_type(&self, out: &mut String, unit: &Unit, name: &str, of: &TypeCode, indent: &str) -> Printed<()> {
+        let unsupported = |reason: String| PrintError::Unsupported { name: unit.path.clone(), reason };
+        let broken = |error: spandrel_cdr::TypeCodeError| unsupported(error.to_string());
+        match of.kind() {
+            TcKind::Struct => self.structure(out, unit, "struct", name, of, indent)?,
+            TcKind::Enum => {
+                let parts = self.parts(&unit.object)?;
+                _ = writeln!(out, "{indent}enum {name} {{");
+                let count = of.member_count().map_err(broken)?;
+                for index in 0..count {
+                    let member = of.member_name(index).map_err(broken)?;
+                    out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
+                    let comma = if index + 1 < count { "," } else { "" };
+                    _ = writeln!(out, "{indent}  {}{comma}", identifier(member));
+                }
+                _ = writeln!(out, "{indent}}};");
+            }
+            TcKind::Union => {
+                let parts = self.parts(&unit.object)?;
+                let discriminator = of.discriminator_type().map_err(broken)?;
+                _ = writeln!(out, "{indent}union {name} switch ({}) {{", self.spec(&discriminator));
+                let count = of.member_count().map_err(broken)?;
+                let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
+                for index in 0..count {
+                    let member = of.member_name(index).map_err(broken)?;
+                    if index == 0 || of.member_name(index - 1).ok() != Some(member) {
+                        out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
+                    }
+                    let label =
+                        constants::label_to_idl(of.member_label(index).map_err(broken)?, &discriminator, &enumerator);
+                    let label = label.map_or("default:".to_owned(), |label| format!("case {label}:"));
+                    // Consecutive members of one name are the labels of one branch.
+                    if index + 1 < count && of.member_name(index + 1).ok() == Some(member) {
+                        _ = writeln!(out, "{indent}  {label}");
+                    } else {
+                        let ty = of.member_type(index).map_err(broken)?;
+                        _ = writeln!(out, "{indent}  {label} {};", self.declared(&ty, member));
+                    }
+                }
+                _ = writeln!(out, "{indent}}};");
+            }
+            TcKind::Alias => {
+                let content = of.content_type().map_err(broken)?;
+                _ = writeln!(out, "{indent}typedef {};", self.declared(&content, simple(&unit.path)));
+            }
+            TcKind::ValueBox => {
+                let content = of.content_type().map_err(broken)?;
+                _ = writeln!(out, "{indent}valuetype {name} {};", self.spec(&content));
+            }
+            TcKind::Native => _ = writeln!(out, "{indent}native {name};"),
+            other => return Err(unsupported(format!("it is a type of kind {other:?}"))),
+        }
+        Ok(())
+    }
+
+    fn structure(
+        &self,
+        out: &mut String,
+        unit: &Unit,
+        keyword: &str,
+        name: &str,
+        of: &TypeCode,
+        indent: &str,
+    ) -> Printed<()> {
+        let broken = |error: spandrel_cdr::TypeCodeError| PrintError::Unsupported {
+            name: unit.path.clone(),
+            reason: error.to_string(),
+        };
+        let parts = self.parts(&unit.object)?;
+        _ = writeln!(out, "{indent}{keyword} {name} {{");
+        for index in 0..of.member_count().map_err(broken)? {
+            let (member, ty) = (of.member_name(index).map_err(broken)?, of.member_type(index).map_err(broken)?);
+            out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
+            _ = writeln!(out, "{indent}  {};", self.declared(&ty, member));
+        }
+        _ = writeln!(out, "{indent}}};");
+        Ok(())
+    }
+
+    fn attribute(&self, unit: &Unit, indent: &str) -> Printed<String> {
+        let it = match call::<corba::ExtAttributeDescription>(&unit.object, "describe_attribute", &[]) {
+            Err(error) if is_unknown_operation(&error) => {
+                let it: corba::AttributeDescription = extracted(unit)?;
+                let (r#type, mode) = (it.r#type, it.mode);
+                corba::ExtAttributeDescription { r#type, mode, ..corba::ExtAttributeDescription::default() }
+            }
+            other => other?,
+        };
+        let is_readonly = it.mode == AttributeMode::AttrReadonly;
+        let ids = |of: &[corba::ExceptionDescription]| of.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+        let get = self.raised(if is_readonly { " raises" } else { " getraises" }, &ids(&it.get_exceptions));
+        let set = self.raised(" setraises", &ids(&it.put_exceptions));
+        let readonly = if is_readonly { "readonly " } else { "" };
+        let (spec, name) = (self.spec(&it.r#type), identifier(simple(&unit.path)));
+        Ok(format!("{indent}{readonly}attribute {spec} {name}{get}{set};\n"))
+    }
+
+    fn operation(&self, unit: &Unit, indent: &str) -> Printed<String> {
+        let it: corba::OperationDescription = extracted(unit)?;
+        let oneway = if it.mode == OperationMode::OpOneway { "oneway " } else { "" };
+        let parameters = it.parameters.iter().map(|parameter| {
+            let mode = match parameter.mode {
+                ParameterMode::ParamIn => "in",
+                ParameterMode::ParamOut => "out",
+                ParameterMode::ParamInout => "inout",
+            };
+            format!("{mode} {} {}", self.spec(&parameter.r#type), identifier(&parameter.name))
+        });
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
+        let raises = self.raised(" raises", &it.exceptions.iter().map(|it| it.id.clone()).collect::<Vec<_>>());
+        let contexts = it.contexts.iter().map(|it| format!("\"{it}\"")).collect::<Vec<_>>().join(", ");
+        let context = if contexts.is_empty() { String::new() } else { format!(" context ({contexts})") };
+        let (result, name) = (self.spec(&it.result), identifier(simple(&unit.path)));
+        Ok(format!("{indent}{oneway}{result} {name}({parameters}){raises}{context};\n"))
+    }
+
+    fn value(&mut self, out: &mut String, unit: &Unit, name: &str, depth: usize) -> Printed<()> {
+        let it = described_value(&unit.object)?;
+        let indent = "  ".repeat(depth);
+        let keyword = match (it.is_abstract, it.is_custom) {
+            (true, _) => "abstract valuetype",
+            (_, true) => "custom valuetype",
+            _ => "valuetype",
+        };
+        let mut bases: Vec<String> = Some(it.base_value).filter(|base| !base.is_empty()).into_iter().collect();
+        bases.extend(it.abstract_base_values);
+        let truncatable = if it.is_truncatable { " : truncatable " } else { " : " };
+        let inherited = self.listed(truncatable, &bases);
+        let supported = self.listed(" supports ", &it.supported_interfaces);
+        let parts = self.parts(&unit.object)?;
+        _ = writeln!(out, "{indent}{keyword} {name}{inherited}{supported} {{");
+        for nested in &unit.nested {
+            out.push_str(&self.definition(nested, depth + 1)?);
+        }
+        for member in &it.members {
+            out.push_str(&comment(parts.get(&member.name).map_or("", |it| it), &format!("{indent}  ")));
+            let access = if member.access == 1 { "public" } else { "private" };
+            _ = writeln!(out, "{indent}  {access} {};", self.declared(&member.r#type, &member.name));
+        }
+        for factory in &it.initializers {
+            out.push_str(&comment(parts.get(&factory.name).map_or("", |it| it), &format!("{indent}  ")));
+            let parameters = factory.members.iter();
+            let parameters = parameters.map(|it| format!("in {} {}", self.spec(&it.r#type), identifier(&it.name)));
+            let parameters = parameters.collect::<Vec<_>>().join(", ");
+            let raises = self.raised(" raises", &factory.exceptions.iter().map(|it| it.id.clone()).collect::<Vec<_>>());
+            _ = writeln!(out, "{indent}  factory {}({parameters}){raises};", identifier(&factory.name));
+        }
+        _ = writeln!(out, "{indent}}};");
+        Ok(())
+    }
+
+    /// The absolute name of the definition with this id.
+    fn name(&self, id: &str) -> String {
+        match self.names.get(id) {
+            Some(path) => path.split("::").map(identifier).collect::<Vec<_>>().join("::"),
+            None => id.to_owned(),
+        }
+    }
+
+    fn listed(&self, lead: &str, ids: &[String]) -> String {
+        let names: Vec<String> = ids.iter().map(|id| self.name(id)).collect();
+        if names.is_empty() { String::new() } else { format!("{lead}{}", names.join(", ")) }
+    }
+
+    fn raised(&self, lead: &str, ids: &[String]) -> String {
+        let names = self.listed("", ids);
+        if names.is_empty() { names } else { format!("{lead} ({names})") }
+    }
+
+    /// An enumerator: it is in the scope around its enum.
+    fn enumerator(&self, of: &TypeCode, ordinal: u32) -> String {
+        let path = of.id().ok().and_then(|id| self.names.get(id)).map_or("", |path| path);
+        let scope = path.rsplit_once("::").map_or("", |(scope, _)| scope);
+        let name = of.member_name(ordinal as usize).unwrap_or_default();
+        let scope = scope.split("::").map(identifier).collect::<Vec<_>>().join("::");
+        format!("{scope}::{}", identifier(name))
+    }
+
+    /// A type as IDL, other than an array.
+    fn spec(&self, of: &TypeCode) -> String {
+        let content = || of.content_type().map(|content| self.spec(&content)).unwrap_or_default();
+        match of.kind() {
+            TcKind::Sequence => match of.length() {
+                Ok(bound) if bound > 0 => format!("sequence<{}, {bound}>", content()),
+                _ => format!("sequence<{}>", content()),
+            },
+            _ => match of.id().ok().and_then(|id| self.names.get(id)) {
+                Some(_) => self.name(of.id().unwrap_or_default()),
+                None => of.type_spec().to_string(),
+            },
+        }
+    }
+
+    /// A declaration of this type and name, with the dimensions of an array.
+    fn declared(&self, of: &TypeCode, name: &str) -> String {
+        let (mut of, mut dimensions) = (of.clone(), String::new());
+        while of.kind() == TcKind::Array {
+            _ = write!(dimensions, "[{}]", of.length().unwrap_or_default());
+            let Ok(content) = of.content_type() else { break };
+            of = content;
+        }
+        format!("{} {}{dimensions}", self.spec(&of), identifier(name))
+    }
+}
+
+fn extracted<T: spandrel_cdr::Decode + spandrel_cdr::Typed>(unit: &Unit) -> Printed<T> {
+    let unsupported = |reason: String| PrintError::Unsupported { name: unit.path.clone(), reason };
+    unit.value.extract().map_err(|error| unsupported(error.to_string()))
+}
+
+/// The contents of a container with their descriptions.
+fn read(container: &ObjectRef, path: &str) -> Printed<Vec<Unit>> {
+    let arguments: [&dyn spandrel_cdr::Encode; 3] = [&DefinitionKind::DkAll, &true, &-1_i32];
+    let described: Vec<container::Description> = call(container, "describe_contents", &arguments)?;
+    let mut units = Vec::new();
+    for container::Description { contained_object, kind, value } in described {
+        let Some(object) = contained_object else { continue };
+        let object = ObjectRef::from(object);
+        // The first two members of each description are the name and the id (14.5).
+        let mut input = value.members();
+        let name = input.str().map_err(SystemException::from)?.into_owned();
+        let id = input.str().map_err(SystemException::from)?.into_owned();
+        let path = format!("{path}::{name}");
+        let has_contents = matches!(
+            kind,
+            DefinitionKind::DkInterface
+                | DefinitionKind::DkAbstractInterface
+                | DefinitionKind::DkLocalInterface
+                | DefinitionKind::DkValue
+        );
+        let nested = if has_contents { read(&object, &path)? } else { Vec::new() };
+        units.push(Unit { path, id, object, kind, value, nested });
+    }
+    Ok(units)
+}
+
+fn described_value(object: &ObjectRef) -> Printed<ExtFullValueDescription> {
+    match call::<ExtFullValueDescription>(object, "describe_ext_value", &[]) {
+        Err(error) if is_unknown_operation(&error) => {
+            let it: FullValueDescription = call(object, "describe_value", &[])?;
+            let initializers = it.initializers.into_iter();
+            Ok(ExtFullValueDescription {
+                name: it.name,
+                id: it.id,
+                is_abstract: it.is_abstract,
+                is_custom: it.is_custom,
+                members: it.members,
+                initializers: initializers
+                    .map(|it| corba::ExtInitializer { members: it.members, exceptions: Vec::new(), name: it.name })
+                    .collect(),
+                supported_interfaces: it.supported_interfaces,
+                abstract_base_values: it.abstract_base_values,
+                is_truncatable: it.is_truncatable,
+                base_value: it.base_value,
+                r#type: it.r#type,
+                ..ExtFullValueDescription::default()
+            })
+        }
+        other => Ok(other?),
+    }
+}
+
+/// The ids that a unit refers to; whether the whole definition has to come first.
+fn needs_of(unit: &Unit, found: &mut Vec<(String, bool)>) -> Printed<()> {
+    let mut of_type = |of: &TypeCode| named_types(of, found);
+    match unit.kind {
+        DefinitionKind::DkConstant => of_type(&extracted::<corba::ConstantDescription>(unit)?.r#type),
+        DefinitionKind::DkException => {
+            inner_types(&extracted::<corba::ExceptionDescription>(unit)?.r#type, &mut of_type)
+        }
+        DefinitionKind::DkAttribute => {
+            of_type(&extracted::<corba::AttributeDescription>(unit)?.r#type);
+            if let Ok(it) = call::<corba::ExtAttributeDescription>(&unit.object, "describe_attribute", &[]) {
+                found.extend(it.get_exceptions.into_iter().chain(it.put_exceptions).map(|it| (it.id, true)));
+            }
+        }
+        DefinitionKind::DkOperation => {
+            let it: corba::OperationDescription = extracted(unit)?;
+            of_type(&it.result);
+            it.parameters.iter().for_each(|it| of_type(&it.r#type));
+            found.extend(it.exceptions.into_iter().map(|it| (it.id, true)));
+        }
+        DefinitionKind::DkInterface | DefinitionKind::DkAbstractInterface | DefinitionKind::DkLocalInterface => {
+            let it: corba::InterfaceDescription = extracted(unit)?;
+            found.extend(it.base_interfaces.into_iter().map(|id| (id, true)));
+        }
+        DefinitionKind::DkValue => {
+            let it = described_value(&unit.object)?;
+            it.members.iter().for_each(|it| of_type(&it.r#type));
+            it.initializers.iter().flat_map(|it| &it.members).for_each(|it| of_type(&it.r#type));
+            let exceptions = it.initializers.iter().flat_map(|it| &it.exceptions).map(|it| it.id.clone());
+            let bases = it.supported_interfaces.into_iter().chain(it.abstract_base_values).chain([it.base_value]);
+            found.extend(exceptions.chain(bases).map(|id| (id, true)));
+        }
+        DefinitionKind::DkValueMember => {}
+        _ => inner_types(&extracted::<corba::TypeDescription>(unit)?.r#type, &mut of_type),
+    }
+    unit.nested.iter().try_for_each(|nested| needs_of(nested, found))
+}
+
+/// The types that a named type consists of.
+fn inner_types(of: &TypeCode, take: &mut dyn FnMut(&TypeCode)) {
+    if let Ok(content) = of.content_type() {
+        take(&content);
+    }
+    if let Ok(discriminator) = of.discriminator_type() {
+        take(&discriminator);
+    }
+    for index in 0..of.member_count().unwrap_or_default() {
+        if let Ok(member) = of.member_type(index) {
+            take(&member);
+        }
+    }
+}
+
+/// The named types in a type, not those within these.
+fn named_types(of: &TypeCode, found: &mut Vec<(String, bool)>) {
+    match of.kind() {
+        TcKind::Sequence | TcKind::Array => {
+            if let Ok(content) = of.content_type() {
+                named_types(&content, found);
+            }
+        }
+        _ => {
+            if let Ok(id) = of.id() {
+                let is_enough = matches!(
+                    of.kind(),
+                    TcKind::ObjRef
+                        | TcKind::AbstractInterface
+                        | TcKind::LocalInterface
+                        | TcKind::Value
+                        | TcKind::Recursive
+                );
+                found.push((id.to_owned(), !is_enough));
+            }
+        }
+    }
+}
+
+/// Whether a type contains the type with this id.
+fn mentions(of: &TypeCode, id: &str, seen: &mut HashSet<String>) -> bool {
+    let own = of.id().unwrap_or_default();
+    if own == id {
+        return true;
+    }
+    if !own.is_empty() && !seen.insert(own.to_owned()) {
+        return false;
+    }
+    let mut is_found = false;
+    inner_types(of, &mut |inner| is_found = is_found || mentions(inner, id, seen));
+    is_found
+}
+
+fn collect_ids(unit: &Unit, found: &mut Vec<(String, String)>) {
+    // The id of a state member is that of its value with its name.
+    if unit.kind != DefinitionKind::DkValueMember {
+        found.push((unit.path.clone(), unit.id.clone()));
+    }
+    unit.nested.iter().for_each(|nested| collect_ids(nested, found));
+}
+
+/// The repository id of a definition without a pragma of its own.
+fn expected_id(prefix: &str, path: &str) -> String {
+    let path = path.trim_start_matches("::").replace("::", "/");
+    let slash = if prefix.is_empty() { "" } else { "/" };
+    format!("IDL:{prefix}{slash}{path}:1.0")
+}
+
+fn simple(path: &str) -> &str {
+    path.rsplit_once("::").map_or(path, |(_, name)| name)
+}
+
+/// A comment with these lines.
+fn comment(text: &str, indent: &str) -> String {
+    text.lines().fold(String::new(), |mut out, line| {
+        _ = writeln!(out, "{indent}///{line}");
+        out
+    })
+}
+
+/// The keywords of IDL 4.2 (7.2.4), which need an escape as names. Keywords collide in any case.
+const KEYWORDS: &[&str] = &[
+    "abstract",
+    "any",
+    "alias",
+    "attribute",
+    "bitfield",
+    "bitmask",
+    "bitset",
+    "boolean",
+    "case",
+    "char",
+    "component",
+    "connector",
+    "const",
+    "consumes",
+    "context",
+    "custom",
+    "default",
+    "double",
+    "exception",
+    "emits",
+    "enum",
+    "eventtype",
+    "factory",
+    "false",
+    "finder",
+    "fixed",
+    "float",
+    "getraises",
+    "getter",
+    "home",
+    "import",
+    "in",
+    "inout",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "interface",
+    "local",
+    "long",
+    "manages",
+    "map",
+    "mirrorport",
+    "module",
+    "multiple",
+    "native",
+    "object",
+    "octet",
+    "oneway",
+    "out",
+    "primarykey",
+    "private",
+    "port",
+    "porttype",
+    "provides",
+    "public",
+    "publishes",
+    "raises",
+    "readonly",
+    "setraises",
+    "setter",
+    "sequence",
+    "short",
+    "string",
+    "struct",
+    "supports",
+    "switch",
+    "true",
+    "truncatable",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unsigned",
+    "union",
+    "uses",
+    "valuebase",
+    "valuetype",
+    "void",
+    "wchar",
+    "wstring",
+];
+
+fn identifier(name: &str) -> String {
+    if KEYWORDS.contains(&&*name.to_ascii_lowercase()) { format!("_{name}") } else { name.to_owned() }
+}
