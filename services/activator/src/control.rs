@@ -20,10 +20,10 @@ use spandrel::types::{Ior, ior_to_string};
 use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind, minor};
 
 use crate::commands::Commands;
+use crate::limits::{Limits, Permission};
 use crate::logs::Logs;
 use crate::process::{self, ServerProcess, Start};
 use crate::server::{Admission, Phase, Running, Server, Stopping, Waiter};
-use crate::service::{Limits, Permission};
 use crate::store::{Mode, ProcessId, RunningProcess, Store, StoreError};
 
 /// How often processes and deadlines are checked while there are any.
@@ -221,7 +221,7 @@ impl Shared {
                 }
             });
             if self.limits.reload_requested() {
-                self.limits.reload(self);
+                self.reload();
             }
             if now.duration_since(logs_bounded) >= Duration::from_secs(1) {
                 logs_bounded = now;
@@ -235,6 +235,15 @@ impl Shared {
                 let interval = if core.servers.values().any(is_busy) { CHECK_INTERVAL } else { IDLE_INTERVAL };
                 self.changed.wait_for(&mut core, interval);
             }
+        }
+    }
+
+    /// Reads the commands again. The old ones remain if the file cannot be used.
+    fn reload(&self) {
+        let Some(file) = &self.limits.commands_file else { return };
+        match Commands::read(file) {
+            Ok(commands) => *self.commands.lock() = commands,
+            Err(error) => tracing::error!(%error, "the commands were not read again"),
         }
     }
 

@@ -12,6 +12,7 @@
 mod administration;
 mod commands;
 mod control;
+mod limits;
 mod logs;
 mod process;
 mod server;
@@ -19,7 +20,6 @@ mod service;
 mod store;
 
 pub use commands::{Command, Commands, CommandsError, ResourceLimits};
-pub use service::{
-    ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Limits, Permission, STORE_FILE,
-};
+pub use limits::{Limits, Permission};
+pub use service::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, STORE_FILE};
 pub use store::StoreError;

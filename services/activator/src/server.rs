@@ -8,8 +8,8 @@ use spandrel::server::DeferredCall;
 use spandrel::services::implementation_repository::ServerState;
 use spandrel::types::Ior;
 
+use crate::limits::Limits;
 use crate::process::ServerProcess;
-use crate::service::Limits;
 use crate::store::{Mode, Registration};
 
 /// A request that waits for its server. It holds no thread.
