@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde::Serialize;
+use spandrel_poa::describe_key;
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicU64, Ordering},
@@ -68,7 +69,7 @@ pub struct AuditError {
 /// | `address` | the address of the peer |
 /// | `cn`, `issuer`, `uid` | its common name, the authority of its certificate, its user id; absent if not known |
 /// | `operation` | the operation; absent for a LocateRequest |
-/// | `object` | the object key, with escapes for octets that are not printable; at most 256 characters |
+/// | `object` | the plain key, or the adapter and the id in a key of this ORB; at most 256 characters |
 /// | `adapter`, `interface` | the object's adapter and repository id, if they were needed to decide |
 /// | `path` | the path, for decisions about one |
 /// | `suppressed` | the number of decisions since the last line that were not written |
@@ -175,7 +176,10 @@ impl AuditLog {
         record.cn = identity.common_name.as_deref();
         record.issuer = identity.issuer.as_deref();
         record.uid = identity.user_id;
-        record.object = object.map(|key| key.escape_ascii().take(MAX_TEXT).map(char::from).collect());
+        record.object = object.map(|key| {
+            let text = describe_key(key).unwrap_or_else(|| key.escape_ascii().to_string());
+            shortened(&text).to_owned()
+        });
         record.operation = record.operation.map(shortened);
         record.path = record.path.map(shortened);
         record.suppressed = self.suppressed.swap(0, Ordering::Relaxed);
