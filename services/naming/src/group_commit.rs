@@ -3,7 +3,7 @@
 //! The first thread that finds no leader becomes the leader. It applies its own change and all that wait, and wakes
 //! their threads. A single thread is its own leader, so its changes pass no other thread.
 
-use std::mem;
+use std::{mem, vec};
 
 use spandrel::net::sync::{Arc, Condition, Mutex};
 
@@ -36,6 +36,8 @@ enum State<O> {
     /// The thread is to apply the waiting changes, its own among them.
     Leads,
     Done(O),
+    /// The leader's thread panicked.
+    Abandoned,
 }
 
 impl<C, O> Default for GroupCommit<C, O> {
@@ -69,12 +71,22 @@ impl<C, O> GroupCommit<C, O> {
             queue.waiting.drain(..count).unzip()
         };
         let appoint = Appoint(self);
-        let outcomes = apply(changes);
-        debug_assert_eq!(outcomes.len(), tickets.len());
-        for (ticket, outcome) in tickets.iter().zip(outcomes) {
-            ticket.set(State::Done(outcome));
+        let mut batch = Batch(tickets.into_iter());
+        for outcome in apply(changes) {
+            if let Some(ticket) = batch.0.next() {
+                ticket.set(State::Done(outcome));
+            }
         }
-        drop(appoint);
+        drop((batch, appoint));
+    }
+}
+
+/// The tickets of changes that have no outcome yet. Their threads end when this is dropped.
+struct Batch<O>(vec::IntoIter<Arc<Ticket<O>>>);
+
+impl<O> Drop for Batch<O> {
+    fn drop(&mut self) {
+        self.0.by_ref().for_each(|ticket| ticket.set(State::Abandoned));
     }
 }
 
@@ -98,12 +110,16 @@ impl<O> Ticket<O> {
     }
 
     /// Waits for the outcome. `None`: this thread leads.
+    ///
+    /// # Panics
+    /// If the leader's thread has panicked, so that the outcome is unknown.
     fn wait(&self) -> Option<O> {
         let mut state = self.state.lock();
         loop {
             match mem::replace(&mut *state, State::Waiting) {
                 State::Done(outcome) => return Some(outcome),
                 State::Leads => return None,
+                State::Abandoned => panic!("the thread that applied the change panicked"),
                 State::Waiting => self.changed.wait(&mut state),
             }
         }
@@ -141,5 +157,22 @@ mod tests {
         applied.dedup();
         assert_eq!(applied.len(), 1600);
         assert!(!commit.queue.lock().has_leader);
+    }
+
+    #[test]
+    fn changes_beside_a_panic_end_and_later_ones_are_applied() {
+        let commit = GroupCommit::<bool, ()>::default();
+        let apply = |batch: Vec<bool>| {
+            assert!(!batch.contains(&true), "a change panics");
+            batch.iter().map(|_| ()).collect()
+        };
+        thread::scope(|scope| {
+            let commit = &commit;
+            let submit = |panics| scope.spawn(move || (0..100).for_each(|_| commit.submit(panics, apply)));
+            let calm: Vec<_> = (0..4).map(|_| submit(false)).collect();
+            assert!(submit(true).join().is_err());
+            calm.into_iter().for_each(|worker| _ = worker.join());
+        });
+        commit.submit(false, apply);
     }
 }
