@@ -7,11 +7,11 @@ use spandrel::types::Interface;
 use spandrel::{ObjectRef, Poa, SystemException, minor};
 
 use crate::errors::{bad_param, dependency, indestructible, limit, not_durable, not_exist};
+use crate::limits::{KEY, Limits};
 use crate::model::{Edit, Model, NONE, Number, ROOT, is_anonymous, is_container, may_contain, references};
 use crate::records::records::{Body, Definition, InterfaceFlavor, Kind};
 use crate::store::Store;
 use crate::types::TypeCodes;
-use crate::{KEY, Limits};
 
 #[derive(Debug)]
 pub(crate) struct Core {

@@ -7,6 +7,7 @@
 mod core;
 mod describe;
 mod errors;
+mod limits;
 mod model;
 mod servant;
 mod service;
@@ -18,5 +19,6 @@ mod records {
     spandrel::include_idl!("records");
 }
 
-pub use service::{InterfaceRepository, KEY, Limits, RepositoryError, RepositoryOptions, STORE_FILE};
+pub use limits::{KEY, Limits};
+pub use service::{InterfaceRepository, RepositoryError, RepositoryOptions, STORE_FILE};
 pub use store::StoreError;

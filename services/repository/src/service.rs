@@ -11,34 +11,13 @@ use spandrel::poa::{
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 
 use crate::core::Core;
+use crate::limits::{KEY, Limits};
 use crate::model::{Model, ROOT};
 use crate::servant::Definitions;
-use crate::store::{Store, StoreError};
+use crate::store::{Opened, Store, StoreError};
 
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "repository.redb";
-
-/// The plain key of the repository, and its name as an initial reference (CORBA 3.3 Part 1, 8.5.2).
-pub const KEY: &str = "InterfaceRepository";
-
-/// The limits of a repository. A definition beyond one is refused with IMP_LIMIT.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// The most definitions, types without a name included (default 1,000,000).
-    pub max_definitions: usize,
-    /// The longest repository id in octets (default 4,096).
-    pub max_id: usize,
-    /// The longest version in octets (default 1,024).
-    pub max_name: usize,
-    /// The longest documentation of a definition in octets (default 1 MiB).
-    pub max_documentation: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_definitions: 1_000_000, max_id: 4_096, max_name: 1_024, max_documentation: 1 << 20 }
-    }
-}
 
 /// The settings of a repository.
 #[derive(Clone, Debug)]
@@ -95,12 +74,13 @@ pub struct InterfaceRepository {
 }
 
 impl InterfaceRepository {
-    /// Opens the store in the folder of the options, or creates it, and serves it with the plain key [`KEY`].
+    /// Opens the store in the folder of the options, or creates it, and serves it with the plain key [`KEY`]. It becomes the
+    /// ORB's initial reference of this name, unless there is one.
     ///
     /// # Errors
     /// A store that cannot be opened, an ORB that cannot listen or has a repository already.
     pub fn start(orb: &Orb, options: RepositoryOptions) -> Result<Self, RepositoryError> {
-        let (store, definitions, next) = Store::open(&options.data.join(STORE_FILE))?;
+        let Opened { store, definitions, next } = Store::open(&options.data.join(STORE_FILE))?;
         let policies = [
             LifespanPolicy::Persistent.into(),
             IdAssignmentPolicy::UserId.into(),
@@ -119,6 +99,8 @@ impl InterfaceRepository {
         adapter.the_poa_manager().activate()?;
         let root = core.reference(&core.model.read(), ROOT)?;
         orb.set_object_key_alias(KEY, &root)?;
+        // The ORB's own servants answer `_interface` by it. A repository started again has the same reference.
+        _ = orb.register_initial_reference(KEY, &root);
         Ok(Self { core, orb: orb.clone(), root })
     }
 

@@ -43,9 +43,18 @@ pub(crate) struct Store {
     database: Option<Database>,
 }
 
+/// A store with its contents.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) definitions: Vec<(Number, Definition)>,
+    /// The number of the next definition.
+    pub(crate) next: Number,
+}
+
 impl Store {
     /// Opens the file, or creates it, and reads all definitions.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<(Number, Definition)>, Number), StoreError> {
+    pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
         let mut store = Self { path: path.to_owned(), database: None };
         let corrupt = |detail: String| StoreError::Corrupt { path: path.to_owned(), detail };
         let mut records = Vec::new();
@@ -81,7 +90,7 @@ impl Store {
                 .map_err(|error| corrupt(format!("record {number}: {error}")))
         });
         let decoded = decoded.collect::<Result<Vec<_>, _>>()?;
-        Ok((store, decoded, next))
+        Ok(Opened { store, definitions: decoded, next })
     }
 
     /// Writes these definitions, and removes those without one. They are durable when this returns.

@@ -3,5 +3,7 @@
 mod definitions;
 mod discovery;
 mod durability;
+mod executable;
+mod omniorb;
 mod round_trip;
 mod support;

@@ -21,8 +21,8 @@ use super::{
 /// The definitions of an IDL text. Types and interfaces are described on demand.
 #[derive(Debug)]
 pub struct Descriptions {
-    model: Model,
-    types: Mutex<TypeCodes>,
+    pub(crate) model: Model,
+    pub(crate) types: Mutex<TypeCodes>,
 }
 
 /// Definitions that the compiler's front end has checked.
@@ -68,18 +68,6 @@ pub fn describe_file(
 impl Descriptions {
     fn new(model: Model) -> Self {
         Self { model, types: Mutex::default() }
-    }
-
-    /// The checked definitions.
-    #[cfg(feature = "interface-repository")]
-    pub(crate) fn model(&self) -> &Model {
-        &self.model
-    }
-
-    /// The type code of a type in the definitions.
-    #[cfg(feature = "interface-repository")]
-    pub(crate) fn type_code_of(&self, ty: &spandrel_idl::model::Type) -> Result<TypeCode, DescribeError> {
-        self.types.lock().of(&self.model, ty)
     }
 
     /// The names of all interfaces, in the order in which they are declared, such as `Bank::Account`.

@@ -14,7 +14,7 @@ use super::error::{DescribeError, impossible, unsupported};
 
 /// Type codes by definition.
 #[derive(Debug, Default)]
-pub(super) struct TypeCodes {
+pub(crate) struct TypeCodes {
     /// The complete type codes.
     built: HashMap<DefId, TypeCode>,
     /// The definitions whose type codes are being built, the outermost first.
@@ -42,7 +42,7 @@ impl TypeCodes {
     }
 
     /// The type code of a type.
-    pub(super) fn of(&mut self, model: &Model, ty: &Type) -> Result<TypeCode, DescribeError> {
+    pub(crate) fn of(&mut self, model: &Model, ty: &Type) -> Result<TypeCode, DescribeError> {
         let plain = |built: Result<TypeCode, TypeCodeError>| built.map_err(|error| impossible("a type", &error));
         Ok(match ty {
             Type::Primitive(primitive) => primitive_type(*primitive)?,

@@ -45,8 +45,7 @@ pub enum PrintError {
 /// # Errors
 /// [`PrintError`].
 pub fn print(repository: &ObjectRef, scope: Option<&str>) -> Result<String, PrintError> {
-    let mut printer = Printer::default();
-    printer.is_documented = true;
+    let mut printer = Printer { is_documented: true, ..Printer::default() };
     printer.collect(repository, "", 0)?;
     let wanted = scope.map(|scope| format!("::{}", scope.trim_start_matches("::")));
     let mut order = Vec::new();

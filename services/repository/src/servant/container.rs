@@ -3,9 +3,8 @@
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
 use spandrel::services::corba::{
-    AbstractInterfaceDef, AliasDef, ConstantDef, Contained, DefinitionKind, EnumDef, ExceptionDef, ExtInitializer,
-    IdlType, Initializer, InterfaceDef, LocalInterfaceDef, ModuleDef, NativeDef, StructDef, StructMember, UnionDef,
-    UnionMember, ValueBoxDef, ValueDef, container,
+    AbstractInterfaceDef, Contained, DefinitionKind, ExtInitializer, IdlType, Initializer, InterfaceDef, StructMember,
+    UnionMember, ValueDef, container,
 };
 use spandrel::types::{Any, Interface, Typed};
 
@@ -62,19 +61,15 @@ impl Definitions {
             }
             "create_module" => {
                 arguments!(request, id: String, name: String, version: String);
-                self.create::<ModuleDef>(request, number, Naming { id, name, version }, |_| {
-                    Ok(Body::Unlisted(Kind::KindModule))
-                })?;
+                self.create(request, number, Naming { id, name, version }, |_| Ok(Body::Unlisted(Kind::KindModule)))?;
             }
             "create_native" => {
                 arguments!(request, id: String, name: String, version: String);
-                self.create::<NativeDef>(request, number, Naming { id, name, version }, |_| {
-                    Ok(Body::Unlisted(Kind::KindNative))
-                })?;
+                self.create(request, number, Naming { id, name, version }, |_| Ok(Body::Unlisted(Kind::KindNative)))?;
             }
             "create_constant" => {
                 arguments!(request, id: String, name: String, version: String, of: Option<IdlType>, value: Any);
-                self.create::<ConstantDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     let r#type = core.type_number(edit.model(), of.as_ref())?;
                     super::typed::check_constant(edit.model(), r#type, &value)?;
                     Ok(Body::Constant(ConstantBody { r#type, value }))
@@ -82,13 +77,13 @@ impl Definitions {
             }
             "create_struct" => {
                 arguments!(request, id: String, name: String, version: String, members: Vec<StructMember>);
-                self.create::<StructDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::Structure(core.members(edit.model(), members)?))
                 })?;
             }
             "create_exception" => {
                 arguments!(request, id: String, name: String, version: String, members: Vec<StructMember>);
-                self.create::<ExceptionDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::AnException(core.members(edit.model(), members)?))
                 })?;
             }
@@ -96,58 +91,46 @@ impl Definitions {
                 arguments!(
                     request, id: String, name: String, version: String, of: Option<IdlType>, members: Vec<UnionMember>
                 );
-                self.create::<UnionDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     let discriminator = core.type_number(edit.model(), of.as_ref())?;
                     Ok(Body::AUnion(UnionBody { discriminator, branches: core.branches(edit.model(), members)? }))
                 })?;
             }
             "create_enum" => {
                 arguments!(request, id: String, name: String, version: String, members: Vec<String>);
-                self.create::<EnumDef>(request, number, Naming { id, name, version }, |_| {
+                self.create(request, number, Naming { id, name, version }, |_| {
                     super::parts::check_distinct(members.iter())?;
                     Ok(Body::Enumeration(members))
                 })?;
             }
             "create_alias" => {
                 arguments!(request, id: String, name: String, version: String, of: Option<IdlType>);
-                self.create::<AliasDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::Alias(core.type_number(edit.model(), of.as_ref())?))
                 })?;
             }
             "create_value_box" => {
                 arguments!(request, id: String, name: String, version: String, of: Option<IdlType>);
-                self.create::<ValueBoxDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::ValueBox(core.type_number(edit.model(), of.as_ref())?))
                 })?;
             }
             "create_interface" => {
                 arguments!(request, id: String, name: String, version: String, bases: Vec<Option<InterfaceDef>>);
                 let naming = Naming { id, name, version };
-                self.create_interface::<InterfaceDef, _>(
-                    request,
-                    number,
-                    naming,
-                    InterfaceFlavor::FlavorRemote,
-                    bases,
-                )?;
+                self.create_interface(request, number, naming, InterfaceFlavor::FlavorRemote, bases)?;
             }
             "create_abstract_interface" => {
                 arguments!(
                     request, id: String, name: String, version: String, bases: Vec<Option<AbstractInterfaceDef>>
                 );
                 let (naming, flavor) = (Naming { id, name, version }, InterfaceFlavor::FlavorAbstract);
-                self.create_interface::<AbstractInterfaceDef, _>(request, number, naming, flavor, bases)?;
+                self.create_interface(request, number, naming, flavor, bases)?;
             }
             "create_local_interface" => {
                 arguments!(request, id: String, name: String, version: String, bases: Vec<Option<InterfaceDef>>);
                 let naming = Naming { id, name, version };
-                self.create_interface::<LocalInterfaceDef, _>(
-                    request,
-                    number,
-                    naming,
-                    InterfaceFlavor::FlavorLocal,
-                    bases,
-                )?;
+                self.create_interface(request, number, naming, InterfaceFlavor::FlavorLocal, bases)?;
             }
             operation @ ("create_value" | "create_ext_value") => {
                 self.create_value(request, number, operation == "create_ext_value")?;
@@ -158,7 +141,7 @@ impl Definitions {
     }
 
     /// Creates a definition, and returns its reference.
-    pub(super) fn create<T: Interface + Typed>(
+    pub(super) fn create(
         &self,
         request: &mut ServerRequest<'_>,
         container: Number,
@@ -175,7 +158,7 @@ impl Definitions {
         request.set_result(&Some(created))
     }
 
-    fn create_interface<T: Interface + Typed, B: Interface>(
+    fn create_interface<B: Interface>(
         &self,
         request: &mut ServerRequest<'_>,
         container: Number,
@@ -184,7 +167,7 @@ impl Definitions {
         bases: Vec<Option<B>>,
     ) -> Result<(), SystemException> {
         let core = &*self.0;
-        self.create::<T>(request, container, naming, |edit| {
+        self.create(request, container, naming, |edit| {
             let bases = core.numbers(edit.model(), &bases, |it| matches!(it, Body::AnInterface(_)))?;
             super::parts::check_bases(edit.model(), flavor, &bases)?;
             Ok(Body::AnInterface(InterfaceBody { flavor, bases }))
@@ -224,7 +207,7 @@ impl Definitions {
             true => list.extract(9)?,
             false => super::parts::extended(list.extract(9)?),
         };
-        self.create::<ValueDef>(request, container, naming, |edit| {
+        self.create(request, container, naming, |edit| {
             let model = edit.model();
             let is_value = |it: &Body| matches!(it, Body::Value(_));
             let base = match &base {

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
 use spandrel::services::corba::{
-    AttributeDef, AttributeMode, ExcDescriptionSeq, ExceptionDef, ExceptionDescription, ExtAttributeDef,
-    ExtInitializer, IdlType, Initializer, InterfaceDef, OperationDef, OperationMode, ParameterDescription,
-    ParameterMode, PrimitiveKind, StructMember, UnionMember, ValueDef, ValueMemberDef, ext_value_def,
-    interface_attr_extension, interface_def, value_def,
+    AttributeMode, ExcDescriptionSeq, ExceptionDef, ExceptionDescription, ExtInitializer, IdlType, Initializer,
+    InterfaceDef, OperationMode, ParameterDescription, ParameterMode, PrimitiveKind, StructMember, UnionMember,
+    ValueDef, ext_value_def, interface_attr_extension, interface_def, value_def,
 };
 use spandrel::types::{Any, Typed};
 use spandrel::{SystemException, minor};
@@ -384,7 +383,7 @@ impl Definitions {
                 arguments!(
                     request, id: String, name: String, version: String, of: Option<IdlType>, mode: AttributeMode
                 );
-                self.create::<AttributeDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::AnAttribute(AttributeBody {
                         r#type: core.type_number(edit.model(), of.as_ref())?,
                         is_readonly: mode == AttributeMode::AttrReadonly,
@@ -397,7 +396,7 @@ impl Definitions {
                     request, id: String, name: String, version: String, of: Option<IdlType>, mode: AttributeMode,
                     get: Vec<Option<ExceptionDef>>, set: Vec<Option<ExceptionDef>>
                 );
-                self.create::<ExtAttributeDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::AnAttribute(AttributeBody {
                         r#type: core.type_number(edit.model(), of.as_ref())?,
                         is_readonly: mode == AttributeMode::AttrReadonly,
@@ -411,7 +410,7 @@ impl Definitions {
                     request, id: String, name: String, version: String, result: Option<IdlType>, mode: OperationMode,
                     params: Vec<ParameterDescription>, exceptions: Vec<Option<ExceptionDef>>, contexts: Vec<String>
                 );
-                self.create::<OperationDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     let body = OperationBody {
                         result: core.type_number(edit.model(), result.as_ref())?,
                         is_oneway: mode == OperationMode::OpOneway,
@@ -543,7 +542,7 @@ impl Definitions {
             "create_value_member" => {
                 arguments!(request, id: String, name: String, version: String, of: Option<IdlType>, access: i16);
                 check_access(access)?;
-                self.create::<ValueMemberDef>(request, number, Naming { id, name, version }, |edit| {
+                self.create(request, number, Naming { id, name, version }, |edit| {
                     let r#type = core.type_number(edit.model(), of.as_ref())?;
                     Ok(Body::ValueMember(ValueMemberBody { r#type, access }))
                 })?;
