@@ -41,6 +41,17 @@ pub trait KeptUse: Send {
     /// Ends the use, in the thread where the adapter's policies want that. Then calls `then` there, with the
     /// exception that a servant locator's `postinvoke` raised, if it did.
     fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>);
+
+    /// The context of the request's future, if its adapter has one.
+    fn future_context(&self) -> Option<Box<dyn FutureContext>> {
+        None
+    }
+}
+
+/// The target of a request that a future serves, for the time in which a thread polls the future.
+pub trait FutureContext: Send {
+    /// Calls `poll` inside of the request: `PortableServer::Current` has the request's object meanwhile.
+    fn run(&self, poll: &mut dyn FnMut());
 }
 
 /// The interfaces that a servant supports.

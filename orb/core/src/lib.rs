@@ -102,7 +102,7 @@ pub mod transport;
 pub mod upcall_scope;
 pub mod values;
 
-pub use adapter::{AdapterDescription, AdapterState, KeptUse, Located, SupportedInterfaces, Target};
+pub use adapter::{AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target};
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncRawReply, AsyncReply};

@@ -83,7 +83,7 @@ impl FromStr for Corbaloc {
         let start = text.len() - text.trim_ascii_start().len();
         let text = text.trim_ascii();
         if !has_scheme(text) {
-            return Err(ReferenceError::UnknownScheme(text.chars().take(16).collect()));
+            return Err(ReferenceError::unknown_scheme(text));
         }
         let (list, key) = match text[SCHEME.len()..].split_once('/') {
             Some((list, key)) => (list, key),

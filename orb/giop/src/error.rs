@@ -209,3 +209,16 @@ pub enum ReferenceError {
     NoProfile(String),
 }
 spandrel_error::debug_as_report!(ReferenceError);
+
+/// Characters of a text with an unknown scheme that its error shows.
+const SHOWN_CHARACTERS: usize = 16;
+
+impl ReferenceError {
+    pub(crate) fn unknown_scheme(text: &str) -> Self {
+        let mut shown: String = text.chars().take(SHOWN_CHARACTERS).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        Self::UnknownScheme(shown)
+    }
+}

@@ -47,7 +47,7 @@ pub fn ior_from_string(text: &str) -> Result<Ior, ReferenceError> {
     let text = text.trim_ascii();
     let digits = match text.get(..PREFIX.len()) {
         Some(prefix) if prefix.eq_ignore_ascii_case(PREFIX) => &text[PREFIX.len()..],
-        _ => return Err(ReferenceError::UnknownScheme(text.chars().take(16).collect())),
+        _ => return Err(ReferenceError::unknown_scheme(text)),
     };
     let octets = from_hex(digits, start + PREFIX.len())?;
     let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_0);

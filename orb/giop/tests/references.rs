@@ -160,6 +160,7 @@ fn a_malformed_ior_is_rejected_with_the_position() {
     assert_eq!(error("  IOR:00g0"), ReferenceError::NotHex { position: 8, found: 'g' });
     assert_eq!(error("IOR:000"), ReferenceError::OddDigits(3));
     assert_eq!(error("http://x"), ReferenceError::UnknownScheme("http://x".to_owned()));
+    assert_eq!(error("file:///var/exchange.ior"), ReferenceError::UnknownScheme("file:///var/exch…".to_owned()));
     assert_eq!(error(""), ReferenceError::UnknownScheme(String::new()));
     let cause = CdrError::Truncated { needed: 1, remaining: 0 };
     assert_eq!(error("IOR:"), ReferenceError::Malformed { octet: 0, cause });

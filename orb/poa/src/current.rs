@@ -2,13 +2,16 @@
 
 use std::{error::Error, fmt};
 
-use spandrel_orb::ObjectRef;
+use spandrel_orb::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use crate::{ObjectId, Poa, frames::innermost};
 
 /// Access to the adapter, object and servant of the upcall in this thread (15.3.10).
+///
+/// In an asynchronous servant it refers to the request whose future the thread polls, at any time in the future.
+/// Tasks that the future spawns are outside of the request.
 ///
 /// ```
 /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
@@ -82,3 +85,10 @@ impl fmt::Display for NoContext {
 }
 
 impl Error for NoContext {}
+
+impl From<NoContext> for SystemException {
+    /// BAD_INV_ORDER, for operations that raise system exceptions only.
+    fn from(error: NoContext) -> Self {
+        Self::bad_inv_order(0, CompletionStatus::No).with_detail(error.to_string())
+    }
+}

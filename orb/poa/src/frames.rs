@@ -9,7 +9,7 @@ use std::{
 };
 
 use spandrel_server::Servant;
-use spandrel_sync::{Arc, thread_local};
+use spandrel_sync::{Arc, Weak, thread_local};
 
 use crate::{
     PoaError, adapter::Adapter, error, orb_handle::OrbHandle, serial_lock::SerialGuard, servant_in_use::ServantInUse,
@@ -79,6 +79,12 @@ impl Frame {
         object_id.extend_from_slice(&object_key[adapter.prefix.len()..]);
     }
 
+    fn set_id(&self, id: &[u8]) {
+        let object_id = &mut self.state.borrow_mut().object_id;
+        object_id.clear();
+        object_id.extend_from_slice(id);
+    }
+
     /// Puts the servant into the frame, and the thread's turn.
     #[inline(always)]
     pub(crate) fn begin_use(&self, in_use: ServantInUse, turn: Option<SerialGuard>) {
@@ -139,6 +145,27 @@ impl Drop for EnteredFrame {
     }
 }
 
+/// The frame of a request whose future this thread polls.
+pub(crate) struct PolledFrame(Rc<Frame>);
+
+impl PolledFrame {
+    pub(crate) fn enter(adapter: &Arc<Adapter>, id: &[u8], servant: &Weak<dyn Servant>) -> Self {
+        let frame = Frame::enter();
+        frame.set_adapter(Some(Arc::clone(adapter)));
+        frame.set_id(id);
+        frame.begin_use(ServantInUse::Polled(Weak::clone(servant)), None);
+        Self(frame)
+    }
+}
+
+impl Drop for PolledFrame {
+    fn drop(&mut self) {
+        drop(self.0.take_use());
+        self.0.set_adapter(None); // the thread may belong to an executor that outlives the ORB
+        self.0.leave();
+    }
+}
+
 /// BAD_INV_ORDER for a wait in a thread that would wait for itself: inside an upcall, or in the future of a
 /// request.
 pub(crate) fn check_may_wait(orb: &Arc<OrbHandle>, wait: bool) -> Result<(), PoaError> {
@@ -178,6 +205,13 @@ pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Serv
     });
     let frame = frame?;
     let state = frame.state();
-    let servant = state.in_use.as_ref().and_then(ServantInUse::servant)?;
+    let polled;
+    let servant = match state.in_use.as_ref()? {
+        ServantInUse::Polled(servant) => {
+            polled = servant.upgrade()?;
+            &polled
+        }
+        in_use => in_use.servant()?,
+    };
     Some(show(state.adapter.as_ref()?, &state.object_id, servant))
 }

@@ -171,7 +171,7 @@ fn begin_upcall(entered: EnteredFrame, in_use: ServantInUse, turn: Option<Serial
             Binding::Servant(_) => (None, false),
             Binding::Forward(forwarding) => (Some(forwarding.clone()), false),
         },
-        ServantInUse::Default(_) => (None, false),
+        ServantInUse::Default(_) | ServantInUse::Polled(_) => (None, false),
         ServantInUse::Located(_) => (None, true),
     };
     let frame = entered.into_frame();

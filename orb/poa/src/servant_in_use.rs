@@ -4,7 +4,7 @@
 
 use spandrel_orb::SystemException;
 use spandrel_server::Servant;
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, Weak};
 
 use crate::{
     ServantLocator,
@@ -20,6 +20,8 @@ pub(crate) enum ServantInUse {
     Default(Arc<dyn Servant>),
     /// The servant from a servant locator.
     Located(Arc<LocatedServant>),
+    /// The servant of a future that this thread polls. The request itself keeps it in use.
+    Polled(Weak<dyn Servant>),
 }
 
 /// The servant from a servant locator, for one request.
@@ -47,7 +49,7 @@ impl LocatedServant {
 }
 
 impl ServantInUse {
-    /// `None` for an object that is forwarded.
+    /// `None` for an object that is forwarded, and for the servant of a future.
     #[inline]
     pub(crate) fn servant(&self) -> Option<&Arc<dyn Servant>> {
         match self {
@@ -57,6 +59,7 @@ impl ServantInUse {
             },
             Self::Default(servant) => Some(servant),
             Self::Located(located) => Some(&located.servant),
+            Self::Polled(_) => None,
         }
     }
 }

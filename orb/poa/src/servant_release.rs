@@ -6,14 +6,14 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
-use spandrel_orb::{KeptUse, OperationDemux, Policy, PolicyType, Target};
+use spandrel_orb::{FutureContext, KeptUse, OperationDemux, Policy, PolicyType, Target};
 use spandrel_server::{Servant, ServantUse};
-use spandrel_sync::{Arc, thread};
+use spandrel_sync::{Arc, Weak, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
-    frames::{Frame, FrameState},
+    frames::{Frame, FrameState, PolledFrame},
     servant_in_use::{LocatedServant, ServantInUse, UseEnd},
 };
 
@@ -76,6 +76,7 @@ impl ServantInUse {
                 adapter.usage.start_another();
                 Self::Located(Arc::clone(located))
             }
+            Self::Polled(servant) => Self::Polled(Weak::clone(servant)),
         }
     }
 
@@ -103,6 +104,7 @@ impl ServantInUse {
                 adapter.end_counted();
                 ended
             }
+            Self::Polled(_) => Ok(()),
         }
     }
 
@@ -197,6 +199,25 @@ impl KeptUse for DeferredUse {
 
     fn end(mut self: Box<Self>, then: UseEnd) {
         self.finish(then);
+    }
+
+    fn future_context(&self) -> Option<Box<dyn FutureContext>> {
+        let servant = Arc::downgrade(self.in_use.as_ref().and_then(ServantInUse::servant)?);
+        Some(Box::new(PolledRequest { adapter: Arc::clone(&self.adapter), id: self.id.clone(), servant }))
+    }
+}
+
+/// The target of a request that a future serves.
+struct PolledRequest {
+    adapter: Arc<Adapter>,
+    id: ObjectId,
+    servant: Weak<dyn Servant>,
+}
+
+impl FutureContext for PolledRequest {
+    fn run(&self, poll: &mut dyn FnMut()) {
+        let _frame = PolledFrame::enter(&self.adapter, &self.id, &self.servant);
+        poll();
     }
 }
 

@@ -113,8 +113,13 @@ impl Server {
         let mut published = PublishedAddresses::default();
         for listener in opened {
             let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
-            tracing::info!(at = %listener.bound(), published = addresses.join(" "), "listening");
+            let (at, names) = (listener.bound().clone(), addresses.join(" "));
             let (source, addresses) = listener.into_parts();
+            if matches!(source, ListenerSource::Nothing) {
+                tracing::info!(published = names, "no port is open: servers call over the connections of this ORB");
+            } else {
+                tracing::info!(%at, published = names, "listening");
+            }
             match source {
                 ListenerSource::Connections(acceptor) => {
                     let (server, orb) = (Arc::clone(self), orb.clone());

@@ -19,6 +19,7 @@ use std::{
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     options::{Concurrency, Task},
+    poa::{Current, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy},
     server::{DeferredCall, Replied, Servant, ServerCall},
     types::IiopProfile,
 };
@@ -319,6 +320,68 @@ fn a_custom_spawner_runs_the_futures() {
     assert_eq!(target.add(20, 4).unwrap(), 24);
     drop(target);
     drop(server);
+    assert_eq!(executor.join().unwrap(), 2);
+}
+
+/// A default servant whose futures return the id of the called object.
+struct ObjectIdServant;
+
+impl Servant for ObjectIdServant {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Probe/Target:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.spawn(|call| async move {
+            let mut is_first = true;
+            poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                if std::mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
+            let current = Current::new();
+            let answered = current.object_id().map_err(SystemException::from).and_then(|id| {
+                assert_eq!(current.poa()?.the_name(), "targets");
+                assert_eq!(current.reference()?.type_id(), "IDL:Probe/Target:1.0");
+                assert_eq!(current.servant()?.repository_id(), "IDL:Probe/Target:1.0");
+                let id = String::from_utf8_lossy(&id);
+                call.answer(|call| call.reply(|out| out.str(&id)))
+            });
+            call.end(answered);
+        })
+    }
+}
+
+#[test]
+fn current_in_a_future_refers_to_its_request() {
+    let (send, tasks) = mpsc::channel::<Task>();
+    let executor = thread::spawn(move || tasks.into_iter().map(block_on).count());
+    for builder in [Orb::builder(), Orb::builder().spawner(move |task| send.send(task).unwrap())] {
+        let orb = builder.build().unwrap();
+        let policies = [
+            LifespanPolicy::Persistent.into(),
+            IdAssignmentPolicy::UserId.into(),
+            IdUniquenessPolicy::MultipleId.into(),
+            RequestProcessingPolicy::UseDefaultServant.into(),
+        ];
+        let targets = Poa::root(&orb).unwrap().create_poa("targets", None, policies).unwrap();
+        targets.set_servant(Arc::new(ObjectIdServant)).unwrap();
+        targets.the_poa_manager().activate().unwrap();
+        let client = Orb::builder().build().unwrap();
+        for id in ["one", "two"] {
+            let object = targets.create_reference_with_id(&id.into(), "IDL:Probe/Target:1.0").unwrap();
+            let target = Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap());
+            assert_eq!(target.echo("").unwrap(), id);
+        }
+        let outside = SystemException::from(Current::new().object_id().unwrap_err());
+        assert_eq!(kind_and_completion(&outside), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+        client.shutdown().unwrap();
+        orb.shutdown().unwrap();
+    }
     assert_eq!(executor.join().unwrap(), 2);
 }
 

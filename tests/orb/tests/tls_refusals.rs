@@ -123,7 +123,7 @@ fn both_sides_report_why_a_client_certificate_is_refused() {
                 assert!([not_written, in_doubt].contains(&kind_and_completion(&refused)), "{}", chain(&refused));
                 assert!(chain(&refused).contains(alert), "{}", chain(&refused));
             }
-            events.await_line(&["turned away in the handshake", reason]);
+            events.await_line(&["rejected in the handshake", reason]);
         }
     });
 }
@@ -189,7 +189,7 @@ fn a_plain_client_at_a_tls_port_reports_that_the_peer_speaks_tls() {
             assert_eq!(refused.kind(), SystemExceptionKind::CommFailure, "{refused}");
             assert!(chain(&refused).contains("the peer speaks TLS"), "{}", chain(&refused));
         }
-        events.await_line(&["turned away in the handshake", "InvalidContentType"]);
+        events.await_line(&["rejected in the handshake", "InvalidContentType"]);
         server.client_with(client()).ping().unwrap();
     });
 }

@@ -8,9 +8,9 @@ use spandrel_orb_tests::support::ReservedPort;
 use tracing::{Event, Level, Subscriber, field::Visit};
 use tracing_subscriber::{Layer, Registry, layer::Context, prelude::*};
 
-/// The messages of warnings, with their fields.
+/// The messages of the log, with their fields.
 #[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
+struct Log(Arc<Mutex<Vec<(Level, String)>>>);
 
 struct Fields(String);
 
@@ -20,20 +20,23 @@ impl Visit for Fields {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Warnings {
+impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if *event.metadata().level() == Level::WARN {
-            let mut fields = Fields(String::new());
-            event.record(&mut fields);
-            self.0.lock().unwrap().push(fields.0);
-        }
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.0.lock().unwrap().push((*event.metadata().level(), fields.0));
     }
 }
 
 /// The warnings of a server with two persistent adapters.
 fn warnings(builder: OrbBuilder) -> Vec<String> {
-    let warnings = Warnings::default();
-    tracing::subscriber::with_default(Registry::default().with(warnings.clone()), || {
+    messages(Level::WARN, builder)
+}
+
+/// The messages of this level of a server with two persistent adapters.
+fn messages(level: Level, builder: OrbBuilder) -> Vec<String> {
+    let log = Log::default();
+    tracing::subscriber::with_default(Registry::default().with(log.clone()), || {
         let orb = builder.build().unwrap();
         let root = Poa::root(&orb).unwrap();
         for name in ["first", "second"] {
@@ -44,8 +47,17 @@ fn warnings(builder: OrbBuilder) -> Vec<String> {
         orb.listen().unwrap();
         orb.shutdown().unwrap();
     });
-    let warnings = warnings.0.lock().unwrap();
-    warnings.clone()
+    let log = log.0.lock().unwrap();
+    log.iter().filter(|(of, _)| *of == level).map(|(_, message)| message.clone()).collect()
+}
+
+#[test]
+fn the_log_has_the_address_of_a_listening_orb_alone() {
+    let listening = messages(Level::INFO, Orb::builder().listen(Endpoint::new("127.0.0.1", 0)));
+    assert!(listening.iter().any(|message| message.contains("listening at=iiop://127.0.0.1:")), "{listening:?}");
+    let nowhere = messages(Level::INFO, Orb::builder().listen(Endpoint::nowhere()));
+    assert!(nowhere.iter().any(|message| message.contains("no port is open")), "{nowhere:?}");
+    assert!(!nowhere.iter().any(|message| message.contains("listening")), "{nowhere:?}");
 }
 
 #[test]

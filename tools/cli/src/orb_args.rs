@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use spandrel::net::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
 use spandrel::types::Ior;
 use spandrel::{ObjectRef, Orb, OrbBuilder};
-use spandrel_lab::reference::security::{Security, security};
+use spandrel_lab::reference::security::{Security, requires_client_certificate, security};
 
 use crate::common;
 
@@ -106,16 +106,27 @@ impl OrbArgs {
 
     /// Adds a remedy to the error of a call, if the reference shows one.
     pub(crate) fn explained(&self, error: anyhow::Error, ior: &Ior) -> anyhow::Error {
-        let trusts = self.ca.is_some() || self.options.iter().any(|option| option.contains("-ORBSSLCA"));
+        let has = |file: &Option<PathBuf>, name: &str| {
+            file.is_some() || self.options.iter().any(|option| option.contains(name))
+        };
+        let trusts = has(&self.ca, "-ORBSSLCA");
+        let identifies = has(&self.cert, "-ORBSSLCertificate");
         match security(ior) {
             Security::TlsOnly if !trusts => error.context(if cfg!(feature = "tls") {
                 "the reference offers TLS only: --ca FILE names the authorities of the server's certificate"
             } else {
                 "the reference offers TLS only, and this command was built without the feature `tls`"
             }),
+            Security::TlsOnly if !identifies && requires_client_certificate(ior) && ended_by_alert(&error) => error
+                .context("the server requires a client certificate: --cert FILE and --key FILE name it and its key"),
             _ => error,
         }
     }
+}
+
+/// Whether the server ended the connection by an alert of TLS, as it does without the client's certificate.
+fn ended_by_alert(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.to_string().contains("received fatal alert")) // the text of `rustls`
 }
 
 /// The transports of servers.

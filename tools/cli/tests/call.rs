@@ -280,6 +280,8 @@ fn a_reference_with_tls_only_names_the_option() {
     strict.says(&["--ca", ca, "--cert", cert, "--key", key, "sort"], "saving\n");
     let output = strict.call(&["--ca", ca, "sort"]);
     check_code(&output, 1);
+    let remedy = "error: the server requires a client certificate: --cert FILE and --key FILE name it and its key";
+    assert!(stderr(&output).contains(remedy), "{}", stderr(&output));
     check_code(&strict.call(&["--cert", cert, "sort"]), 2);
 }
 

@@ -49,7 +49,7 @@ impl ServerConnection {
             }
             ReadError::Io(reason) if !self.link.transport().is_established() => {
                 log_limited!(
-                    warn, self.resources, "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
+                    warn, self.resources, "handshake", peer = %self.link.peer(), %reason, "a client was rejected in the handshake"
                 );
             }
             other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),

@@ -119,7 +119,7 @@ impl MonitoredConnection for ServerConnection {
                     self.resources,
                     "handshake",
                     peer,
-                    "a client was turned away in the handshake, which took too long"
+                    "a client was rejected in the handshake, which took too long"
                 );
                 self.cut_for(Event::RefusedForSecurity);
             }

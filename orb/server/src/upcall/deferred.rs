@@ -18,7 +18,7 @@ use std::{
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_orb::{
-    CancelReason, CancellationToken, KeptUse, Spawn, Target,
+    CancelReason, CancellationToken, FutureContext, KeptUse, Spawn, Target,
     cancellation::{CancellationSource, SERVING},
     diagnostics::{ObservedRequest, untraced},
     request_deadlines::{InheritedDeadline, RequestDeadline},
@@ -150,8 +150,10 @@ impl ServerCall<'_> {
         let (cancellation, deadline) =
             (Arc::clone(&call.slot().cancellation), call.slot().deadline.and_then(|deadline| deadline.answer));
         let observed = call.request.observed.clone();
+        let context = call.kept_use.lock().as_ref().and_then(|kept_use| kept_use.future_context());
         held::assert_none("a spawner");
-        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, observed, task: Box::pin(serve(call)) }));
+        let task = Box::pin(serve(call));
+        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, observed, context, task }));
         Ok(replied)
     }
 }
@@ -164,6 +166,7 @@ struct DeferredService<F> {
     /// The time from which the reply is not needed.
     deadline: Option<Instant>,
     observed: Option<Arc<ObservedRequest>>,
+    context: Option<Box<dyn FutureContext>>,
     task: Pin<Box<F>>,
 }
 
@@ -177,11 +180,15 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
         let _scope = PollScope::enter(self.orb);
         let _served = ServedScope::enter(&self.cancellation);
         let _deadline = self.deadline.map(InheritedDeadline::enter);
-        let Self { observed, task, .. } = &mut *self;
-        match observed {
+        let Self { observed, context, task, .. } = &mut *self;
+        let mut poll = || match observed {
             Some(observed) => observed.in_scope(|| task.as_mut().poll(cx)),
             None => untraced(|| task.as_mut().poll(cx)),
-        }
+        };
+        let Some(context) = context else { return poll() };
+        let mut polled = Poll::Pending;
+        context.run(&mut || polled = poll());
+        polled
     }
 }
 

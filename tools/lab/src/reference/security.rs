@@ -38,6 +38,14 @@ pub fn security_of(profile: &IiopProfile) -> Security {
     }
 }
 
+/// Whether each TLS server of the reference requires a certificate of its clients.
+#[must_use]
+pub fn requires_client_certificate(ior: &Ior) -> bool {
+    let profiles = ior.profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
+    let mut servers = profiles.filter_map(|profile| tls(&profile)).peekable();
+    servers.peek().is_some() && servers.all(|tls| tls.requires & SslSecTrans::ESTABLISH_TRUST_IN_CLIENT != 0)
+}
+
 /// The component with the port for TLS.
 fn tls(profile: &IiopProfile) -> Option<SslSecTrans> {
     // Profiles of IIOP 1.0 have no components.
