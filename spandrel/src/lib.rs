@@ -88,7 +88,7 @@
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
 //! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
 //! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
-//! | `interface-repository` | the types of the interface repository (`services::corba`), and `repository`; includes `parse` and `services`; not a default feature |
+//! | `interface-repository` | the types of the interface repository (`services::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
@@ -118,8 +118,6 @@ pub mod dynamic;
 pub mod generated;
 #[cfg(feature = "log")]
 pub mod log;
-#[cfg(feature = "interface-repository")]
-pub mod repository;
 #[cfg(feature = "services")]
 pub mod services;
 

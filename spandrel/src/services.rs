@@ -19,6 +19,8 @@
 //! `idl` of this package.
 
 pub mod activation;
+#[cfg(feature = "interface-repository")]
+pub mod repository;
 
 include!("services/cos_naming.rs");
 include!("services/implementation_repository.rs");

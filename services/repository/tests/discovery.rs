@@ -1,7 +1,7 @@
 //! Interfaces that clients and servers without IDL find in the repository (CORBA 3.3 Part 1, 8.3.1).
 
 use spandrel::dynamic::{DescribedCall, DescribedServant, DynamicObject, NvList, RequestError, describe};
-use spandrel::repository::{fill, interface_of};
+use spandrel::services::repository::{fill, interface_of};
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException, SystemExceptionKind, minor};
 

@@ -1,7 +1,7 @@
 //! Restarts, and concurrent updates.
 
 use spandrel::dynamic::describe;
-use spandrel::repository::{fill, interface_by_id, print};
+use spandrel::services::repository::{fill, interface_by_id, print};
 use spandrel::{Endpoint, Orb};
 use spandrel_repository::{InterfaceRepository, Limits, RepositoryOptions};
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use spandrel::Orb;
 use spandrel::dynamic::describe;
-use spandrel::repository::{Changes, fill, print};
+use spandrel::services::repository::{Changes, fill, print};
 
 /// A process that serves the store in this folder, and its URL.
 struct Process {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spandrel::dynamic::describe;
-use spandrel::repository::fill;
+use spandrel::services::repository::fill;
 
 use crate::support::Served;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use spandrel::dynamic::{Descriptions, describe, describe_file};
-use spandrel::repository::{Changes, fill, print};
+use spandrel::services::repository::{Changes, fill, print};
 
 use crate::support::{Served, call, lookup_id};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use spandrel::dynamic::{Descriptions, InterfaceDescription, OperationDescription, Undescribed};
-use spandrel::repository::{interface_by_id, interface_of};
+use spandrel::services::repository::{interface_by_id, interface_of};
 use spandrel::{ObjectRef, Orb};
 
 use crate::common::did_you_mean;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use spandrel::dynamic::Descriptions;
-use spandrel::repository::{self, Changes};
+use spandrel::services::repository::{self, Changes};
 use spandrel::{ObjectRef, Orb};
 use spandrel_idl::Model;
 
