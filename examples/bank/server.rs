@@ -33,7 +33,7 @@ impl AccountServant for Savings {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
     let savings = Savings { balance: Mutex::new(0) };
     let account = Poa::root(&orb)?.activate(AccountSkeleton::new(savings))?;

@@ -15,7 +15,7 @@ impl FeedServant for Silent {
 
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
     orb.set_object_key_alias("feed", &Poa::root(&orb)?.activate(FeedSkeleton::new(Silent))?)?;
     println!("ready");

@@ -86,9 +86,9 @@
 //! | `asynchronous` | calls that block no thread, one-ways that are written together (sync scope NONE), and `net::reactor` |
 //! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
-//! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
+//! | `log` | `diagnostics::log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
 //! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
-//! | `interface-repository` | the types of the interface repository (`services::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
+//! | `interface-repository` | the types of the interface repository (`services::repository::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
@@ -116,8 +116,6 @@
 pub mod dynamic;
 #[doc(hidden)]
 pub mod generated;
-#[cfg(feature = "log")]
-pub mod log;
 #[cfg(feature = "services")]
 pub mod services;
 
@@ -272,6 +270,9 @@ pub mod messaging {
 /// # Ok::<(), spandrel::SystemException>(())
 /// ```
 pub mod diagnostics {
+    #[cfg(feature = "log")]
+    pub mod log;
+
     #[doc(inline)]
     pub use spandrel_orb::diagnostics::{
         MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource,

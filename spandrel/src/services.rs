@@ -24,7 +24,3 @@ pub mod repository;
 
 include!("services/cos_naming.rs");
 include!("services/implementation_repository.rs");
-// The interface repository (CORBA 3.3 Part 1, 14): the modules `corba` and `interface_repository`. Their references
-// have no operations of their own: they are 17,000 lines.
-#[cfg(feature = "interface-repository")]
-include!("services/interface_repository.rs");

@@ -56,7 +56,7 @@ impl MarketServant for Market {
 
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let orb = activation::install(Orb::builder())?.take_args(&mut args)?.build()?;
     let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];

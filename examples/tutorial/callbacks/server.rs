@@ -67,7 +67,7 @@ impl MarketServant for Market {
 
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let mut args: Vec<String> = std::env::args().collect();
     let orb = Orb::builder().bidirectional(true).take_args(&mut args)?.build()?;
     let root = Poa::root(&orb)?;

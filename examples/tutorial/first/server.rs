@@ -34,7 +34,7 @@ impl MarketServant for Market {
 
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
     let gold = Trade { good: "gold".to_owned(), ..Trade::default() };
     let market = Poa::root(&orb)?.activate(MarketSkeleton::new(Market { last: Mutex::new(gold) }))?;

@@ -57,7 +57,7 @@ impl MarketServant for Market {
 
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
     let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
     let markets = Poa::root(&orb)?.create_poa("markets", None, policies)?;

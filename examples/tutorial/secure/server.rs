@@ -39,7 +39,7 @@ impl MarketServant for Market {
 
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    spandrel::log::init()?;
+    spandrel::diagnostics::log::init()?;
     let mut args: Vec<String> = std::env::args().collect();
     let tls = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()));
     let orb = Orb::builder().protocol(tls).take_args(&mut args)?.build()?;

@@ -236,7 +236,7 @@ fn contended() -> StoreError {
     StoreError::Unavailable(Arc::new(std::io::Error::other("other servers change the name all the time")))
 }
 
-/// What is known of a request after an error.
+/// Decides by an error whether a member may have executed the request.
 fn classify(error: Error) -> Failure {
     // These come before a change is proposed to the cluster; a member that lost its leader meanwhile says something
     // else, such as "leader changed".

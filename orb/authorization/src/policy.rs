@@ -172,7 +172,7 @@ impl FromStr for Policy {
     }
 }
 
-/// What a rule does.
+/// The decision of a rule.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
     Allow,

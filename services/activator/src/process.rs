@@ -83,7 +83,7 @@ impl ServerProcess {
     }
 }
 
-/// What a started process is told.
+/// The environment that a started process is given.
 pub(crate) struct Start<'s> {
     pub(crate) server: &'s str,
     pub(crate) token: &'s str,

@@ -65,7 +65,7 @@ pub(crate) struct Stopping {
     pub(crate) failure: Option<String>,
 }
 
-/// What happens to a request.
+/// The treatment of a request.
 pub(crate) enum Admission {
     Forward(Ior),
     Wait,
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// What happens to a request now.
+    /// Decides about a request that arrives now.
     pub(crate) fn admit(&self, now: Instant, limits: &Limits) -> Admission {
         if !self.registration.is_enabled {
             return Admission::Refuse("it is disabled".to_owned());

@@ -104,22 +104,25 @@ impl Drop for Fixture {
     }
 }
 
-/// Ends a process at once.
+/// Ends a process at once, and waits until the system has closed its connections.
 pub(crate) fn kill(pid: u32) {
     assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    wait_until("the end of the process", || {
+        // The state is behind the name in parentheses; a zombie has no files any more.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+    });
 }
 
-/// Kills a server, and calls it by a client that was connected to it. Calls may reach the server while the system ends
-/// it: these fail as the standard requires, and a later one comes back to the activator.
+/// Kills a server, and calls it by a client that was connected to it. That call may have been running when the server
+/// ended: then it fails as the standard requires, and the next one comes back to the activator.
 pub(crate) fn call_after_kill(pid: u32, object: &ServerObject) {
     kill(pid);
-    for _ in 0..4 {
-        match object.ping() {
-            Err(lost) if lost.kind() == SystemExceptionKind::CommFailure => {
-                assert_eq!(lost.completed(), CompletionStatus::Maybe, "{lost}");
-            }
-            outcome => return outcome.unwrap(),
+    match object.ping() {
+        Err(lost) if lost.kind() == SystemExceptionKind::CommFailure => {
+            assert_eq!(lost.completed(), CompletionStatus::Maybe, "{lost}");
+            object.ping().unwrap();
         }
+        outcome => outcome.unwrap(),
     }
-    object.ping().unwrap();
 }

@@ -67,7 +67,7 @@ const PREFIX: &str = "spandrel-";
 
 /// Runs the body of `main`: prints its error, in one line with the causes below, and returns the exit code.
 pub fn run(body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
-    let outcome = match spandrel::log::init_or("warn") {
+    let outcome = match spandrel::diagnostics::log::init_or("warn") {
         Ok(()) => body(),
         Err(error) => Err(Failure::usage(error)),
     };

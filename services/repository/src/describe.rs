@@ -1,7 +1,7 @@
 //! Descriptions of definitions (the structs `…Description` of CORBA 3.3 Part 1, 14.5).
 
 use spandrel::SystemException;
-use spandrel::services::corba::{
+use spandrel::services::repository::corba::{
     self, AttributeDescription, AttributeMode, ConstantDescription, ExceptionDescription, ExtAttributeDescription,
     ExtInitializer, Initializer, InterfaceDescription, ModuleDescription, OperationDescription, OperationMode,
     ParameterDescription, ParameterMode, StructMember, TypeDescription, UnionMember, ValueDescription, ValueMember,

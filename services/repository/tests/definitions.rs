@@ -1,6 +1,6 @@
 //! The operations of the standard on each kind of definition (CORBA 3.3 Part 1, 14.5).
 
-use spandrel::services::corba::{
+use spandrel::services::repository::corba::{
     AttributeMode, DefinitionKind, IdlType, OperationMode, ParameterDescription, ParameterMode, PrimitiveKind,
     StructMember, UnionMember, contained, container, interface_def::FullInterfaceDescription,
 };
@@ -69,7 +69,7 @@ fn all_kinds_are_created_and_described() {
         &[&"IDL:M/I/f:1.0", &"f", &"1.0", &void, &normal, &parameters, &vec![exception], &Vec::<String>::new()],
     );
     let nil: Option<ObjectRef> = None;
-    let initializers: Vec<spandrel::services::corba::Initializer> = Vec::new();
+    let initializers: Vec<spandrel::services::repository::corba::Initializer> = Vec::new();
     let value = make(
         &module,
         "create_value",
@@ -117,7 +117,8 @@ fn all_kinds_are_created_and_described() {
     let of: TypeCode = call(&value, "_get_type", &[]).expect("a type code");
     assert_eq!((of.kind(), of.member_name(0).expect("a member")), (TcKind::Value, "x"));
     let description: contained::Description = call(&point, "describe", &[]).expect("a description");
-    let description: spandrel::services::corba::TypeDescription = description.value.extract().expect("a struct");
+    let description: spandrel::services::repository::corba::TypeDescription =
+        description.value.extract().expect("a struct");
     assert_eq!((&*description.id, &*description.defined_in), ("IDL:M/P:1.0", "IDL:M:1.0"));
 
     // The types of references are the standard's; the extended interfaces are offered.

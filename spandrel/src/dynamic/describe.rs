@@ -1,5 +1,8 @@
 //! Descriptions of interfaces and types from IDL: converts the parser's model for dynamic invocation.
 
+mod error;
+mod type_codes;
+
 use std::path::{Path, PathBuf};
 
 use spandrel_cdr::TypeCode;
@@ -13,10 +16,10 @@ use spandrel_idl::{
 };
 use spandrel_sync::Mutex;
 
-use super::{
-    error::{DescribeError, unsupported},
-    type_codes::TypeCodes,
-};
+use error::unsupported;
+use type_codes::TypeCodes;
+
+pub use error::DescribeError;
 
 /// The definitions of an IDL text. Types and interfaces are described on demand.
 #[derive(Debug)]

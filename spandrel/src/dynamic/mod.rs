@@ -37,11 +37,4 @@ pub use spandrel_dynamic::*;
 #[cfg(feature = "parse")]
 mod describe;
 #[cfg(feature = "parse")]
-mod error;
-#[cfg(feature = "parse")]
-mod type_codes;
-
-#[cfg(feature = "parse")]
-pub use describe::{Descriptions, describe, describe_file};
-#[cfg(feature = "parse")]
-pub use error::DescribeError;
+pub use describe::{DescribeError, Descriptions, describe, describe_file};

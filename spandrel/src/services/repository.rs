@@ -4,6 +4,9 @@
 //! All use the standard's operations, so that the repository may be that of any ORB. Spandrel's repository keeps
 //! documentation comments, too (`InterfaceRepository::Documented` in `idl/InterfaceRepository.idl`).
 
+// Their references have no operations of their own: they are 17,000 lines.
+include!("interface_repository.rs");
+
 mod client;
 mod constants;
 mod description;

@@ -88,7 +88,7 @@ impl Cli {
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 fn main() -> ExitCode {
-    if let Err(error) = spandrel::log::init_or("warn") {
+    if let Err(error) = spandrel::diagnostics::log::init_or("warn") {
         common::print_error(&error.into());
         return ExitCode::from(2);
     }

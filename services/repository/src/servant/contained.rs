@@ -2,8 +2,8 @@
 
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::corba::{Container, Repository, contained};
-use spandrel::services::interface_repository::PartDocumentation;
+use spandrel::services::repository::corba::{Container, Repository, contained};
+use spandrel::services::repository::interface_repository::PartDocumentation;
 use spandrel::types::Typed;
 
 use super::{Definitions, Handled, arguments};

@@ -2,7 +2,7 @@
 
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::corba::{
+use spandrel::services::repository::corba::{
     AbstractInterfaceDef, Contained, DefinitionKind, ExtInitializer, IdlType, Initializer, InterfaceDef, StructMember,
     UnionMember, ValueDef, container,
 };

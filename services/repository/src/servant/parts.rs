@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::corba::{
+use spandrel::services::repository::corba::{
     AttributeMode, ExcDescriptionSeq, ExceptionDef, ExceptionDescription, ExtInitializer, IdlType, Initializer,
     InterfaceDef, OperationMode, ParameterDescription, ParameterMode, PrimitiveKind, StructMember, UnionMember,
     ValueDef, ext_value_def, interface_attr_extension, interface_def, value_def,

@@ -2,7 +2,7 @@
 
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::corba::{Contained, IdlType, PrimitiveKind};
+use spandrel::services::repository::corba::{Contained, IdlType, PrimitiveKind};
 use spandrel::types::{TcKind, TypeCode, Typed};
 
 use super::{Definitions, Handled, arguments};

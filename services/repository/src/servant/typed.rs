@@ -2,7 +2,7 @@
 
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::corba::IdlType;
+use spandrel::services::repository::corba::IdlType;
 use spandrel::types::{Any, TcKind, Typed};
 
 use super::{Definitions, Handled, arguments};

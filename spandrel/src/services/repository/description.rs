@@ -10,7 +10,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{ObjectRef, Orb};
 
 use super::client::{call, is_unknown_operation};
-use crate::services::corba::{
+use crate::services::repository::corba::{
     self, AttributeMode, ExceptionDescription, ExtAttributeDescription, OperationMode, ParameterMode,
     interface_attr_extension::ExtFullInterfaceDescription, interface_def::FullInterfaceDescription,
 };

@@ -15,11 +15,11 @@ use super::{
     constants,
 };
 use crate::dynamic::{DescribeError, Descriptions};
-use crate::services::corba::{
+use crate::services::repository::corba::{
     self, AttributeMode, DefinitionKind as Kind, ExtInitializer, IdlType, Initializer, OperationMode, ParameterMode,
     PrimitiveKind, StructMember, UnionMember,
 };
-use crate::services::interface_repository::PartDocumentation;
+use crate::services::repository::interface_repository::PartDocumentation;
 
 /// The changes of a repository by [`fill`]: the absolute names of definitions.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

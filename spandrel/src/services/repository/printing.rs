@@ -10,11 +10,11 @@ use spandrel_orb::ObjectRef;
 
 use super::client::{call, is_unknown_operation};
 use super::constants;
-use crate::services::corba::{
+use crate::services::repository::corba::{
     self, AttributeMode, DefinitionKind, OperationMode, ParameterMode, container,
     ext_value_def::ExtFullValueDescription, value_def::FullValueDescription,
 };
-use crate::services::interface_repository::PartDocumentation;
+use crate::services::repository::interface_repository::PartDocumentation;
 
 /// The deepest nesting of modules that is printed.
 const MAX_DEPTH: usize = 64;

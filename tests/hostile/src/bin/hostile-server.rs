@@ -60,7 +60,7 @@ fn limit_resources(options: &mut Vec<String>) -> anyhow::Result<()> {
 
 fn main() -> anyhow::Result<()> {
     // The server logs warnings.
-    spandrel::log::init_or("warn")?;
+    spandrel::diagnostics::log::init_or("warn")?;
     let mut options: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(unix)]
     limit_resources(&mut options)?;
