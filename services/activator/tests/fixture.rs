@@ -108,9 +108,10 @@ impl Drop for Fixture {
 pub(crate) fn kill(pid: u32) {
     assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
     wait_until("the end of the process", || {
-        // The state is behind the name in parentheses; a zombie has no files any more.
+        // A zombie whose other threads have ended, too, has no files any more. The state is behind the name.
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+        threads <= 1 && stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
     });
 }
 
