@@ -29,6 +29,7 @@ use spandrel_transport::{Address, DIOP, IIOP};
 use crate::{
     audit::{AuditLog, AuditRecord},
     credentials::{Identity, ReceivedCredentials, current_user},
+    path_check::PathCheck,
     policy::{Decision, PathFact, Policy, PolicyError, RequestFacts, decide},
 };
 
@@ -161,6 +162,14 @@ impl Authorizer {
     /// has the names below the root, separated by `/`.
     pub fn check_paths_of(&self, adapter: impl Into<String>) {
         self.0.path_adapters.write().push(adapter.into());
+    }
+
+    /// The check of paths for the options of a service with this adapter ([`check_paths_of`](Self::check_paths_of)).
+    #[must_use]
+    pub fn path_check(&self, adapter: impl Into<String>) -> PathCheck {
+        self.check_paths_of(adapter);
+        let authorizer = self.clone();
+        PathCheck::new(move |operation, path| authorizer.permits_path(operation, path))
     }
 
     /// Decides about a path, for the request that this thread runs: in the upcall, before the servant answers or defers

@@ -65,9 +65,11 @@
 mod audit;
 mod authorizer;
 mod credentials;
+mod path_check;
 mod policy;
 
 pub use audit::{AuditError, AuditLog, AuditOptions};
 pub use authorizer::Authorizer;
 pub use credentials::{Identity, ReceivedCredentials};
+pub use path_check::PathCheck;
 pub use policy::{Policy, PolicyError};

@@ -37,7 +37,7 @@ impl From<StoreError> for CannotComplete {
 
 impl AdministrationServant {
     fn permit<'s>(&self, operation: &str, server: impl Into<Option<&'s str>>) -> Result<(), SystemException> {
-        self.0.permission.as_ref().map_or(Ok(()), |permission| permission.check(operation, server.into()))
+        self.0.path_check.as_ref().map_or(Ok(()), |check| check.check(operation, server.into()))
     }
 
     /// Checks the texts of a registration, and that its command is configured.

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use spandrel::authorization::PathCheck;
 use spandrel::net::sync::{Arc, Condition, Mutex, OnDrop, ProcessManager};
 use spandrel::server::{DeferredCall, Replied, ServerCall};
 use spandrel::services::activation::with_key;
@@ -20,7 +21,7 @@ use spandrel::types::{Ior, ior_to_string};
 use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind, minor};
 
 use crate::commands::Commands;
-use crate::limits::{Limits, Permission};
+use crate::limits::Limits;
 use crate::logs::Logs;
 use crate::process::{self, ServerProcess, Start};
 use crate::server::{Admission, Phase, Running, Server, Stopping, Waiter};
@@ -41,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) orb: Orb,
     pub(crate) store: Store,
     pub(crate) limits: Limits,
-    pub(crate) permission: Option<Permission>,
+    pub(crate) path_check: Option<PathCheck>,
     pub(crate) data: PathBuf,
     /// The URL of the repository, for servers.
     pub(crate) url: OnceLock<String>,

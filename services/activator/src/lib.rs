@@ -20,6 +20,6 @@ mod service;
 mod store;
 
 pub use commands::{Command, Commands, CommandsError, ResourceLimits};
-pub use limits::{Limits, Permission};
+pub use limits::Limits;
 pub use service::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, STORE_FILE};
 pub use store::StoreError;

@@ -1,10 +1,8 @@
-//! Limits and times of an activator, and the check of its operations.
+//! Limits and times of an activator.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spandrel::SystemException;
 use spandrel::net::sync::Arc;
 
 /// The limits and times of an activator.
@@ -81,30 +79,5 @@ impl Limits {
 
     pub(crate) fn reload_requested(&self) -> bool {
         self.reload.as_ref().is_some_and(|reload| reload.swap(false, std::sync::atomic::Ordering::AcqRel))
-    }
-}
-
-/// A check of each administrative operation, and of the registration of running servers, besides those of the ORB.
-#[derive(Clone)]
-pub struct Permission(Arc<Check>);
-
-type Check = dyn Fn(&str, Option<&str>) -> Result<(), SystemException> + Send + Sync;
-
-impl Permission {
-    /// `check` is called in the request's thread with the operation and the name of the server. There is none for
-    /// `list`.
-    #[must_use]
-    pub fn new(check: impl Fn(&str, Option<&str>) -> Result<(), SystemException> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(check))
-    }
-
-    pub(crate) fn check(&self, operation: &str, server: Option<&str>) -> Result<(), SystemException> {
-        (self.0)(operation, server)
-    }
-}
-
-impl fmt::Debug for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Permission")
     }
 }

@@ -12,9 +12,7 @@ use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };
-use spandrel_activator::{
-    ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits, Permission,
-};
+use spandrel_activator::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 
 /// The port of the implementation repository as a process of its own.
@@ -175,8 +173,8 @@ impl Args {
         };
         // Servers have working directories of their own.
         let data = fs::canonicalize(daemon.data()).context("cannot find the data folder").map_err(data)?;
-        let permission = daemon.path_check(ADAPTER).map(Permission::new);
-        let options = ActivatorOptions { limits, permission, ..ActivatorOptions::new(data, commands) };
+        let path_check = daemon.path_check(ADAPTER);
+        let options = ActivatorOptions { limits, path_check, ..ActivatorOptions::new(data, commands) };
         let activator = Activator::start(daemon.orb(), options).map_err(|error| match error {
             ActivatorError::Store(error) => self::data(error),
             ActivatorError::Listen(exception) => Failure::cannot_listen(exception),

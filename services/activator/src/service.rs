@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use spandrel::authorization::PathCheck;
 use spandrel::net::sync::atomic::{AtomicBool, Ordering};
 use spandrel::net::sync::{Arc, Condition, Mutex, thread};
 use spandrel::poa::{
@@ -19,7 +20,7 @@ use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use crate::administration::AdministrationServant;
 use crate::commands::{Commands, CommandsError};
 use crate::control::{Core, Shared, new_manager};
-use crate::limits::{Limits, Permission};
+use crate::limits::Limits;
 use crate::logs::Logs;
 use crate::store::{Store, StoreError};
 
@@ -42,14 +43,14 @@ pub struct ActivatorOptions {
     /// Limits and times.
     pub limits: Limits,
     /// The check of administrative operations; none by default.
-    pub permission: Option<Permission>,
+    pub path_check: Option<PathCheck>,
 }
 
 impl ActivatorOptions {
     /// The defaults, with a store in this folder.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>, commands: Commands) -> Self {
-        Self { data: data.into(), commands, limits: Limits::default(), permission: None }
+        Self { data: data.into(), commands, limits: Limits::default(), path_check: None }
     }
 }
 
@@ -113,12 +114,12 @@ impl Activator {
     /// # Errors
     /// A store that cannot be opened; an ORB that cannot listen, or has an implementation repository already.
     pub fn start(orb: &Orb, options: ActivatorOptions) -> Result<Self, ActivatorError> {
-        let ActivatorOptions { data, commands, limits, permission } = options;
+        let ActivatorOptions { data, commands, limits, path_check } = options;
         let store = Store::open(&data.join(STORE_FILE))?;
         let shared = Arc::new(Shared {
             orb: orb.clone(),
             store,
-            permission,
+            path_check,
             url: OnceLock::new(),
             commands: Mutex::new(commands),
             core: Mutex::new(Core::default()),

@@ -49,10 +49,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow};
-use spandrel::authorization::Authorizer;
+use spandrel::authorization::{Authorizer, PathCheck};
 use spandrel::net::reactor::on_termination;
 use spandrel::services::activation;
-use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException};
+use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::DaemonArgs;
 pub use failure::{Failure, FailureKind};
@@ -160,13 +160,8 @@ impl Daemon {
     /// about an object without one. `None` without a policy. `adapter` has the names below the root adapter, separated
     /// by `/`.
     #[must_use]
-    pub fn path_check(
-        &self,
-        adapter: &str,
-    ) -> Option<impl Fn(&str, Option<&str>) -> Result<(), SystemException> + Clone + Send + Sync + 'static> {
-        let authorizer = self.authorizer.clone()?;
-        authorizer.check_paths_of(adapter);
-        Some(move |operation: &str, path: Option<&str>| authorizer.permits_path(operation, path))
+    pub fn path_check(&self, adapter: &str) -> Option<PathCheck> {
+        self.authorizer.as_ref().map(|authorizer| authorizer.path_check(adapter))
     }
 
     /// The first address that the ORB listens at, as in a `corbaloc:` URL: `127.0.0.1:2809`.

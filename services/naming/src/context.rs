@@ -8,6 +8,7 @@
 use std::str;
 use std::time::Duration;
 
+use spandrel::authorization::PathCheck;
 use spandrel::net::sync::Arc;
 use spandrel::poa::{Current, ObjectId};
 use spandrel::services::cos_naming::naming_context::{
@@ -27,7 +28,6 @@ use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExc
 use crate::failure::{Failure, system};
 use crate::iterators::{self, Iterators};
 use crate::name::{self, InvalidName};
-use crate::permission::Permission;
 use crate::store::{ContextId, IfBound, Store, StoreError, Target};
 
 /// The repository id of the contexts.
@@ -39,7 +39,7 @@ pub(crate) struct Contexts {
     pub(crate) orb: Orb,
     pub(crate) poa: Poa,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) permission: Option<Permission>,
+    pub(crate) path_check: Option<PathCheck>,
     pub(crate) iterators: Arc<Iterators>,
     /// The time limit of a call on a context of another server.
     pub(crate) federation_timeout: Duration,
@@ -112,7 +112,7 @@ impl Contexts {
         }
         match self.follow(start, name)? {
             LastStep::Here(context, step) => {
-                self.check_permission(operation, context, Some(step))?;
+                self.check_path(operation, context, Some(step))?;
                 here(context, step).map_err(|error| match error {
                     StoreError::NotBound => Failure::NotFound(NotFoundReason::MissingNode, vec![step.clone()]),
                     StoreError::OtherType(BindingType::Ncontext) => {
@@ -135,16 +135,16 @@ impl Contexts {
     }
 
     /// Whether the peer may use a name, by the path of its context.
-    fn check_permission(
+    fn check_path(
         &self,
         operation: &str,
         context: ContextId,
         step: Option<&NameComponent>,
     ) -> Result<(), SystemException> {
-        let Some(permission) = &self.permission else { return Ok(()) };
+        let Some(path_check) = &self.path_check else { return Ok(()) };
         let path = self.store.path(context).map_err(|error| system(&error))?;
         let path = path.map(|path| step.map_or(path.clone(), |step| crate::encoding::join(&path, step)));
-        permission.check(operation, path.as_deref())
+        path_check.check(operation, path.as_deref())
     }
 
     /// A context of another server, whose calls end in time.
@@ -255,7 +255,7 @@ impl NamingContextServant for ContextServant {
     fn new_context(&self) -> Result<Option<NamingContext>, SystemException> {
         let contexts = &self.0;
         let current = contexts.current()?;
-        contexts.check_permission("new_context", current, None)?;
+        contexts.check_path("new_context", current, None)?;
         contexts.store.path(current).map_err(|error| system(&error))?; // it exists
         let created = contexts.store.new_context().map_err(|error| system(&error))?;
         Ok(Some(contexts.reference(created)?.unchecked_narrow()))
@@ -276,7 +276,7 @@ impl NamingContextServant for ContextServant {
 
     fn destroy(&self) -> Result<(), DestroyError> {
         let current = self.0.current()?;
-        self.0.check_permission("destroy", current, None)?;
+        self.0.check_path("destroy", current, None)?;
         self.0.store.destroy(current).map_err(|error| match error {
             StoreError::NotEmpty(_) => NotEmpty {}.into(),
             error => system(&error).into(),
@@ -286,7 +286,7 @@ impl NamingContextServant for ContextServant {
     fn list(&self, how_many: u32) -> Result<(BindingList, Option<BindingIterator>), SystemException> {
         let contexts = &self.0;
         let current = contexts.current()?;
-        contexts.check_permission("list", current, None)?;
+        contexts.check_path("list", current, None)?;
         iterators::list(&contexts.iterators, &contexts.store, current, how_many)
     }
 }

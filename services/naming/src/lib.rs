@@ -4,7 +4,7 @@
 //! [`NamingService::start`] adds the service to an ORB. The executable `spandrel-naming` does so in a process of its
 //! own. A [`Store`] holds the graph; [`RedbStore`] keeps it in one file.
 //!
-//! The service checks no identity of clients: [`NamingOptions::permission`] is the place for that.
+//! The service checks no identity of clients: [`NamingOptions::path_check`] is the place for that.
 #![forbid(unsafe_code)]
 
 mod administration;
@@ -16,14 +16,12 @@ mod group_commit;
 mod iterators;
 pub mod name;
 pub mod omni_log;
-mod permission;
 mod purge;
 mod redb_store;
 mod service;
 pub mod store;
 
 pub use administration::NamingAdministration;
-pub use permission::Permission;
 pub use purge::PurgeOptions;
 pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
 pub use service::{

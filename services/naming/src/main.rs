@@ -10,8 +10,8 @@ use clap::{Parser, Subcommand};
 use spandrel::Orb;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
-    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, Permission, PurgeOptions, ROOT_KEY,
-    RedbStore, RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
+    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, PurgeOptions, ROOT_KEY, RedbStore,
+    RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
 };
 
 /// The standard port of naming services.
@@ -97,9 +97,9 @@ impl Args {
             removes_unreachable: self.purge_unreachable,
             ..PurgeOptions::new(Duration::from_secs(seconds.max(1)))
         });
-        let permission = daemon.path_check(ADAPTER).map(Permission::new);
+        let path_check = daemon.path_check(ADAPTER);
         let store = self.store_options();
-        let options = NamingOptions { store, purge, permission, ..NamingOptions::new(daemon.data()) };
+        let options = NamingOptions { store, purge, path_check, ..NamingOptions::new(daemon.data()) };
         let service = NamingService::start(daemon.orb(), options).map_err(|error| match error {
             NamingError::Store(error) => data(error),
             error => Failure::failed(error),

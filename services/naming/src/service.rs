@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use spandrel::authorization::PathCheck;
 use spandrel::net::sync::Arc;
 use spandrel::poa::{
     EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, RequestProcessingPolicy,
@@ -15,7 +16,6 @@ use crate::administration::{Administration, NamingAdministrationSkeleton};
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
 use crate::context::{ContextServant, Contexts};
 use crate::iterators::Iterators;
-use crate::permission::Permission;
 use crate::purge::{PurgeOptions, Purger};
 use crate::redb_store::{OpenError, RedbStore, RedbStoreOptions};
 use crate::store::{ContextId, Store};
@@ -43,7 +43,7 @@ pub struct NamingOptions {
     /// The settings of the store.
     pub store: RedbStoreOptions,
     /// The check of each operation on a name; none by default.
-    pub permission: Option<Permission>,
+    pub path_check: Option<PathCheck>,
     /// The removal of bindings to objects that do not exist any more; none by default.
     pub purge: Option<PurgeOptions>,
     /// The most binding iterators; a further one takes the place of the one called least recently (default 1,000).
@@ -63,7 +63,7 @@ impl NamingOptions {
         Self {
             data: data.into(),
             store: RedbStoreOptions::default(),
-            permission: None,
+            path_check: None,
             purge: None,
             max_iterators: 1_000,
             iterator_expiry: Duration::from_secs(300),
@@ -153,7 +153,7 @@ impl NamingService {
             orb: orb.clone(),
             poa: adapter.clone(),
             store,
-            permission: options.permission,
+            path_check: options.path_check,
             iterators: Arc::new(Iterators::new(iterators, options.max_iterators.max(1), options.iterator_expiry)),
             federation_timeout: options.federation_timeout,
             max_reference: options.max_reference,

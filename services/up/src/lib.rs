@@ -7,7 +7,7 @@
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
 use spandrel_daemon::{Daemon, Failure, FailureKind};
-use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, Permission, ROOT_KEY};
+use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, ROOT_KEY};
 use spandrel_repository::{InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
 
 /// The port of the services: that of naming services.
@@ -31,8 +31,8 @@ impl Services {
     /// A store that cannot be opened, with the exit code 4; an adapter that cannot be created, with 1.
     pub fn start(daemon: &Daemon) -> Result<Self, Failure> {
         let activator = start_activator(daemon)?; // it makes the ORB listen
-        let permission = daemon.path_check(ADAPTER).map(Permission::new);
-        let options = NamingOptions { permission, ..NamingOptions::new(daemon.data()) };
+        let path_check = daemon.path_check(ADAPTER);
+        let options = NamingOptions { path_check, ..NamingOptions::new(daemon.data()) };
         let naming = NamingService::start(daemon.orb(), options).map_err(|error| match error {
             NamingError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
@@ -78,7 +78,7 @@ fn start_activator(daemon: &Daemon) -> Result<Activator, Failure> {
     let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
     let options = ActivatorOptions {
         limits: Limits { reload, commands_file: file, ..Limits::default() },
-        permission: daemon.path_check(spandrel_activator::ADAPTER).map(spandrel_activator::Permission::new),
+        path_check: daemon.path_check(spandrel_activator::ADAPTER),
         ..ActivatorOptions::new(data, commands.unwrap_or_default())
     };
     Activator::start(daemon.orb(), options).map_err(|error| match error {
