@@ -291,6 +291,7 @@ pages! {
     deployment: "docs/deployment.md",
     first_service: "docs/tutorial/first-service.md",
     from_omniorb: "docs/porting/omniorb.md",
+    interface_repository: "docs/interface-repository.md",
     life_cycle: "docs/life-cycle.md",
     naming: "docs/naming-service.md",
     naming_in_the_tutorial: "docs/tutorial/naming.md",

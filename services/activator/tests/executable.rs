@@ -137,6 +137,15 @@ fn a_server_that_starts_while_the_activator_is_killed_registers_with_the_next_on
     second.ok(&["stop", "bank"]);
 }
 
+/// Ends the clients of a test, also after a failure.
+struct EndClients<'t>(&'t AtomicBool);
+
+impl Drop for EndClients<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn no_server_is_started_twice_if_the_activator_is_killed_at_any_instant() {
     let rounds: usize = std::env::var("SPANDREL_KILLS").map_or(3, |rounds| rounds.parse().unwrap());
@@ -148,6 +157,7 @@ fn no_server_is_started_twice_if_the_activator_is_killed_at_any_instant() {
         let is_over = AtomicBool::new(false);
         let attempts = AtomicUsize::new(0);
         std::thread::scope(|scope| {
+            let _end = EndClients(&is_over);
             for _ in 0..4 {
                 let object = running.object(&name);
                 scope.spawn(|| {
@@ -171,7 +181,6 @@ fn no_server_is_started_twice_if_the_activator_is_killed_at_any_instant() {
             let address = running.address.clone();
             running = Running::start(data.path(), &format!("iiop://{address}"));
             wait_until("the registration", || running.object(&name).ping().is_ok());
-            is_over.store(true, Ordering::Relaxed);
         });
         let of_server = starts(data.path()).into_iter().filter(|(server, _)| *server == name).count();
         assert_eq!(of_server, 1, "round {round}");

@@ -47,6 +47,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{Authorizer, PathCheck};
@@ -262,6 +264,12 @@ fn notify(state: &str) {
 #[cfg(not(target_os = "linux"))]
 fn notify(_state: &str) {}
 
+/// The time that the lock of an earlier process may remain after its end: a child that it was starting has the file
+/// open until its own program begins.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// The pause between two attempts to lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Locks the folder for this process and a service.
 fn lock(data: &Path, service: &str) -> Result<File, Failure> {
     let failed = |error: anyhow::Error| Failure::new(FailureKind::Data, error);
@@ -269,7 +277,13 @@ fn lock(data: &Path, service: &str) -> Result<File, Failure> {
     let file = File::options().create(true).truncate(false).write(true).open(&path);
     let file = file.with_context(|| format!("cannot write to the data folder {} (--data)", data.display()));
     let file = file.map_err(failed)?;
-    match file.try_lock() {
+    let deadline = Instant::now() + LOCK_WAIT;
+    let mut locked = file.try_lock();
+    while matches!(locked, Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+        thread::sleep(LOCK_PAUSE);
+        locked = file.try_lock();
+    }
+    match locked {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(failed(anyhow!(
             "the data folder {} is in use by another process (--data): end that process, or name another folder",

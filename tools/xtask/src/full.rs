@@ -14,7 +14,7 @@ use crate::{
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
@@ -23,6 +23,7 @@ const STEPS: [Step; 14] = [
     ("idl --compile", || idl::run(true)),
     ("interop --tshark", || interop::run(&["--tshark"])),
     ("services, 500 kills", || services::run(500)),
+    ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),
     ("fuzzing, 60 seconds a target", || fuzz::explore(60)),

@@ -39,6 +39,13 @@ pub(crate) const OMNIORB: &[Need] = &[
 /// Tools that build and run the JacORB peers; Maven downloads JacORB itself.
 pub(crate) const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
 
+/// The cluster of the naming service over etcd, and the compiler that its client needs.
+pub(crate) const ETCD: &[Need] = &[
+    program("etcd", "etcd-server"),
+    program("protoc", "protobuf-compiler"),
+    Need { requirement: Requirement::Folder("/usr/include/google/protobuf"), package: "libprotobuf-dev" },
+];
+
 /// Programs that capture traffic and dissect it.
 pub(crate) const CAPTURING: &[Need] = &[
     program("tshark", "tshark"),

@@ -1,4 +1,5 @@
-//! The naming service against Java's ORBs, also started by the activator, and the end of both at many instants.
+//! The naming service against Java's ORBs, also started by the activator, the end of both at many instants, and the
+//! naming service over etcd.
 
 use std::fs;
 use std::path::PathBuf;
@@ -45,6 +46,22 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     let mut command = Command::new(workspace::cargo_program());
     command.args(["test", "--release", "--package", "spandrel-activator", "--test", "activator", test]);
     workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))
+}
+
+/// Checks the workspace `extra`: the naming service over a cluster of etcd, whose servers and members are ended.
+pub(crate) fn over_etcd() -> Result<()> {
+    packages::require(packages::ETCD)?;
+    let manifest = workspace::root().join("extra/Cargo.toml");
+    let target = workspace::target().join("extra");
+    for words in [&["clippy", "--all-targets"][..], &["test"]] {
+        let mut command = Command::new(workspace::cargo_program());
+        command.args(words).arg("--locked").arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(&target);
+        if words[0] == "clippy" {
+            command.args(["--", "-D", "warnings"]);
+        }
+        workspace::run(&mut command)?;
+    }
+    Ok(())
 }
 
 impl JavaOrb {
