@@ -27,9 +27,9 @@ use crate::process::{self, ServerProcess, Start};
 use crate::server::{Admission, Phase, Running, Server, Stopping, Waiter};
 use crate::store::{Mode, ProcessId, RunningProcess, Store, StoreError};
 
-/// How often processes and deadlines are checked while there are any.
+/// The interval of checks of processes and deadlines.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How often the control thread looks around otherwise.
+/// The interval of checks while no server has a process and no request waits.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The pings in sequence that a running process may miss.
@@ -59,8 +59,8 @@ pub(crate) struct Core {
     pub(crate) servers: BTreeMap<String, Server>,
     /// Requests that wait, of all servers.
     pub(crate) waiting: usize,
-    /// Whether the control thread has work besides its checks.
-    pub(crate) has_news: bool,
+    /// Whether the state has changed since the last check of the control thread.
+    pub(crate) is_changed: bool,
     pub(crate) is_stopping: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn new_manager(limit: usize) -> ProcessManager {
 impl Shared {
     /// Wakes the control thread.
     pub(crate) fn notify(&self) {
-        self.core.lock().has_news = true;
+        self.core.lock().is_changed = true;
         self.changed.notify_all();
     }
 
@@ -134,7 +134,7 @@ impl Shared {
                     }
                     call.finish_oneway()
                 };
-                core.has_news = true;
+                core.is_changed = true;
                 drop(core);
                 self.changed.notify_all();
                 Ok(replied)
@@ -197,7 +197,7 @@ impl Shared {
             let now = Instant::now();
             {
                 let mut core = self.core.lock();
-                core.has_news = false;
+                core.is_changed = false;
                 if core.is_stopping {
                     self.refuse_all(&mut core, &mut actions);
                 } else {
@@ -229,7 +229,7 @@ impl Shared {
                 self.bound_logs();
             }
             let mut core = self.core.lock();
-            if !core.has_news && !core.is_stopping && !is_answered {
+            if !core.is_changed && !core.is_stopping && !is_answered {
                 let is_busy = |server: &Server| {
                     !server.waiters.is_empty() || !matches!(server.phase, Phase::Stopped | Phase::Failed)
                 };
@@ -310,7 +310,7 @@ impl Shared {
                 running.missed_pings = 0;
             }
         }
-        core.has_news = true;
+        core.is_changed = true;
     }
 
     /// Ends a running server that cannot be called.
