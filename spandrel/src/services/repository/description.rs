@@ -22,9 +22,10 @@ const MAX_BASES: usize = 1_000;
 /// the repository that is the ORB's initial reference `InterfaceRepository`.
 ///
 /// ```no_run
+/// use spandrel::Orb;
 /// use spandrel::dynamic::DynamicObject;
+/// use spandrel::services::repository;
 /// use spandrel::types::Any;
-/// use spandrel::{Orb, repository};
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     let orb = Orb::init(std::env::args())?; // -ORBInitRef InterfaceRepository=corbaloc::host:2809/InterfaceRepository
