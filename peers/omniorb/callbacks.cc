@@ -35,8 +35,10 @@ PortableServer::POA_ptr both_ways() {
     return root->create_POA("both_ways", manager, policies);
 }
 
+// Shuts the ORB down in a thread of its own; later calls do nothing. A call that is made while the ORB is destroyed would throw.
 void end() {
-    std::thread([] { orb->shutdown(false); }).detach();
+    static std::once_flag once;
+    std::call_once(once, [] { std::thread([] { orb->shutdown(false); }).detach(); });
 }
 
 class DeskImpl : public POA_Callbacks::Desk {

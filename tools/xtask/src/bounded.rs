@@ -62,7 +62,7 @@ impl Bounded {
     }
 
     /// Closes its standard input and waits for its exit.
-    pub(crate) fn finish(mut self, limit: Duration) -> Result<ExitStatus> {
+    pub(crate) fn finish(&mut self, limit: Duration) -> Result<ExitStatus> {
         drop(self.child.stdin.take());
         let deadline = Instant::now() + limit;
         while self.line(deadline)?.is_some() {}
@@ -110,7 +110,7 @@ mod tests {
     fn lines_arrive_and_the_exit_status_is_returned() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two; echo no >&2; exit 3"]);
-        let child = Bounded::start("sh", &mut command).unwrap();
+        let mut child = Bounded::start("sh", &mut command).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         assert_eq!(child.line(deadline).unwrap().as_deref(), Some("one"));
         assert_eq!(child.line(deadline).unwrap().as_deref(), Some("two"));

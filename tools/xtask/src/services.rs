@@ -155,7 +155,7 @@ fn call_activated() -> Result<()> {
 
 /// Runs a client, and counts the cases that passed.
 fn run_client(client: &mut Command) -> Result<()> {
-    let client = Bounded::start("the client", client.arg("NamesClient"))?;
+    let mut client = Bounded::start("the client", client.arg("NamesClient"))?;
     let deadline = Instant::now() + RUN_TIMEOUT;
     let mut passed = 0;
     while let Some(line) = client.line(deadline)? {

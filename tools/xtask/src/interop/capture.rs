@@ -92,7 +92,7 @@ impl Capture {
     }
 
     /// Ends it, and returns tshark's verdict.
-    pub(super) fn finish(self) -> Result<Verdict> {
+    pub(super) fn finish(mut self) -> Result<Verdict> {
         // The last packets are on their way to dumpcap.
         thread::sleep(Duration::from_millis(300));
         workspace::run(Command::new("kill").arg("-INT").arg(self.program.id().to_string()))?;
@@ -292,7 +292,7 @@ fn tshark(file: &Path, filter: &str) -> Result<Vec<String>> {
     command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     command.args(OTHER_DISSECTORS.into_iter().flat_map(|name| ["--disable-protocol", name]));
     command.args(FIELDS.iter().flat_map(|field| ["-e", field]));
-    let program = Bounded::start("tshark", &mut command)?;
+    let mut program = Bounded::start("tshark", &mut command)?;
     let deadline = Instant::now() + READ_LIMIT;
     let mut lines = Vec::new();
     while let Some(line) = program.line(deadline)? {

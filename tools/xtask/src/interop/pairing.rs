@@ -156,7 +156,7 @@ impl Pairing {
         if !only.is_empty() {
             command.args(["--only", only]);
         }
-        let client = Bounded::start("the client", &mut command)?;
+        let mut client = Bounded::start("the client", &mut command)?;
         let outcomes = self.listen(&client)?;
         let stderr = client.stderr();
         let status = client.finish(START_LIMIT)?;
@@ -164,10 +164,10 @@ impl Pairing {
         if outcomes.is_empty() || (!status.success() && !failed && outcomes.iter().all(|o| o.failure.is_none())) {
             bail!("the client exited with {status} after {} cases: {stderr}", outcomes.len());
         }
-        for (program, name) in bridge.into_iter().map(|bridge| (bridge, "bridge")).chain([(server, "server")]) {
+        for (mut program, name) in bridge.into_iter().map(|bridge| (bridge, "bridge")).chain([(server, "server")]) {
             let status = program.finish(START_LIMIT).context("after the client was done")?;
             if !status.success() {
-                bail!("the {name} exited with {status}");
+                bail!("the {name} exited with {status}: {}", program.stderr());
             }
         }
         Ok(outcomes)

@@ -52,7 +52,7 @@ fn target_name(program: &str) -> &str {
 
 /// Runs the program and shows its output.
 fn run_all(program: &str, arguments: &[&str]) -> Result<()> {
-    let child = start(program, arguments)?;
+    let mut child = start(program, arguments)?;
     let deadline = Instant::now() + LIMIT;
     let mut finished = Vec::new();
     loop {

@@ -92,7 +92,7 @@ impl Drop for Wine {
         drop(self.idle_program.take());
         // With `-k` the server of this folder, and no other, ends its programs. It fails only if there is
         // none any more.
-        if let Ok(end) = Bounded::start("wineserver", self.command(&self.server).arg("-k")) {
+        if let Ok(mut end) = Bounded::start("wineserver", self.command(&self.server).arg("-k")) {
             _ = end.finish(LIMIT);
         }
     }
