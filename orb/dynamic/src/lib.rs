@@ -29,8 +29,8 @@ pub use any::{
     DynValueBox, NameValuePair, TextContext, TextError,
 };
 pub use description::{
-    AttributeDescription, DescriptionError, DynamicObject, InterfaceDescription, OperationDescription, Outcome,
-    ParameterDescription, Undescribed,
+    ArgumentError, AttributeDescription, CallableError, DescriptionError, Documentation, DynamicObject,
+    InterfaceDescription, OperationDescription, Outcome, ParameterDescription, Undescribed, system_exception_json,
 };
 #[cfg(feature = "server")]
 pub use description::{Described, DescribedCall, DescribedOperations, DescribedServant};

@@ -4,7 +4,10 @@ use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{Any, Label, TcKind, TypeCode, ValueModifier, Visibility};
-use spandrel_dynamic::{DynAny, TextContext};
+use spandrel_dynamic::{
+    ArgMode, ArgumentError, AttributeDescription, CallableError, DynAny, InterfaceDescription, NamedValue,
+    OperationDescription, Outcome, RequestError, TextContext, UnknownUserException,
+};
 use support::{always, base, boxed, choice, colour, derived, empty, leaf, many, node, point};
 
 /// Checks the JSON of a value given as text, and that it is parsed as the same value.
@@ -334,6 +337,89 @@ fn text_of(of: &TypeCode, source: &mut Source, depth: u8) -> String {
         }
         kind => panic!("no text for {kind}"),
     }
+}
+
+/// `long long move(in Point to, inout Colour how, out string note)`.
+fn operation() -> OperationDescription {
+    OperationDescription::new("move")
+        .parameter(ArgMode::In, "to", point())
+        .parameter(ArgMode::InOut, "how", colour())
+        .parameter(ArgMode::Out, "note", TypeCode::STRING)
+        .returns(TypeCode::LONGLONG)
+}
+
+#[test]
+fn arguments_are_read_by_name_and_in_order() {
+    let (operation, context) = (operation(), TextContext::new());
+    let apart = operation.read_argument_list(&["{x: 1, name: \"b\"}", "green"], &context).unwrap();
+    let by_name = operation.read_arguments(r#"{"how":"green","to":{"x":1,"name":"b"}}"#, &context).unwrap();
+    assert_eq!(by_name, apart);
+    assert_eq!(operation.read_arguments(r#"[{"x":1,"name":"b"},"green"]"#, &context).unwrap(), apart);
+    let none = OperationDescription::new("ping");
+    for text in ["", " ", "{}", "{ }", "[]", "null"] {
+        assert_eq!(none.read_arguments(text, &context), Ok(Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    let (operation, context) = (operation(), TextContext::new());
+    let message = |error: ArgumentError| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("{error}{cause}")
+    };
+    let refused = |text: &str| message(operation.read_arguments(text, &context).unwrap_err());
+    assert!(refused(r#"{"to":{"x":1,"name":"b"}}"#).contains("the member `how` is missing"), "{}", refused("{}"));
+    assert!(refused(r#"{"to":{"x":1,"name":"b"},"how":"green","when":1}"#).contains("when"));
+    assert!(refused(r#"[{"x":1,"name":"b"}]"#).contains("2 members, not 1"));
+    for text in ["7", "\"a\"", "{", "{\"to\":", "nonsense", "[", "{\"to\":{},\"how\":\"pink\"}"] {
+        assert!(refused(text).starts_with("invalid arguments for `long long move("), "{text}");
+    }
+    let number = operation.read_argument_list(&["{x: 1, name: \"b\"}"], &context).unwrap_err();
+    assert!(message(number).ends_with("takes 2 arguments, not 1"));
+    let long = "9".repeat(10_000);
+    let value = operation.read_argument_list(&["{x: 1, name: \"b\"}", long.as_str()], &context).unwrap_err();
+    assert!(matches!(&value, ArgumentError::Value { parameter, text, .. } if parameter == "how" && text.len() < 300));
+    let none = OperationDescription::new("ping").read_arguments(r#"{"a":1}"#, &context).unwrap_err();
+    assert!(matches!(none, ArgumentError::Number { expected: 0, .. }));
+}
+
+#[test]
+fn outcomes_and_exceptions_are_json() {
+    let outs = vec![
+        NamedValue::new("how", ArgMode::InOut, DynAny::from_text(&colour(), "green").unwrap().to_any().unwrap()),
+        NamedValue::new("no\"te", ArgMode::Out, Any::new("hi").unwrap()),
+    ];
+    let outcome = Outcome { result: Any::new(&(1_i64 << 60)).unwrap(), outs };
+    let json = outcome.to_json().unwrap();
+    assert_eq!(json, r#"{"result":"1152921504606846976","out":{"how":"green","no\"te":"hi"}}"#);
+    let void = Any::write(TypeCode::VOID, |_| Ok(())).unwrap();
+    assert_eq!(Outcome { result: void, outs: Vec::new() }.to_json().unwrap(), r#"{"out":{}}"#);
+
+    let of = TypeCode::exception("IDL:Refused:1.0", "Refused", &[("why", TypeCode::STRING)]).unwrap();
+    let exception = DynAny::from_text(&of, r#"{why: "no"}"#).unwrap().to_any().unwrap();
+    let raised = RequestError::Raised(UnknownUserException { exception });
+    let json: serde_json::Value = serde_json::from_str(&raised.to_json()).unwrap();
+    assert_eq!(json["exception"], serde_json::json!({"id": "IDL:Refused:1.0", "members": {"why": "no"}}));
+    let system = spandrel_giop::SystemException::timeout(3, spandrel_giop::CompletionStatus::Maybe);
+    let json: serde_json::Value = serde_json::from_str(&RequestError::System(system).to_json()).unwrap();
+    assert_eq!(json["system_exception"]["minor"], 3);
+    assert_eq!(json["system_exception"]["completed"], "COMPLETED_MAYBE");
+}
+
+#[test]
+fn operations_are_found_by_their_idl_names() {
+    let interface = InterfaceDescription::new("IDL:Robot:1.0", "Robot").operation(operation()).unwrap();
+    let interface = interface.attribute(AttributeDescription::new("speed", TypeCode::LONG)).unwrap();
+    let interface = interface.attribute(AttributeDescription::new("name", TypeCode::STRING).readonly()).unwrap();
+    let interface = interface.without("cursor", "a native type");
+    assert_eq!(interface.callable("move", true).unwrap().name, "move");
+    assert_eq!(interface.callable("speed", false).unwrap().name, "_get_speed");
+    assert_eq!(interface.callable("speed", true).unwrap().name, "_set_speed");
+    assert!(matches!(interface.callable("name", true), Err(CallableError::ReadOnly { .. })));
+    assert!(matches!(interface.callable("cursor", false), Err(CallableError::NotCallable { .. })));
+    let Err(CallableError::Unknown { known, .. }) = interface.callable("moove", false) else { panic!("it was found") };
+    assert_eq!(known, ["speed", "name", "move"]);
 }
 
 proptest! {

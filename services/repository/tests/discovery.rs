@@ -1,14 +1,21 @@
 //! Interfaces that clients and servers without IDL find in the repository (CORBA 3.3 Part 1, 8.3.1).
 
 use spandrel::dynamic::{DescribedCall, DescribedServant, DynamicObject, NvList, RequestError, describe};
-use spandrel::services::repository::{fill, interface_of};
+use spandrel::services::repository::{documentation, fill, interface_of, repository_of};
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException, SystemExceptionKind, minor};
 
 use crate::support::{Served, call};
 
-const IDL: &str = "module Bank { interface Base { readonly attribute long long balance; };
-    interface Account : Base { long long deposit(in long long cents); }; };";
+const IDL: &str = "module Bank {
+    /** Why not. */
+    enum Reason {
+        /** Too much. */
+        limit, other };
+    exception Refused { /** The reason. */ Reason why; };
+    interface Base { /** In cents. */ readonly attribute long long balance; };
+    /** An account. */
+    interface Account : Base { /** Adds. */ long long deposit(in long long cents) raises (Refused); }; };";
 
 #[test]
 fn an_object_is_called_without_idl() {
@@ -37,6 +44,19 @@ fn an_object_is_called_without_idl() {
     // The client has no repository of its own: the server names it.
     let interface = interface_of(&client, &object).expect("an interface");
     assert!(interface.is_a("IDL:Bank/Base:1.0") && interface.find("_get_balance").is_some());
+    // The comments are those of the IDL.
+    let repository = repository_of(&client, &object).expect("a repository");
+    let found = documentation(&repository, &interface).expect("documentation");
+    let documented = interface.clone().with_documentation(&found);
+    let read = idl.interface("Bank::Account").expect("an interface");
+    for of in [&documented, &read] {
+        let text = |text: Option<&str>| text.map(|text| text.trim().to_owned());
+        assert_eq!(text(of.documentation().of("IDL:Bank/Account:1.0")).as_deref(), Some("An account."));
+        assert_eq!(text(of.documentation_of("deposit")).as_deref(), Some("Adds."));
+        assert_eq!(text(of.documentation_of("_get_balance")).as_deref(), Some("In cents."));
+        assert_eq!(text(of.documentation().of_part("IDL:Bank/Reason:1.0", "limit")).as_deref(), Some("Too much."));
+        assert_eq!(text(of.documentation().of_part("IDL:Bank/Refused:1.0", "why")).as_deref(), Some("The reason."));
+    }
     let outcome = DynamicObject::new(object, interface).call("deposit", &[Any::new(&500_i64).expect("a value")]);
     assert_eq!(outcome.expect("a call").result.extract::<i64>().expect("a number"), 501);
     bank.shutdown().expect("the end");

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use spandrel_cdr::TypeCode;
 use spandrel_dynamic::{
-    ArgMode, AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
-    ValueTypes,
+    ArgMode, AttributeDescription, DescriptionError, Documentation, InterfaceDescription, OperationDescription,
+    ParameterDescription, ValueTypes,
 };
 use spandrel_idl::{
     FrontEndOptions, MemoryFiles, Model,
@@ -125,11 +125,14 @@ impl Descriptions {
         }
         let made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
         let mut made = made.with_value_types(&self.value_types());
+        let mut documentation = Documentation::new();
+        documentation.insert(&*definition.repository_id, definition.doc.join("\n"));
         for base in &body.bases {
             made = made.inherit(&self.describe(*base)?).map_err(|error| unsupported(&error.to_string()))?;
         }
         for content in &body.contents {
             let content = &self.model[*content];
+            documentation.insert_part(&*definition.repository_id, &*content.name, content.doc.join("\n"));
             let described = match &content.kind {
                 DefinitionKind::Operation(body) => self.operation(content, body).map(Described::Operation),
                 DefinitionKind::Attribute(body) => self.attribute(content, body).map(Described::Attribute),
@@ -140,7 +143,11 @@ impl Descriptions {
                 Err(error) => made.without(&*content.name, error.to_string()),
             };
         }
-        Ok(made)
+        for of in made.named_types() {
+            let named = of.id().ok().and_then(|id| self.model.definitions().find(|it| it.repository_id == id));
+            named.inspect(|named| document(&self.model, named, &mut documentation));
+        }
+        Ok(made.with_documentation(&documentation))
     }
 
     fn operation(&self, definition: &Definition, body: &Operation) -> Result<OperationDescription, DescribeError> {
@@ -183,6 +190,14 @@ impl Descriptions {
     fn exceptions(&self, raised: &[DefId]) -> Result<Vec<TypeCode>, DescribeError> {
         let mut types = self.types.lock();
         raised.iter().map(|id| types.of_definition(&self.model, *id)).collect()
+    }
+}
+
+/// Adds the comments of a type and its parts.
+fn document(model: &Model, definition: &Definition, documentation: &mut Documentation) {
+    documentation.insert(&*definition.repository_id, definition.doc.join("\n"));
+    for (part, doc) in definition.documented_parts(model) {
+        documentation.insert_part(&*definition.repository_id, part, doc.join("\n"));
     }
 }
 

@@ -3,7 +3,10 @@
 use spandrel::{
     CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
     cdr::{ByteOrder, GiopVersion},
-    dynamic::{ArgMode, CreateRequest, MultipleRequests, NamedValue, NvList, Request, RequestError},
+    dynamic::{
+        ArgMode, CreateRequest, DynamicObject, InterfaceDescription, MultipleRequests, NamedValue, NvList,
+        OperationDescription, Request, RequestError,
+    },
     minor,
     types::{Any, TypeCode, Typed},
 };
@@ -312,4 +315,31 @@ fn invoke_async_stores_the_result_in_the_request() {
     drop(held.invoke_async());
     server.probe.open(9);
     held.invoke().unwrap();
+}
+
+#[test]
+fn a_described_call_is_asynchronous() {
+    let server = Server::start();
+    let target = server.client();
+    let long = |name: &str| OperationDescription::new(name).parameter(ArgMode::In, "a", TypeCode::LONG);
+    let add = long("add").parameter(ArgMode::In, "b", TypeCode::LONG).returns(TypeCode::LONG);
+    let hold = OperationDescription::new("hold").parameter(ArgMode::In, "gate", TypeCode::ULONG);
+    let octets = TypeCode::sequence(&TypeCode::OCTET, 0).unwrap();
+    let note = OperationDescription::new("note").parameter(ArgMode::In, "data", octets).oneway();
+    let interface = InterfaceDescription::new(target.as_object().type_id(), "Target");
+    let interface = [add, hold, note].into_iter().try_fold(interface, InterfaceDescription::operation).unwrap();
+    let object = DynamicObject::new(target.as_object().clone(), interface);
+    let sum = block_on(object.call_async("add", &[Any::new(&20_i32).unwrap(), Any::new(&22_i32).unwrap()])).unwrap();
+    assert_eq!(sum.result::<i32>().unwrap(), 42);
+    block_on(object.call_async("note", &[Any::new(&vec![7_u8; 4]).unwrap()])).unwrap();
+    assert_eq!(target.count().unwrap(), 1);
+    assert!(block_on(object.call_async("add", &[])).is_err());
+    // Dropped at its first wait, it leaves the connection usable.
+    let gate = [Any::new(&9_u32).unwrap()];
+    let mut held = Box::pin(object.call_async("hold", &gate));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(held.as_mut().poll(&mut context).is_pending());
+    drop(held);
+    server.probe.open(9);
+    target.ping().unwrap();
 }

@@ -8,7 +8,6 @@ mod load;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
 use spandrel::dynamic::{
     Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, TextContext,
 };
@@ -16,7 +15,7 @@ use spandrel::types::{Any, TcKind};
 use spandrel::{ObjectRef, Orb};
 
 use crate::common;
-use crate::json::{self, JsonObject};
+use crate::json;
 use crate::orb_args::{OrbArgs, reference_text};
 use exception::{OperationException, explain};
 
@@ -82,7 +81,7 @@ impl Args {
         let done = self.call();
         if let (true, Err(error)) = (self.json, &done) {
             let failure = match error.downcast_ref::<OperationException>() {
-                Some(raised) => raised.json.clone(),
+                Some(raised) => raised.0.to_json(),
                 None => json::failure(error),
             };
             common::print(&format!("{failure}\n"))?;
@@ -113,7 +112,7 @@ impl Args {
         }
         let outcome = DynamicObject::new(object, interface.clone()).call(&operation.name, &arguments);
         let outcome = outcome.map_err(|error| self.orb.explained(explain(error), &ior))?;
-        common::print(&if self.json { show_json(operation, &outcome)? } else { show(operation, &outcome)? })
+        common::print(&if self.json { format!("{}\n", outcome.to_json()?) } else { show(operation, &outcome)? })
     }
 }
 
@@ -146,28 +145,13 @@ fn read(
     operation: &OperationDescription,
     texts: &[String],
 ) -> anyhow::Result<Vec<Any>> {
-    let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
-    if sent.len() != texts.len() {
-        let s = if sent.len() == 1 { "" } else { "s" };
-        bail!("`{operation}` takes {} argument{s}, not {}", sent.len(), texts.len());
-    }
     let resolve = |url: &str| {
         let object = orb.string_to_object(url);
         object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
     };
     let types = |name: &str| idl?.type_code(name).ok();
     let context = TextContext::new().value_types(interface.value_types()).types(&types).references(&resolve);
-    let read = sent.iter().zip(texts).map(|(parameter, text)| {
-        let value = DynAny::from_text_with(&parameter.type_code, text, &context);
-        let value = value.with_context(|| {
-            let (given, original) = (&parameter.type_code, parameter.type_code.without_aliases());
-            let (given, original) = (given.type_spec().to_string(), original.type_spec().to_string());
-            let original = if given == original { String::new() } else { format!(" ({original})") };
-            format!("invalid value `{text}` for `{}`: expected {given}{original}", parameter.name)
-        });
-        Ok(value?.to_any()?)
-    });
-    read.collect()
+    Ok(operation.read_argument_list(texts, &context)?)
 }
 
 fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<String> {
@@ -181,19 +165,4 @@ fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<S
         }
     }
     Ok(text)
-}
-
-/// `{"result": …, "out": {"name": …}}`.
-fn show_json(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<String> {
-    let mut object = JsonObject::new();
-    if operation.result.kind() != TcKind::Void {
-        object = object.json("result", &DynAny::new(&outcome.result)?.to_json()?);
-    }
-    let mut outs = JsonObject::new();
-    for out in &outcome.outs {
-        if let Some(value) = &out.value {
-            outs = outs.json(&out.name, &DynAny::new(value)?.to_json()?);
-        }
-    }
-    Ok(format!("{}\n", object.json("out", &outs.finish()).finish()))
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use spandrel::SystemException;
+use spandrel::dynamic::system_exception_json;
 
 /// An object in JSON.
 #[derive(Debug, Default)]
@@ -52,22 +53,13 @@ pub(crate) fn text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A system exception.
-pub(crate) fn system_exception(exception: &SystemException) -> String {
-    JsonObject::new()
-        .value("id", exception.kind().repository_id())
-        .value("minor", exception.minor())
-        .value("completed", exception.completed().to_string())
-        .finish()
-}
-
 /// The outcome of a command that failed: the error, its causes, and the exception if one is among them.
 pub(crate) fn failure(error: &anyhow::Error) -> String {
     let causes = error.chain().skip(1).map(|cause| text(&cause.to_string()));
     let object = JsonObject::new().value("error", error.to_string()).json("causes", &array(causes));
     let exception = error.chain().find_map(|cause: &(dyn Error + 'static)| cause.downcast_ref::<SystemException>());
     match exception {
-        Some(exception) => object.json("system_exception", &system_exception(exception)).finish(),
+        Some(exception) => object.json("system_exception", &system_exception_json(exception)).finish(),
         None => object.finish(),
     }
 }

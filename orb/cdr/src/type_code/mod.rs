@@ -228,13 +228,27 @@ impl TypeCode {
         Ok(node.content.as_ref().map(|base| self.view().child(base).to_type_code()))
     }
 
-    /// The value types and boxes inside this type, at any depth, itself included.
+    /// All value types and boxed values in the type, the type itself included, each once.
     #[must_use]
     pub fn value_types(&self) -> Vec<Self> {
+        self.types_within(|kind| kind.is_value() || kind == TcKind::ValueBox)
+    }
+
+    /// All types with a repository id in the type, the type itself included, each once.
+    #[must_use]
+    pub fn named_types(&self) -> Vec<Self> {
+        self.types_within(|kind| {
+            kind.is_value()
+                || matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Except | TcKind::Alias)
+                || matches!(kind, TcKind::ValueBox | TcKind::ObjRef | TcKind::AbstractInterface)
+        })
+    }
+
+    fn types_within(&self, is_wanted: impl Fn(TcKind) -> bool) -> Vec<Self> {
         let (mut found, mut seen, mut todo) = (Vec::new(), HashSet::new(), vec![self.view()]);
         while let Some(view) = todo.pop() {
             if view.identity().is_some_and(|identity| seen.insert(identity)) {
-                if view.kind().is_value() || view.kind() == TcKind::ValueBox {
+                if is_wanted(view.kind()) {
                     found.push(view.to_type_code());
                 }
                 todo.extend(view.children());

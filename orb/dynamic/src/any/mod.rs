@@ -39,6 +39,7 @@ pub use error::DynAnyError;
 pub use sequence::{DynArray, DynSequence};
 pub use simple::{DynEnum, DynFixed};
 pub use structure::{DynNamePair, DynStruct, NameValuePair};
+pub(crate) use text::quoted_json;
 pub use text::{TextContext, TextError};
 pub use union::DynUnion;
 pub use value::{DynValue, DynValueBox};

@@ -1,9 +1,10 @@
 //! Descriptions of interfaces (CORBA 3.3 Part 1, 14.5.24: `FullInterfaceDescription`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use spandrel_cdr::{TcKind, TypeCode};
 
+use super::Documentation;
 use crate::{ArgMode, ValueTypes};
 
 /// A parameter of an operation (`ParameterDescription`).
@@ -74,6 +75,7 @@ pub struct InterfaceDescription {
     attributes: Vec<AttributeDescription>,
     undescribed: Vec<Undescribed>,
     value_types: ValueTypes,
+    documentation: Documentation,
     /// The index of each operation.
     places: HashMap<String, usize>,
 }
@@ -309,6 +311,7 @@ impl InterfaceDescription {
             }
         }
         self.value_types.add_all(&base.value_types);
+        self.documentation.inherit(&base.documentation, &base.id, &self.id);
         for id in base.bases.iter().chain([&base.id]) {
             if !self.bases.contains(id) {
                 self.bases.push(id.clone());
@@ -343,6 +346,14 @@ impl InterfaceDescription {
     #[must_use]
     pub fn with_value_types(mut self, types: &ValueTypes) -> Self {
         self.value_types.add_all(types);
+        self
+    }
+
+    /// Adds documentation: of the interface, its operations and attributes, and types in it.
+    #[must_use]
+    pub fn with_documentation(mut self, documentation: &Documentation) -> Self {
+        let id = self.id.clone();
+        self.documentation.inherit(documentation, &id, &id);
         self
     }
 
@@ -404,6 +415,37 @@ impl InterfaceDescription {
     #[must_use]
     pub fn value_types(&self) -> &ValueTypes {
         &self.value_types
+    }
+
+    /// The documentation of the interface, of its operations and attributes (as its parts, by their names) and of the types in it. Empty
+    /// unless its source has comments.
+    #[must_use]
+    pub fn documentation(&self) -> &Documentation {
+        &self.documentation
+    }
+
+    /// The documentation of one of its operations or attributes; an accessor has that of its attribute.
+    #[must_use]
+    pub fn documentation_of(&self, operation: &str) -> Option<&str> {
+        let attribute = operation.strip_prefix("_get_").or_else(|| operation.strip_prefix("_set_"));
+        self.documentation.of_part(&self.id, attribute.unwrap_or(operation))
+    }
+
+    /// All types with a repository id in its operations and attributes, each once.
+    #[must_use]
+    pub fn named_types(&self) -> Vec<TypeCode> {
+        let mut found: Vec<TypeCode> = Vec::new();
+        let mut seen = HashSet::new();
+        let operations = self.operations.iter().flat_map(|operation| {
+            let parameters = operation.parameters.iter().map(|parameter| &parameter.type_code);
+            parameters.chain([&operation.result]).chain(&operation.exceptions)
+        });
+        for of in operations.flat_map(TypeCode::named_types) {
+            if of.id().is_ok_and(|id| seen.insert(id.to_owned())) {
+                found.push(of);
+            }
+        }
+        found
     }
 
     /// The reason for which it has no operation with this name on the wire.

@@ -4,15 +4,19 @@
 //! ([`InterfaceDescription::operation`]). A client calls with it ([`DynamicObject`]); a server validates and
 //! decodes requests with it (`DescribedServant`).
 
+mod documentation;
 mod interface;
+mod json;
 mod object;
 #[cfg(feature = "server")]
 mod servant;
 
+pub use documentation::Documentation;
 pub use interface::{
     AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
     Undescribed,
 };
+pub use json::{ArgumentError, CallableError, system_exception_json};
 pub use object::{DynamicObject, Outcome};
 #[cfg(feature = "server")]
 pub use servant::{Described, DescribedCall, DescribedOperations, DescribedServant};

@@ -70,6 +70,21 @@ impl DynamicObject {
         self.outcome(&request)
     }
 
+    /// As [`DynamicObject::call`], asynchronously. No thread waits. A drop of the future abandons the call.
+    ///
+    /// # Errors
+    /// As [`DynamicObject::call`].
+    #[cfg(feature = "asynchronous")]
+    pub async fn call_async(&self, operation: &str, arguments: &[Any]) -> Result<Outcome, RequestError> {
+        let mut request = self.prepare(operation, arguments)?;
+        if self.operation(operation)?.is_oneway {
+            request.send_oneway_async().await?;
+            return Ok(Outcome { result: void()?, outs: Vec::new() });
+        }
+        request.invoke_async().await?;
+        self.outcome(&request)
+    }
+
     /// The value of an attribute.
     ///
     /// # Errors

@@ -98,6 +98,17 @@ impl Request {
             request.accept(answered?)
         }
     }
+
+    /// As [`send_oneway`](Self::send_oneway), asynchronously: the future is ready when the transport has accepted the request.
+    ///
+    /// # Errors
+    /// As [`send_oneway`](Self::send_oneway).
+    pub fn send_oneway_async(&mut self) -> impl Future<Output = Result<(), SystemException>> + Send + use<> {
+        let sent = self
+            .begin()
+            .map(|()| self.described(|| self.target.send_oneway_async(self.operation.clone(), |out| self.write(out))));
+        async move { sent?.await }
+    }
 }
 
 /// A future that waits for a request's reply. Dropped before, it abandons the reply.

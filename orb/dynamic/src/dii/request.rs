@@ -359,7 +359,7 @@ impl Request {
     }
 
     /// Drops the old reply: the connection will receive into its block.
-    fn begin(&mut self) -> Result<(), SystemException> {
+    pub(super) fn begin(&mut self) -> Result<(), SystemException> {
         self.check_not_pending()?;
         self.state = State::Failed;
         self.deferred = None;

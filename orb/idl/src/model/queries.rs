@@ -180,6 +180,29 @@ accessors! {
     as_unmapped Unmapped Unmapped,
 }
 
+impl Definition {
+    /// The comments of its parts that have one, each with the part's name: members, branches of a union, enumerators, and the
+    /// initializers of a value type.
+    pub fn documented_parts<'m>(&'m self, model: &'m Model) -> Vec<(&'m str, &'m [String])> {
+        fn member(member: &super::Member) -> (&str, &[String]) {
+            (&member.name, &member.doc)
+        }
+        let parts: Vec<(&str, &[String])> = match &self.kind {
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => body.members.iter().map(member).collect(),
+            DefinitionKind::Union(body) => body.branches.iter().map(|branch| member(&branch.member)).collect(),
+            DefinitionKind::Enum(body) => {
+                body.enumerators.iter().map(|id| (&*model[*id].name, &*model[*id].doc)).collect()
+            }
+            DefinitionKind::ValueType(body) => {
+                let members = body.members.iter().map(|state| member(&state.member));
+                members.chain(body.factories.iter().map(|factory| (&*factory.name, &*factory.doc))).collect()
+            }
+            _ => Vec::new(),
+        };
+        parts.into_iter().filter(|(_, doc)| !doc.is_empty()).collect()
+    }
+}
+
 impl DefinitionKind {
     /// The IDL keyword, or a word for kinds without one.
     pub fn keyword(&self) -> &'static str {

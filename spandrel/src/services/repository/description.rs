@@ -4,16 +4,18 @@ use std::collections::HashSet;
 
 use spandrel_cdr::TypeCode;
 use spandrel_dynamic::{
-    ArgMode, AttributeDescription, InterfaceDescription, OperationDescription, ParameterDescription, ValueTypes,
+    ArgMode, AttributeDescription, Documentation, InterfaceDescription, OperationDescription, ParameterDescription,
+    ValueTypes,
 };
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{ObjectRef, Orb};
 
 use super::client::{call, is_unknown_operation};
 use crate::services::repository::corba::{
-    self, AttributeMode, ExceptionDescription, ExtAttributeDescription, OperationMode, ParameterMode,
-    interface_attr_extension::ExtFullInterfaceDescription, interface_def::FullInterfaceDescription,
+    self, AttributeMode, DefinitionKind as Kind, ExceptionDescription, ExtAttributeDescription, OperationMode,
+    ParameterMode, interface_attr_extension::ExtFullInterfaceDescription, interface_def::FullInterfaceDescription,
 };
+use crate::services::repository::interface_repository::PartDocumentation;
 
 /// The most bases of an interface, inherited ones included. A repository with more is not believed.
 const MAX_BASES: usize = 1_000;
@@ -39,23 +41,30 @@ const MAX_BASES: usize = 1_000;
 /// # Errors
 /// INTF_REPOS if no repository is configured, or it does not know the interface; the exceptions of the calls.
 pub fn interface_of(orb: &Orb, object: &ObjectRef) -> Result<InterfaceDescription, SystemException> {
-    match object.interface() {
-        Ok(Some(definition)) => return describe(&definition),
-        Ok(None) => {}
-        Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::IntfRepos || is_unknown_operation(&error) => {
-        }
-        Err(error) => return Err(error),
+    if let Some(definition) = definition_of(object)? {
+        return describe(&definition);
     }
-    let repository = orb.resolve_initial_references("InterfaceRepository").map_err(|_| {
-        SystemException::intf_repos(minor::NO_INTERFACE_REPOSITORY, CompletionStatus::No).with_detail(
-            "the object's server has no interface repository, and the ORB no -ORBInitRef InterfaceRepository",
-        )
-    })?;
+    let repository = orb.resolve_initial_references("InterfaceRepository").map_err(|_| no_repository())?;
     let id = match object.type_id() {
         "" => object.repository_id()?,
         id => id.to_owned(),
     };
     interface_by_id(&repository, &id)
+}
+
+/// The definition that the object's server returns; `None` if it has no repository.
+fn definition_of(object: &ObjectRef) -> Result<Option<ObjectRef>, SystemException> {
+    match object.interface() {
+        Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::IntfRepos || is_unknown_operation(&error) => {
+            Ok(None)
+        }
+        answered => answered,
+    }
+}
+
+fn no_repository() -> SystemException {
+    SystemException::intf_repos(minor::NO_INTERFACE_REPOSITORY, CompletionStatus::No)
+        .with_detail("the object's server has no interface repository, and the ORB no -ORBInitRef InterfaceRepository")
 }
 
 /// Describes the interface with this repository id or absolute name, such as `Bank::Account`.
@@ -72,6 +81,69 @@ pub fn interface_by_id(repository: &ObjectRef, id: &str) -> Result<InterfaceDesc
             .with_detail(format!("the interface repository has no definition `{id}`"))
     })?;
     describe(&found)
+}
+
+/// The repository that describes an object: that of its server, else the ORB's initial reference `InterfaceRepository`.
+///
+/// # Errors
+/// INTF_REPOS if there is none; the exceptions of the calls.
+pub fn repository_of(orb: &Orb, object: &ObjectRef) -> Result<ObjectRef, SystemException> {
+    match definition_of(object)? {
+        Some(definition) => {
+            let repository: Option<ObjectRef> = call(&definition, "_get_containing_repository", &[])?;
+            repository.ok_or_else(no_repository)
+        }
+        None => orb.resolve_initial_references("InterfaceRepository").map_err(|_| no_repository()),
+    }
+}
+
+/// The documentation of an interface and of the types in it, which Spandrel's repository keeps; empty from others.
+///
+/// # Errors
+/// The exceptions of the calls.
+pub fn documentation(
+    repository: &ObjectRef,
+    interface: &InterfaceDescription,
+) -> Result<Documentation, SystemException> {
+    let mut found = Documentation::new();
+    for id in interface.bases().iter().map(String::as_str).chain([interface.id()]) {
+        let Some(definition) = call::<Option<ObjectRef>>(repository, "lookup_id", &[&id])? else { continue };
+        if !document(&definition, id, &mut found)? {
+            return Ok(found);
+        }
+        // Its own operations and attributes only: those of the bases come with these.
+        let contents: Vec<Option<ObjectRef>> = call(&definition, "contents", &[&Kind::DkAll, &true])?;
+        for content in contents.into_iter().flatten() {
+            let kind: Kind = call(&content, "_get_def_kind", &[])?;
+            if matches!(kind, Kind::DkOperation | Kind::DkAttribute) {
+                let name: String = call(&content, "_get_name", &[])?;
+                let text: String = call(&content, "_get_documentation", &[])?;
+                // Inherited operations are operations of the interface.
+                found.insert_part(id, name.as_str(), text.as_str());
+                found.insert_part(interface.id(), name, text);
+            }
+        }
+    }
+    for of in interface.named_types() {
+        let Ok(id) = of.id() else { continue };
+        if let Some(definition) = call::<Option<ObjectRef>>(repository, "lookup_id", &[&id])? {
+            document(&definition, id, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Adds the documentation of a definition; returns whether the repository keeps it.
+fn document(definition: &ObjectRef, id: &str, documentation: &mut Documentation) -> Result<bool, SystemException> {
+    match call::<String>(definition, "_get_documentation", &[]) {
+        Ok(text) => documentation.insert(id, text),
+        Err(error) if is_unknown_operation(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    for part in call::<Vec<PartDocumentation>>(definition, "_get_part_documentation", &[])? {
+        documentation.insert_part(id, part.name, part.text);
+    }
+    Ok(true)
 }
 
 /// Describes the interface that a definition (`InterfaceDef`) defines.

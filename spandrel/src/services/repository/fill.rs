@@ -859,31 +859,15 @@ impl Filling<'_> {
             }
             Err(error) => return Err(failed(error)),
         }
-        let parts: Vec<PartDocumentation> = part_documentation(self.model, definition);
+        let parts = definition.documented_parts(self.model).into_iter();
+        let parts = parts.map(|(name, doc)| PartDocumentation { name: name.to_owned(), text: doc.join("\n") });
+        let parts: Vec<_> = parts.collect();
         let present: Vec<PartDocumentation> = call(found, "_get_part_documentation", &[]).map_err(&failed)?;
         if present != parts {
             send(found, "_set_part_documentation", &[&parts]).map_err(&failed)?;
         }
         Ok(())
     }
-}
-
-fn part_documentation(model: &Model, definition: &Definition) -> Vec<PartDocumentation> {
-    let part = |name: &str, doc: &[String]| PartDocumentation { name: name.to_owned(), text: doc.join("\n") };
-    let member = |it: &model::Member| part(&it.name, &it.doc);
-    let parts: Vec<PartDocumentation> = match &definition.kind {
-        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => body.members.iter().map(member).collect(),
-        DefinitionKind::Union(body) => body.branches.iter().map(|it| member(&it.member)).collect(),
-        DefinitionKind::Enum(body) => {
-            body.enumerators.iter().map(|it| part(&model[*it].name, &model[*it].doc)).collect()
-        }
-        DefinitionKind::ValueType(body) => {
-            let members = body.members.iter().map(|it| member(&it.member));
-            members.chain(body.factories.iter().map(|it| part(&it.name, &it.doc))).collect()
-        }
-        _ => Vec::new(),
-    };
-    parts.into_iter().filter(|it| !it.text.is_empty()).collect()
 }
 
 fn kind_of(definition: &Definition) -> Kind {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
-use spandrel::dynamic::{Descriptions, InterfaceDescription, OperationDescription, Undescribed};
+use anyhow::{Context as _, anyhow, bail};
+use spandrel::dynamic::{CallableError, Descriptions, InterfaceDescription, OperationDescription};
 use spandrel::services::repository::{interface_by_id, interface_of};
 use spandrel::{ObjectRef, Orb};
 
@@ -94,21 +94,11 @@ pub(super) fn operation<'i>(
     name: &str,
     arguments: usize,
 ) -> anyhow::Result<&'i OperationDescription> {
-    if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
-        bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
-    }
-    if let Some(operation) = interface.find(name) {
-        return Ok(operation);
-    }
-    let accessor = if arguments == 0 { "_get_" } else { "_set_" };
-    if let Some(operation) = interface.find(&format!("{accessor}{name}")) {
-        return Ok(operation);
-    }
-    if interface.attributes().iter().any(|attribute| attribute.name == name && attribute.is_readonly) {
-        bail!("`{name}` of `{}` is a readonly attribute: it can be got, and not set", interface.id());
-    }
-    let attributes = interface.attributes().iter().map(|attribute| attribute.name.as_str());
-    let operations = interface.operations().iter().map(|operation| operation.name.as_str());
-    let known = attributes.chain(operations.filter(|name| !name.starts_with('_')));
-    bail!("`{}` has no operation or attribute `{name}`{}", interface.id(), did_you_mean(name, known))
+    interface.callable(name, arguments > 0).map_err(|error| {
+        let similar = match &error {
+            CallableError::Unknown { name, known, .. } => did_you_mean(name, known.iter().map(String::as_str)),
+            _ => String::new(),
+        };
+        anyhow!("{error}{similar}")
+    })
 }

@@ -40,4 +40,5 @@ mod tree;
 mod type_form;
 
 pub use context::TextContext;
+pub(crate) use quote::quoted_json;
 pub use scan::TextError;

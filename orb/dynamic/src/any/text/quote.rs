@@ -28,3 +28,11 @@ pub(super) fn quoted(text: &str, out: &mut dyn fmt::Write) -> fmt::Result {
     out.write_str(rest)?;
     out.write_str("\"")
 }
+
+/// A string in JSON.
+pub(crate) fn quoted_json(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    // A string takes every text.
+    _ = quoted(text, &mut json);
+    json
+}
