@@ -36,7 +36,7 @@ impl Arguments {
         let wire = destination.template.wire();
         let mut out = Encoder::reusing(scratch::take(), wire);
         let mut body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
-        if out.position() % 8 != 0 {
+        if !out.position().is_multiple_of(8) {
             // GIOP 1.2 aligns every body to 8. The object may be forwarded to a server of that version, as services that are known by
             // a URL are.
             out.truncate(0);
