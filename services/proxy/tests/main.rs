@@ -6,3 +6,4 @@ mod executable;
 mod fixture;
 mod hostile;
 mod security;
+mod tools;
