@@ -97,6 +97,8 @@ impl Cli {
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 fn main() -> ExitCode {
+    #[cfg(feature = "completions")]
+    completions::answer(<Cli as clap::CommandFactory>::command);
     if let Err(error) = spandrel::diagnostics::log::init_or("warn") {
         common::print_error(&error.into());
         return ExitCode::from(2);
@@ -118,7 +120,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         #[cfg(feature = "completions")]
-        Command::Completions(args) => args.run(<Cli as clap::CommandFactory>::command()),
+        Command::Completions(args) => args.run(),
         #[cfg(feature = "man")]
         Command::Man(args) => args.run(<Cli as clap::CommandFactory>::command()),
         Command::Peer(args) => args.run(),

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use spandrel::dynamic::DynamicObject;
 
+use crate::call::explain;
 use crate::call::interface::{self, InterfaceArgs};
-use crate::call::{explain, shown, with_context};
+use crate::call::values::{shown, with_context};
 use crate::naming::{self, Place, is_context, printable, sorted_bindings};
 use crate::orb_args::{OrbArgs, reference_text};
 use crate::{common, json};

@@ -12,7 +12,7 @@ use spandrel::{Orb, SystemException};
 
 use super::exception::explain;
 use super::interface::{self, Found};
-use super::{shown, with_context};
+use super::values::{shown, with_context};
 use crate::common;
 
 /// The greatest number of deferred calls that wait for their replies.
