@@ -16,6 +16,7 @@ use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::services::activation::{IMPL_REPO_SERVICE, ServerKey};
 use spandrel::services::implementation_repository::AdministrationSkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel_daemon::Storage;
 
 use crate::administration::AdministrationServant;
 use crate::commands::{Commands, CommandsError};
@@ -44,13 +45,15 @@ pub struct ActivatorOptions {
     pub limits: Limits,
     /// The check of administrative operations; none by default.
     pub path_check: Option<PathCheck>,
+    /// The storage of the state, instead of the file in `data`. For tests of failures.
+    pub storage: Option<Storage>,
 }
 
 impl ActivatorOptions {
     /// The defaults, with a store in this folder.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>, commands: Commands) -> Self {
-        Self { data: data.into(), commands, limits: Limits::default(), path_check: None }
+        Self { data: data.into(), commands, limits: Limits::default(), path_check: None, storage: None }
     }
 }
 
@@ -114,8 +117,8 @@ impl Activator {
     /// # Errors
     /// A store that cannot be opened; an ORB that cannot listen, or has an implementation repository already.
     pub fn start(orb: &Orb, options: ActivatorOptions) -> Result<Self, ActivatorError> {
-        let ActivatorOptions { data, commands, limits, path_check } = options;
-        let store = Store::open(&data.join(STORE_FILE))?;
+        let ActivatorOptions { data, commands, limits, path_check, storage } = options;
+        let store = Store::open(storage.unwrap_or_else(|| Storage::file(data.join(STORE_FILE))))?;
         let shared = Arc::new(Shared {
             orb: orb.clone(),
             store,

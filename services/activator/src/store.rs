@@ -9,12 +9,13 @@
 //! without a recorded id can be found by its token. After an error of input or output `redb` refuses all further work;
 //! the database is then opened again before the next change.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use spandrel::net::sync::Mutex;
 use spandrel::services::implementation_repository::{ActivationMode, StartupOptions};
+use spandrel_daemon::Storage;
 
 const SERVERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("servers");
 const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running");
@@ -98,30 +99,34 @@ pub struct StoreError {
 
 /// The store.
 pub(crate) struct Store {
-    file: PathBuf,
+    storage: Storage,
     /// `None` after an error.
     database: Mutex<Option<Database>>,
 }
 
 impl Store {
-    pub(crate) fn open(file: &Path) -> Result<Self, StoreError> {
-        let store = Self { file: file.to_owned(), database: Mutex::new(None) };
+    pub(crate) fn open(storage: Storage) -> Result<Self, StoreError> {
+        let store = Self { storage, database: Mutex::new(None) };
         store.with(|_| Ok(()))?;
         Ok(store)
     }
 
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, StoreError> {
-        let failed = |reason: String| StoreError { file: self.file.clone(), reason };
+        let failed = |reason: String| self.error(reason);
         let mut place = self.database.lock();
         let database = match place.take() {
             Some(database) => database,
-            None => open(&self.file).map_err(|error| failed(error.to_string()))?,
+            None => open(&self.storage).map_err(|error| failed(error.to_string()))?,
         };
         let outcome = work(&database).map_err(|error| failed(error.to_string()));
         if outcome.is_ok() {
             *place = Some(database);
         }
         outcome
+    }
+
+    fn error(&self, reason: String) -> StoreError {
+        StoreError { file: self.storage.path().to_owned(), reason }
     }
 
     fn put<V: Serialize>(
@@ -160,7 +165,7 @@ impl Store {
         let parse = |(server, value): (String, Vec<u8>)| match serde_json::from_slice(&value) {
             Ok(value) => Ok((server, value)),
             Err(error) => {
-                Err(StoreError { file: self.file.clone(), reason: format!("entry of server `{server}`: {error}") })
+                Err(self.error(format!("entry of server `{server}`: {error}")))
             }
         };
         entries.into_iter().map(parse).collect()
@@ -188,8 +193,8 @@ impl Store {
     }
 }
 
-fn open(file: &Path) -> Result<Database, redb::Error> {
-    let database = Database::builder().set_cache_size(CACHE).create(file)?;
+fn open(storage: &Storage) -> Result<Database, redb::Error> {
+    let database = storage.open(CACHE)?;
     let transaction = database.begin_write()?;
     transaction.open_table(SERVERS)?;
     transaction.open_table(RUNNING)?;

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod administration;
+mod disk;
 mod executable;
 mod failures;
 mod fixture;

@@ -41,6 +41,7 @@ mod args;
 mod client;
 mod failure;
 mod signals;
+mod storage;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -61,6 +62,7 @@ pub use args::{DaemonArgs, PolicyArgs};
 pub use client::ClientArgs;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
+pub use storage::{Storage, synchronize_folder};
 
 /// The exit codes, for the help of executables.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \

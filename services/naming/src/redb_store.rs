@@ -25,11 +25,12 @@ use std::thread;
 use std::time::Duration;
 
 use redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable, StorageBackend, Table,
-    TableDefinition, WriteTransaction,
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase as _, ReadableTable, Table, TableDefinition,
+    WriteTransaction,
 };
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
+use spandrel_daemon::{Storage, synchronize_folder};
 
 use crate::encoding::{corrupt, decode_path, decode_target, encode_path, encode_target, join, key, split_key, type_of};
 use crate::group_commit::GroupCommit;
@@ -93,9 +94,6 @@ pub enum OpenError {
     },
 }
 
-/// Opens the database, at first and after an error of input or output.
-type Open = Box<dyn Fn() -> Result<Database, redb::Error> + Send + Sync>;
-
 /// A naming graph in one file.
 pub struct RedbStore {
     shared: Arc<Shared>,
@@ -106,7 +104,9 @@ pub struct RedbStore {
 struct Shared {
     /// `None` after an error, until the database has been opened again.
     opened: RwLock<Option<Opened>>,
-    open: Open,
+    storage: Storage,
+    /// The memory for pages, in octets.
+    cache: usize,
     commits: GroupCommit<Change, Result<Option<ContextId>, StoreError>>,
     synchronization: Synchronization,
 }
@@ -137,45 +137,28 @@ impl RedbStore {
     /// # Errors
     /// A file that is in use, has another format, or cannot be read and written.
     pub fn open(file: &Path, options: &RedbStoreOptions) -> Result<Self, OpenError> {
-        let cache = options.cache;
-        let path = file.to_owned();
-        let open = move || {
-            let is_new = !path.exists();
-            let database = Builder::new().set_cache_size(cache).create(&path)?;
-            if is_new {
-                synchronize_folder(&path)?;
-            }
-            Ok(database)
-        };
-        Self::start(Box::new(open), options).map_err(|failure| match failure {
-            StartFailure::Format(found) => OpenError::Format { file: file.to_owned(), found },
-            StartFailure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse(file.to_owned()),
-            StartFailure::Database(cause) => OpenError::Database { file: file.to_owned(), cause },
-        })
+        Self::open_in(Storage::file(file), options)
     }
 
-    /// Opens a store over other storage than a file: `backend` returns it, at first and after each error of input or
-    /// output. For tests of failures.
+    /// Opens the store in a file or in other storage, which is for tests of failures.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with<B: StorageBackend>(
-        backend: impl Fn() -> B + Send + Sync + 'static,
-        options: &RedbStoreOptions,
-    ) -> Result<Self, OpenError> {
-        let cache = options.cache;
-        let open = move || Ok(Builder::new().set_cache_size(cache).create_with_backend(backend())?);
-        Self::start(Box::new(open), options).map_err(|failure| match failure {
-            StartFailure::Format(found) => OpenError::Format { file: PathBuf::new(), found },
-            StartFailure::Database(cause) => OpenError::Database { file: PathBuf::new(), cause },
+    pub fn open_in(storage: Storage, options: &RedbStoreOptions) -> Result<Self, OpenError> {
+        let file = storage.path().to_owned();
+        Self::start(storage, options).map_err(|failure| match failure {
+            StartFailure::Format(found) => OpenError::Format { file, found },
+            StartFailure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse(file),
+            StartFailure::Database(cause) => OpenError::Database { file, cause },
         })
     }
 
-    fn start(open: Open, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
-        let opened = Opened::prepare(open()?)?;
+    fn start(storage: Storage, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
+        let opened = Opened::prepare(storage.open(options.cache)?)?;
         let shared = Arc::new(Shared {
             opened: RwLock::new(Some(opened)),
-            open,
+            storage,
+            cache: options.cache,
             commits: GroupCommit::default(),
             synchronization: options.synchronization,
         });
@@ -251,16 +234,6 @@ impl RedbStore {
         };
         copy_tables().map_err(unavailable)
     }
-}
-
-/// Makes the entry of a new file in its folder durable.
-fn synchronize_folder(file: &Path) -> io::Result<()> {
-    // Elsewhere folders cannot be opened as files, and their entries are durable with the files.
-    if cfg!(unix) {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::File::open(folder)?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// The reason why a database is not a store.
@@ -409,7 +382,7 @@ impl Shared {
     fn reopen(&self) -> Result<(), StoreError> {
         let mut opened = self.opened.write();
         if opened.is_none() {
-            let database = (self.open)().map_err(unavailable)?;
+            let database = self.storage.open(self.cache).map_err(unavailable)?;
             *opened = Some(Opened::prepare(database).map_err(|failure| match failure {
                 StartFailure::Format(found) => corrupt(&format!("its format is {found} now")),
                 StartFailure::Database(error) => unavailable(error),

@@ -1,6 +1,5 @@
 //! The naming service: its store under failures, and its executable.
 
-mod disk;
 mod executable;
 mod service;
 mod store;

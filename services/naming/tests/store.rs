@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use spandrel::services::cos_naming::{BindingType, NameComponent};
 use spandrel::types::Ior;
+use spandrel_daemon::Storage;
 use spandrel_naming::store::{ContextId, IfBound, Store, StoreError, Target};
 use spandrel_naming::{RedbStore, RedbStoreOptions, Synchronization};
-
-use crate::disk::Disk;
+use spandrel_test_support::disk::Disk;
 
 fn step(id: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: String::new() }
@@ -21,7 +21,7 @@ fn object(nth: usize) -> Target {
 
 fn open(disk: &Disk) -> RedbStore {
     let disk = disk.clone();
-    RedbStore::open_with(move || disk.clone(), &RedbStoreOptions::default()).unwrap()
+    RedbStore::open_in(Storage::backend(move || disk.clone()), &RedbStoreOptions::default()).unwrap()
 }
 
 /// All names from the root context on, with their targets; contexts without their ids.
@@ -276,7 +276,7 @@ fn changes_that_are_written_at_intervals_are_visible_at_once() {
     };
     let store = {
         let disk = disk.clone();
-        RedbStore::open_with(move || disk.clone(), &options).unwrap()
+        RedbStore::open_in(Storage::backend(move || disk.clone()), &options).unwrap()
     };
     std::thread::scope(|scope| {
         for worker in 0..4 {

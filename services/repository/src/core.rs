@@ -1,5 +1,6 @@
 //! The repository's state: the model behind one lock, its file, and the references of its objects.
 
+use spandrel::authorization::PathCheck;
 use spandrel::net::sync::{Mutex, RwLock};
 use spandrel::poa::ObjectId;
 use spandrel::services::repository::corba::{self, DefinitionKind, IdlType};
@@ -19,6 +20,7 @@ pub(crate) struct Core {
     pub(crate) store: Mutex<Store>,
     pub(crate) adapter: Poa,
     pub(crate) limits: Limits,
+    pub(crate) path_check: Option<PathCheck>,
 }
 
 /// The name, id and version of a new definition.
@@ -40,7 +42,9 @@ impl Core {
         let done = change(&mut edit).and_then(|done| {
             let changes = edit.changes();
             if !changes.is_empty() {
-                self.store.lock().commit(&changes, edit.model().next()).map_err(not_durable)?;
+                let model = edit.model();
+                let mut store = self.store.lock();
+                store.commit(changes, model.next(), |number| model.get(number).cloned()).map_err(not_durable)?;
             }
             Ok(done)
         });
@@ -48,6 +52,13 @@ impl Core {
             edit.undo();
         }
         done
+    }
+
+    /// Whether the peer may call an operation of a definition, by its path.
+    pub(crate) fn check_path(&self, operation: &str, number: Number) -> Result<(), SystemException> {
+        let Some(path_check) = &self.path_check else { return Ok(()) };
+        let path = self.model.read().path(number);
+        path_check.check(operation, path.as_deref())
     }
 
     pub(crate) fn reference(&self, model: &Model, number: Number) -> Result<ObjectRef, SystemException> {

@@ -25,7 +25,9 @@ pub(crate) fn limit(detail: String) -> SystemException {
     SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail)
 }
 
-/// A change that could not be made durable. Nothing was changed.
+/// A change that could not be made durable. Nothing was changed, unless the file may have the change after a restart.
 pub(crate) fn not_durable(error: StoreError) -> SystemException {
-    SystemException::persist_store(0, CompletionStatus::No).with_detail(error.to_string()).with_source(error)
+    let is_uncertain = matches!(error, StoreError::Uncertain { .. });
+    let completed = if is_uncertain { CompletionStatus::Maybe } else { CompletionStatus::No };
+    SystemException::persist_store(0, completed).with_detail(error.to_string()).with_source(error)
 }

@@ -20,5 +20,5 @@ mod records {
 }
 
 pub use limits::{KEY, Limits};
-pub use service::{InterfaceRepository, RepositoryError, RepositoryOptions, STORE_FILE};
+pub use service::{ADAPTER, InterfaceRepository, RepositoryError, RepositoryOptions, STORE_FILE};
 pub use store::StoreError;

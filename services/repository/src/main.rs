@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
-use spandrel_repository::{InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
+use spandrel_repository::{ADAPTER, InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
 
 /// The default port: `spandrel up` serves all services there.
 const PORT: u16 = 2809;
@@ -22,7 +22,8 @@ struct Args {
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
         let daemon = Args::parse().daemon.start(PORT)?;
-        let options = RepositoryOptions::new(daemon.data());
+        let path_check = daemon.path_check(ADAPTER);
+        let options = RepositoryOptions { path_check, ..RepositoryOptions::new(daemon.data()) };
         let service = InterfaceRepository::start(daemon.orb(), options).map_err(|error| match error {
             RepositoryError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),

@@ -123,6 +123,13 @@ impl Model {
         names.iter().rev().fold(String::new(), |text, name| text + "::" + name)
     }
 
+    /// The path for policies: the scoped name with `/` between its components, empty for the repository. `None` for a
+    /// definition without a name.
+    pub(crate) fn path(&self, number: Number) -> Option<String> {
+        let is_named = number == ROOT || self.get(number).is_some_and(|it| !it.name.is_empty());
+        is_named.then(|| self.absolute_name(number).trim_start_matches(':').replace("::", "/"))
+    }
+
     /// The direct and indirect bases of an interface or value, each once and after its own bases.
     pub(crate) fn all_bases(&self, number: Number) -> Vec<Number> {
         fn visit(model: &Model, number: Number, found: &mut Vec<Number>, seen: &mut BTreeSet<Number>) {

@@ -41,6 +41,7 @@ impl DynamicImplementation for Definitions {
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let number = parse(request.object_id()).ok_or_else(not_exist)?;
         let content = self.content(number).ok_or_else(not_exist)?;
+        self.0.check_path(request.operation(), number)?;
         let is_done = self.any_object(request, number, &content)?
             || is_contained(&content) && self.contained(request, number)?
             || is_container(&content) && self.container(request, number)?

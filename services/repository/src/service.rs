@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use spandrel::authorization::PathCheck;
 use spandrel::dynamic::DynamicServant;
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::poa::{
@@ -9,6 +10,7 @@ use spandrel::poa::{
     ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel_daemon::Storage;
 
 use crate::core::Core;
 use crate::limits::{KEY, Limits};
@@ -19,6 +21,9 @@ use crate::store::{Opened, Store, StoreError};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "repository.redb";
 
+/// The name of the adapter of all definitions, below the root adapter; for policies.
+pub const ADAPTER: &str = "InterfaceRepository";
+
 /// The settings of a repository.
 #[derive(Clone, Debug)]
 pub struct RepositoryOptions {
@@ -26,13 +31,18 @@ pub struct RepositoryOptions {
     pub data: PathBuf,
     /// The limits.
     pub limits: Limits,
+    /// The check of operations on definitions; none by default. The path of a definition is its scoped name with `/`
+    /// (`Bank/Account`), that of the repository is empty; types without a name have none.
+    pub path_check: Option<PathCheck>,
+    /// The storage of the definitions, instead of the file in `data`. For tests of failures.
+    pub storage: Option<Storage>,
 }
 
 impl RepositoryOptions {
     /// The defaults, with a store in this folder.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> Self {
-        Self { data: data.into(), limits: Limits::default() }
+        Self { data: data.into(), limits: Limits::default(), path_check: None, storage: None }
     }
 }
 
@@ -80,7 +90,7 @@ impl InterfaceRepository {
     /// # Errors
     /// A store that cannot be opened, an ORB that cannot listen or has a repository already.
     pub fn start(orb: &Orb, options: RepositoryOptions) -> Result<Self, RepositoryError> {
-        let Opened { store, definitions, next } = Store::open(&options.data.join(STORE_FILE))?;
+        let Opened { store, definitions, next } = Store::open(options.storage.unwrap_or_else(|| Storage::file(options.data.join(STORE_FILE))))?;
         let policies = [
             LifespanPolicy::Persistent.into(),
             IdAssignmentPolicy::UserId.into(),
@@ -88,12 +98,13 @@ impl InterfaceRepository {
             ServantRetentionPolicy::NonRetain.into(),
             RequestProcessingPolicy::UseDefaultServant.into(),
         ];
-        let adapter = Poa::root(orb)?.create_poa("InterfaceRepository", None, policies)?;
+        let adapter = Poa::root(orb)?.create_poa(ADAPTER, None, policies)?;
         let core = Arc::new(Core {
             model: RwLock::new(Model::new(definitions, next)),
             store: Mutex::new(store),
             adapter: adapter.clone(),
             limits: options.limits,
+            path_check: options.path_check,
         });
         adapter.set_servant(Arc::new(DynamicServant::new(Definitions(Arc::clone(&core)))))?;
         adapter.the_poa_manager().activate()?;

@@ -1,10 +1,13 @@
 //! The file with the definitions: one record for each, by number.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
+use spandrel_daemon::Storage;
 
 use crate::model::Number;
 use crate::records::records::Definition;
@@ -13,6 +16,8 @@ const DEFINITIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("defin
 const SETTINGS: TableDefinition<'_, &str, u64> = TableDefinition::new("settings");
 /// The version of the records.
 const VERSION: u64 = 1;
+/// The memory for pages, in octets. All definitions are read once, at the start.
+const CACHE: usize = 16 << 20;
 
 /// The reason why a store cannot be opened or written.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +26,14 @@ pub enum StoreError {
     /// The file cannot be opened, read or written.
     #[error("cannot use the store {path}: {cause}")]
     Storage {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        cause: Box<redb::Error>,
+    },
+    /// The changes of the last commit may be in the file, or not.
+    #[error("cannot write the store {path}: {cause}; the change may be in the file")]
+    Uncertain {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -39,8 +52,20 @@ pub enum StoreError {
 /// A database file. After an error of the file system it is opened again for the next use.
 #[derive(Debug)]
 pub(crate) struct Store {
-    path: PathBuf,
+    storage: Storage,
     database: Option<Database>,
+    /// The definitions that the file may have otherwise than the model, after a failed commit.
+    unsettled: BTreeSet<Number>,
+}
+
+/// Definitions by number; `None` for removed ones.
+pub(crate) type Changes = Vec<(Number, Option<Arc<Definition>>)>;
+
+/// The failure of a transaction.
+enum Failure {
+    Before(redb::Error),
+    /// A part of the transaction may have been written.
+    Commit(redb::Error),
 }
 
 /// A store with its contents.
@@ -54,9 +79,10 @@ pub(crate) struct Opened {
 
 impl Store {
     /// Opens the file, or creates it, and reads all definitions.
-    pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
-        let mut store = Self { path: path.to_owned(), database: None };
-        let corrupt = |detail: String| StoreError::Corrupt { path: path.to_owned(), detail };
+    pub(crate) fn open(storage: Storage) -> Result<Opened, StoreError> {
+        let path = storage.path().to_owned();
+        let mut store = Self { storage, database: None, unsettled: BTreeSet::new() };
+        let corrupt = |detail: String| StoreError::Corrupt { path: path.clone(), detail };
         let mut records = Vec::new();
         let mut read = || -> Result<(Option<u64>, Number), redb::Error> {
             let database = store.database()?;
@@ -79,7 +105,7 @@ impl Store {
             Ok((version, next))
         };
         let (version, next) =
-            read().map_err(|cause| StoreError::Storage { path: path.to_owned(), cause: Box::new(cause) })?;
+            read().map_err(|cause| StoreError::Storage { path: path.clone(), cause: Box::new(cause) })?;
         if let Some(other) = version.filter(|version| *version != VERSION) {
             return Err(corrupt(format!("version {other}, not {VERSION}")));
         }
@@ -94,31 +120,60 @@ impl Store {
     }
 
     /// Writes these definitions, and removes those without one. They are durable when this returns.
+    ///
+    /// A failed commit may have been made, and the model has not its changes. The next one therefore writes these
+    /// definitions, too, as the model has them now.
     pub(crate) fn commit(
         &mut self,
-        changes: &[(Number, Option<Arc<Definition>>)],
+        mut changes: Changes,
         next: Number,
+        current: impl Fn(Number) -> Option<Arc<Definition>>,
     ) -> Result<(), StoreError> {
+        let changed: BTreeSet<Number> = changes.iter().map(|(number, _)| *number).collect();
+        changes.extend(self.unsettled.difference(&changed).map(|number| (*number, current(*number))));
         let mut octets = Vec::new();
-        for (number, definition) in changes {
+        for (number, definition) in &changes {
             let encoded = definition.as_ref().map(|definition| to_octets(&**definition, &form())).transpose();
             octets.push((
                 *number,
                 encoded.map_err(|error| StoreError::Corrupt {
-                    path: self.path.clone(),
+                    path: self.storage.path().to_owned(),
                     detail: format!("definition {number}: {error}"),
                 })?,
             ));
         }
-        let written = self.write(&octets, next);
-        if written.is_err() {
-            // `redb` refuses all work after an error of the file system.
-            self.database = None;
+        let path = self.storage.path().to_owned();
+        let written = self.write(&octets, next).map_err(|failure| match failure {
+            Failure::Before(cause) => StoreError::Storage { path, cause: Box::new(cause) },
+            Failure::Commit(cause) => StoreError::Uncertain { path, cause: Box::new(cause) },
+        });
+        match &written {
+            Ok(()) => self.unsettled.clear(),
+            Err(error) => {
+                // `redb` refuses all work after an error of the file system.
+                self.database = None;
+                if matches!(error, StoreError::Uncertain { .. }) {
+                    self.unsettled.extend(changed);
+                }
+            }
         }
-        written.map_err(|cause| StoreError::Storage { path: self.path.clone(), cause: Box::new(cause) })
+        written
     }
 
-    fn write(&mut self, changes: &[(Number, Option<Vec<u8>>)], next: Number) -> Result<(), redb::Error> {
+    fn write(&mut self, changes: &[(Number, Option<Vec<u8>>)], next: Number) -> Result<(), Failure> {
+        let writing = self.begin(changes, next).map_err(Failure::Before)?;
+        writing.commit().map_err(|error| match error.into() {
+            // The file is enlarged before the transaction becomes valid.
+            redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull => Failure::Before(error.into()),
+            error => Failure::Commit(error),
+        })
+    }
+
+    fn begin(
+        &mut self,
+        changes: &[(Number, Option<Vec<u8>>)],
+        next: Number,
+    ) -> Result<redb::WriteTransaction, redb::Error> {
         let writing = self.database()?.begin_write()?;
         {
             let mut table = writing.open_table(DEFINITIONS)?;
@@ -130,12 +185,12 @@ impl Store {
             }
             writing.open_table(SETTINGS)?.insert("next", next)?;
         }
-        Ok(writing.commit()?)
+        Ok(writing)
     }
 
     fn database(&mut self) -> Result<&Database, redb::Error> {
         if self.database.is_none() {
-            self.database = Some(Database::create(&self.path)?);
+            self.database = Some(self.storage.open(CACHE)?);
         }
         Ok(self.database.as_ref().expect("it was opened above"))
     }

@@ -1,12 +1,17 @@
 //! The executable `spandrel-repository`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use spandrel::Orb;
 use spandrel::dynamic::describe;
 use spandrel::services::repository::{Changes, fill, print};
+use spandrel::{ObjectRef, Orb};
+use spandrel_test_support::wait_until;
+
+use crate::support::{call, lookup_id, make, send};
 
 /// A process that serves the store in this folder, and its URL.
 struct Process {
@@ -68,6 +73,82 @@ fn acknowledged_definitions_survive_a_kill() {
     assert_eq!(fill(&root, &idl).expect("the same"), Changes { unchanged: 15, ..Changes::default() });
     process.kill();
     client.shutdown().expect("the end");
+}
+
+/// Modules in one container: created, renamed and destroyed by one thread.
+fn change(container: &ObjectRef, names: &mut BTreeSet<String>) -> Result<(), spandrel::SystemException> {
+    let name = format!("X{}", fastrand::u32(..12));
+    if !names.contains(&name) {
+        names.insert(name.clone());
+        let id = format!("IDL:{name}/{}:1.0", fastrand::u64(..));
+        return call::<Option<ObjectRef>>(container, "create_module", &[&id, &name, &"1.0"]).map(drop);
+    }
+    let found = call::<Option<ObjectRef>>(container, "lookup", &[&name])?.expect("an acknowledged definition");
+    names.remove(&name);
+    if fastrand::bool() {
+        return send(&found, "destroy", &[]);
+    }
+    let new = format!("Y{}", fastrand::u64(..));
+    names.insert(new.clone());
+    send(&found, "move", &[&Some(container.clone()), &new, &"1.0"])
+}
+
+fn names_in(container: &ObjectRef) -> BTreeSet<String> {
+    // `dk_all` is 1 (CORBA 3.3 Part 1, 14.5.1).
+    let contents: Vec<Option<ObjectRef>> = call(container, "contents", &[&1_u32, &true]).expect("contents");
+    contents.iter().flatten().map(|it| call::<String>(it, "_get_name", &[]).expect("a name")).collect()
+}
+
+/// Each round ends the service at another instant. `SPANDREL_KILLS` is the number of rounds.
+#[test]
+fn acknowledged_changes_survive_kill_9_under_load() {
+    const WORKERS: usize = 4;
+    let folder = tempfile::tempdir().expect("a folder");
+    let rounds = std::env::var("SPANDREL_KILLS").map_or(5, |rounds| rounds.parse().expect("a number"));
+    let mut known = Vec::<[BTreeSet<String>; 2]>::new();
+    let (mut changes, mut uncertain) = (0, 0);
+    for round in 0..=rounds {
+        let client = Orb::builder().build().expect("an ORB");
+        let mut process = Process::start(folder.path());
+        let root = client.string_to_object(&process.url).expect("a URL");
+        let containers: Vec<ObjectRef> = (0..WORKERS)
+            .map(|worker| {
+                let (id, name) = (format!("IDL:W{worker}:1.0"), format!("W{worker}"));
+                lookup_id(&root, &id).unwrap_or_else(|| make(&root, "create_module", &[&id, &name, &"1.0"]))
+            })
+            .collect();
+        let present: Vec<_> = containers.iter().map(names_in).collect();
+        for (found, [acknowledged, perhaps]) in present.iter().zip(&known) {
+            assert!(found == acknowledged || found == perhaps, "{found:?}\n{acknowledged:?}\n{perhaps:?}");
+            uncertain += usize::from(acknowledged != perhaps && found == perhaps);
+        }
+        if round == rounds {
+            break;
+        }
+        let acknowledged = AtomicUsize::new(0);
+        known = std::thread::scope(|scope| {
+            let worker = |(container, mut names): (ObjectRef, BTreeSet<String>)| {
+                let acknowledged = &acknowledged;
+                scope.spawn(move || {
+                    loop {
+                        let before = names.clone();
+                        if change(&container, &mut names).is_err() {
+                            return [before, names];
+                        }
+                        acknowledged.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            };
+            let workers: Vec<_> = containers.into_iter().zip(present).map(worker).collect();
+            let instant = fastrand::usize(1..100);
+            wait_until("changes", || acknowledged.load(Ordering::Relaxed) >= instant);
+            process.child.kill().expect("it runs");
+            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
+        });
+        changes += acknowledged.load(Ordering::Relaxed);
+        client.shutdown().expect("the end");
+    }
+    println!("{rounds} ends, {changes} acknowledged changes; {uncertain} changes were made and not acknowledged");
 }
 
 #[test]

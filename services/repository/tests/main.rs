@@ -4,6 +4,7 @@ mod definitions;
 mod discovery;
 mod durability;
 mod executable;
+mod failures;
 mod omniorb;
 mod round_trip;
 mod support;

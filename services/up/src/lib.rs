@@ -37,7 +37,8 @@ impl Services {
             NamingError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
         })?;
-        let options = RepositoryOptions::new(daemon.data());
+        let path_check = daemon.path_check(spandrel_repository::ADAPTER);
+        let options = RepositoryOptions { path_check, ..RepositoryOptions::new(daemon.data()) };
         let repository = InterfaceRepository::start(daemon.orb(), options).map_err(|error| match error {
             RepositoryError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),

@@ -1,4 +1,5 @@
-//! Helpers for the tests of several crates: bounded waiting, futures without an executor, certificates.
+//! Helpers for the tests of several crates: bounded waiting, futures without an executor, certificates, a disk
+//! that fails on command.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
 //! `spandrel-orb-tests` has the helpers of the ORB's tests.
@@ -6,6 +7,8 @@
 
 #[cfg(feature = "certificates")]
 pub mod certificates;
+#[cfg(feature = "disk")]
+pub mod disk;
 mod futures;
 mod process;
 mod waiting;

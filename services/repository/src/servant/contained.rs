@@ -69,8 +69,9 @@ impl Definitions {
             "move" => {
                 arguments!(request, container: Option<Container>, name: String, version: String);
                 self.check_length(&version, core.limits.max_name, "version")?;
+                let target = core.number(&core.model.read(), container.as_ref().map(Container::as_object))?;
+                core.check_path(request.operation(), target)?;
                 core.change(|edit| {
-                    let target = core.number(edit.model(), container.as_ref().map(Container::as_object))?;
                     let former = edit.model().get(number).ok_or_else(not_exist)?.parent;
                     check_place(edit.model(), target, &name, &definition.content, number)?;
                     if edit.model().subtree(number).contains(&target) {

@@ -8,7 +8,7 @@ use redb::StorageBackend;
 
 /// A disk. Its clones are the same disk.
 #[derive(Clone, Default)]
-pub(crate) struct Disk(Arc<Mutex<State>>);
+pub struct Disk(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -48,22 +48,28 @@ impl Change {
 
 impl Disk {
     /// The number of changes so far.
-    pub(crate) fn changes(&self) -> usize {
+    pub fn changes(&self) -> usize {
         self.0.lock().unwrap().changes
     }
 
     /// Lets the power fail at the change after this number of changes.
-    pub(crate) fn cut_power_after(&self, changes: usize) {
+    pub fn cut_power_after(&self, changes: usize) {
         self.0.lock().unwrap().power_until = Some(changes);
     }
 
+    /// Ends the failures of [`cut_power_after`](Self::cut_power_after) without a loss: those were errors of input and
+    /// output.
+    pub fn restore_power(&self) {
+        self.0.lock().unwrap().power_until = None;
+    }
+
     /// Limits the space; `None` is no limit.
-    pub(crate) fn set_space(&self, octets: Option<u64>) {
+    pub fn set_space(&self, octets: Option<u64>) {
         self.0.lock().unwrap().space = octets;
     }
 
     /// Changes octets behind the back of the store, wherever they are.
-    pub(crate) fn replace(&self, old: &[u8], new: &[u8]) {
+    pub fn replace(&self, old: &[u8], new: &[u8]) {
         let State { written, synced, .. } = &mut *self.0.lock().unwrap();
         for octets in [written, synced] {
             let places: Vec<usize> =
@@ -73,13 +79,14 @@ impl Disk {
         }
     }
 
-    pub(crate) fn used(&self) -> u64 {
+    /// The size of the file in octets.
+    pub fn used(&self) -> u64 {
         self.0.lock().unwrap().written.len() as u64
     }
 
     /// The disk after the power returned: of the changes that were not synchronized a random part was made, in a
     /// random order, and the last one perhaps in part.
-    pub(crate) fn after_power_loss(&self, random: &mut fastrand::Rng) -> Self {
+    pub fn after_power_loss(&self, random: &mut fastrand::Rng) -> Self {
         let state = self.0.lock().unwrap();
         let mut octets = state.synced.clone();
         let mut made: Vec<Change> = state.pending.iter().filter(|_| random.bool()).cloned().collect();
