@@ -120,6 +120,8 @@ pub(crate) struct AuditRecord<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) uid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) operation: Option<&'r str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<String>,
@@ -176,6 +178,7 @@ impl AuditLog {
         record.cn = identity.common_name.as_deref();
         record.issuer = identity.issuer.as_deref();
         record.uid = identity.user_id;
+        record.token = identity.token_name.as_deref();
         record.object = object.map(|key| {
             let text = describe_key(key).unwrap_or_else(|| key.escape_ascii().to_string());
             shortened(&text).to_owned()

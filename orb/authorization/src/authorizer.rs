@@ -202,6 +202,32 @@ impl Authorizer {
             decision => self.0.conclude(&peer, decision, &facts, None),
         }
     }
+
+    /// Decides about a call that another protocol than GIOP brings, such as HTTP: of a caller with these credentials, on the
+    /// object with this path and repository id. Rules with a `key` or an `adapter` match no such call.
+    ///
+    /// # Errors
+    /// NO_PERMISSION (COMPLETED_NO).
+    pub fn permits_caller(
+        &self,
+        caller: &ReceivedCredentials,
+        operation: &str,
+        interface: &str,
+        path: Option<&str>,
+    ) -> Result<(), SystemException> {
+        let policy = Arc::clone(&self.0.policy.read().1);
+        let concerned = policy.rules.iter().enumerate().filter(|(_, rule)| rule.matches_peer(caller));
+        let rules = concerned.map(|(index, _)| index as u32).collect();
+        let peer = Peer { credentials: caller.clone(), policy, rules };
+        let facts = RequestFacts {
+            operation: Some(operation),
+            adapter: Some(""),
+            interface: Some(interface),
+            path: path.map_or(PathFact::None, PathFact::Is),
+            has_key: &|_| false,
+        };
+        self.0.conclude(&peer, peer.decide(&facts), &facts, None)
+    }
 }
 
 impl Authority {

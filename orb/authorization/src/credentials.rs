@@ -40,6 +40,13 @@ impl ReceivedCredentials {
         Some(Self { address, identity })
     }
 
+    /// The credentials of a caller that another protocol than GIOP has authenticated, such as an HTTP server in front of
+    /// objects. The scheme of the address is that protocol's.
+    #[must_use]
+    pub fn of_caller(address: Address, identity: Identity) -> Self {
+        Self::new(Arc::new(address), Arc::new(identity))
+    }
+
     pub(crate) fn new(address: Arc<Address>, identity: Arc<Identity>) -> Self {
         Self { address, identity }
     }
@@ -79,13 +86,15 @@ pub struct Identity {
     pub user_id: Option<u32>,
     /// Whether it has a certificate.
     pub has_certificate: bool,
+    /// The name of the secret token that it has shown, to an HTTP server in front of objects.
+    pub token_name: Option<String>,
 }
 
 impl Identity {
     /// Whether anything about the peer is verified.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
-        self.has_certificate || self.user_id.is_some()
+        self.has_certificate || self.user_id.is_some() || self.token_name.is_some()
     }
 
     fn current(address: &Address) -> Self {
@@ -95,7 +104,15 @@ impl Identity {
         }
     }
 
-    pub(crate) fn of(peer: &PeerIdentity) -> Self {
+    /// The identity of the holder of a secret token with this name.
+    #[must_use]
+    pub fn of_token(name: impl Into<String>) -> Self {
+        Self { token_name: Some(name.into()), ..Self::default() }
+    }
+
+    /// The identity in a verified certificate.
+    #[must_use]
+    pub fn of(peer: &PeerIdentity) -> Self {
         Self {
             common_name: peer.common_name(),
             dns_names: peer.dns_names(),
@@ -103,6 +120,7 @@ impl Identity {
             issuer: peer.issuer_common_name(),
             user_id: None,
             has_certificate: true,
+            token_name: None,
         }
     }
 

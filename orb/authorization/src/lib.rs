@@ -39,6 +39,7 @@
 //! | | `authenticated` | peers with either |
 //! | | `cn:`, `dns:`, `uri:` and a pattern | the common name, a DNS name, a URI of the peer's certificate (TLS) |
 //! | | `uid:` and a number | the user of the peer's process (UNIX-domain sockets, Linux) |
+//! | | `token:` and a pattern | the name of the token of a caller by HTTP |
 //! | `issuer` | a pattern | the common name of the authority that issued the certificate |
 //! | `address` | an IP address, or a prefix such as `10.0.0.0/8` | the address of the peer |
 //! | | `loopback`, `uds`, `shm` | peers of this machine, by TCP, UNIX-domain sockets, shared memory |

@@ -203,6 +203,7 @@ enum IdentityPattern {
     Dns(WildMatch),
     Uri(WildMatch),
     User(u32),
+    Token(WildMatch),
 }
 
 #[derive(Debug)]
@@ -212,7 +213,8 @@ enum AddressPattern {
     Prefix(Prefix),
 }
 
-const IDENTITIES: &str = "expected `anonymous`, `authenticated`, or `cn:`, `dns:`, `uri:`, `uid:` and a value";
+const IDENTITIES: &str =
+    "expected `anonymous`, `authenticated`, or `cn:`, `dns:`, `uri:`, `uid:`, `token:` and a value";
 const ADDRESSES: &str = "expected an IP address, a prefix such as 10.0.0.0/8, `loopback`, `uds` or `shm`";
 
 impl Rule {
@@ -382,6 +384,7 @@ impl IdentityPattern {
             Self::Dns(pattern) => identity.dns_names.iter().any(|name| pattern.matches(&name.to_ascii_lowercase())),
             Self::Uri(pattern) => identity.uri_names.iter().any(|name| pattern.matches(name)),
             Self::User(user) => identity.user_id == Some(*user),
+            Self::Token(pattern) => identity.token_name.as_ref().is_some_and(|name| pattern.matches(name)),
         }
     }
 }
@@ -395,6 +398,7 @@ fn identity_pattern(value: &str) -> Result<IdentityPattern, String> {
         Some(("cn", name)) => Ok(IdentityPattern::CommonName(WildMatch::new(name))),
         Some(("dns", name)) => Ok(IdentityPattern::Dns(WildMatch::new(&name.to_ascii_lowercase()))),
         Some(("uri", name)) => Ok(IdentityPattern::Uri(WildMatch::new(name))),
+        Some(("token", name)) => Ok(IdentityPattern::Token(WildMatch::new(name))),
         Some(("uid", number)) => match number.parse() {
             Ok(number) => Ok(IdentityPattern::User(number)),
             Err(_) => bad("a user id is a number"),

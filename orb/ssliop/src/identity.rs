@@ -47,6 +47,13 @@ impl PeerIdentity {
         if chain.is_empty() { None } else { Some(Self { chain }) }
     }
 
+    /// The identity in a chain of certificates that another protocol has verified, such as HTTP over TLS; `None` for an
+    /// empty one.
+    #[must_use]
+    pub fn of_verified(chain: Vec<CertificateDer<'static>>) -> Option<Self> {
+        if chain.is_empty() { None } else { Some(Self { chain }) }
+    }
+
     /// Calls `look` with the certificate (DER) of [`current`](Self::current)'s peer, without a copy; for caches of
     /// what is derived from it.
     pub fn with_current_certificate<R>(look: impl FnOnce(&CertificateDer<'_>) -> R) -> Option<R> {

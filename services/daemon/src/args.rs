@@ -11,6 +11,7 @@ use spandrel::ssliop::Ssliop;
 use spandrel::{Endpoint, Orb};
 
 use crate::failure::{Failure, FailureKind};
+use crate::signals;
 
 /// The options that all service executables have.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -35,6 +36,13 @@ pub struct DaemonArgs {
     /// TLS: the authorities of clients' certificates, which are required then (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+/// The options for a policy of authorization.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PolicyArgs {
     /// A policy file: the peers that may call operations; without one all may. It is read again at SIGHUP and when it
     /// changes
     #[arg(long, value_name = "FILE")]
@@ -42,6 +50,25 @@ pub struct DaemonArgs {
     /// A file for the decisions of the policy, in lines of JSON
     #[arg(long, value_name = "FILE", requires = "policy")]
     audit: Option<PathBuf>,
+}
+
+impl PolicyArgs {
+    /// The policy and the audit log; the policy is read again at SIGHUP and when the file changes.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written, or that are no policy.
+    pub fn authorizer(&self) -> Result<Option<Authorizer>, Failure> {
+        let Some(policy) = &self.policy else { return Ok(None) };
+        let audit = self.audit.as_deref().map(|file| AuditLog::open(file, AuditOptions::default())).transpose();
+        let audit =
+            audit.map_err(|error| Failure::failed(anyhow!(error).context("no service without it (--audit)")))?;
+        let authorizer = Authorizer::from_file(policy, audit).map_err(|error| {
+            Failure::new(FailureKind::Policy, anyhow!("{error} (--policy; the page `Authorization` has the syntax)"))
+        })?;
+        authorizer.watch().map_err(Failure::failed)?;
+        signals::reload_on_hangup(&authorizer).map_err(Failure::failed)?;
+        Ok(Some(authorizer))
+    }
 }
 
 impl DaemonArgs {
@@ -63,32 +90,13 @@ impl DaemonArgs {
         })
     }
 
-    /// The policy and the audit log.
-    pub(crate) fn authorizer(&self) -> Result<Option<Authorizer>, Failure> {
-        let Some(policy) = &self.policy else { return Ok(None) };
-        let audit = self.audit.as_deref().map(|file| AuditLog::open(file, AuditOptions::default())).transpose();
-        let audit =
-            audit.map_err(|error| Failure::failed(anyhow!(error).context("no service without it (--audit)")))?;
-        let authorizer = Authorizer::from_file(policy, audit);
-        authorizer.map(Some).map_err(|error| {
-            Failure::new(FailureKind::Policy, anyhow!("{error} (--policy; the page `Authorization` has the syntax)"))
-        })
-    }
-
     /// An ORB with these options, and its endpoints.
     pub(crate) fn orb(
         &self,
         default_port: u16,
         authorizer: Option<&Authorizer>,
     ) -> Result<(Orb, Vec<Endpoint>), Failure> {
-        let mut args = Vec::new();
-        let files = [("-ORBSSLCertificate", &self.cert), ("-ORBSSLKey", &self.key), ("-ORBSSLCA", &self.ca)];
-        for (option, file) in files {
-            if let Some(file) = file {
-                check_readable(file)?;
-                args.extend([option.to_owned(), file.display().to_string()]);
-            }
-        }
+        let mut args = tls_options([&self.cert, &self.key, &self.ca])?;
         if self.ca.is_some() {
             args.extend(["-ORBSSLVerify".to_owned(), "require".to_owned()]);
         }
@@ -140,7 +148,7 @@ fn default_folder() -> Option<PathBuf> {
 }
 
 /// An option and its value: `-ORBName value` or `-ORBName=value`.
-fn split_option(text: &str) -> Result<[String; 2], Failure> {
+pub(crate) fn split_option(text: &str) -> Result<[String; 2], Failure> {
     let text = text.trim();
     let place = text.find(|letter: char| letter.is_whitespace() || letter == '=');
     match place.map(|place| (&text[..place], text[place + 1..].trim())) {
@@ -151,6 +159,18 @@ fn split_option(text: &str) -> Result<[String; 2], Failure> {
             "invalid value `{text}` for --orb: expected an option and its value, such as `-ORBMetrics yes`"
         ))),
     }
+}
+
+/// The options of the ORB for a certificate, its key and the authorities.
+pub(crate) fn tls_options(files: [&Option<PathBuf>; 3]) -> Result<Vec<String>, Failure> {
+    let mut args = Vec::new();
+    for (option, file) in ["-ORBSSLCertificate", "-ORBSSLKey", "-ORBSSLCA"].into_iter().zip(files) {
+        if let Some(file) = file {
+            check_readable(file)?;
+            args.extend([option.to_owned(), file.display().to_string()]);
+        }
+    }
+    Ok(args)
 }
 
 fn check_readable(file: &Path) -> Result<(), Failure> {

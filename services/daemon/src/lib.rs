@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod client;
 mod failure;
 mod signals;
 
@@ -57,7 +58,8 @@ use spandrel::net::reactor::on_termination;
 use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
-pub use args::DaemonArgs;
+pub use args::{DaemonArgs, PolicyArgs};
+pub use client::ClientArgs;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
 
@@ -131,7 +133,7 @@ impl DaemonArgs {
     /// # Errors
     /// As [`start_services`](Self::start_services), but for the address.
     pub fn open_services(&self, names: &[&str], default_port: u16) -> Result<Daemon, Failure> {
-        let authorizer = self.authorizer()?;
+        let authorizer = self.policy.authorizer()?;
         let data = self.data_folder()?;
         fs::create_dir_all(&data)
             .with_context(|| format!("cannot create the data folder {} (--data)", data.display()))
@@ -139,10 +141,6 @@ impl DaemonArgs {
         let locks = names.iter().map(|name| lock(&data, name)).collect::<Result<_, _>>()?;
         let (orb, endpoints) = self.orb(default_port, authorizer.as_ref())?;
         Poa::root(&orb).map_err(Failure::failed)?; // it makes the ORB a server
-        if let Some(authorizer) = &authorizer {
-            authorizer.watch().map_err(Failure::failed)?;
-            signals::reload_on_hangup(authorizer).map_err(Failure::failed)?;
-        }
         warn_of_exposure(&endpoints, authorizer.is_some());
         Ok(Daemon { orb, data, authorizer, _locks: locks })
     }
@@ -200,41 +198,58 @@ impl Daemon {
         }
     }
 
-    /// Tells that the services are ready: a line `ready: …` for each of them on standard output, and `READY=1` to
-    /// systemd, and with `-ORBUseImR 1` (`--orb`) to the implementation repository. Then serves until the process is
-    /// told to end.
+    /// Tells that the services are ready ([`serve`]), with `-ORBUseImR 1` (`--orb`) also the implementation repository. Then
+    /// serves until the process is told to end.
     ///
     /// # Errors
     /// Standard output that cannot be written; an implementation repository that refuses the server.
     pub fn serve(&self, services: &[String]) -> Result<(), Failure> {
-        // Before others know that the process runs, and may end it. A second signal ends it at once.
-        let (orb, is_first) = (self.orb.clone(), AtomicBool::new(true));
-        let termination = on_termination(move |request| {
-            let is_first = is_first.swap(false, Ordering::Relaxed);
-            if is_first {
-                tracing::info!(%request, "shutting down");
-                notify("STOPPING=1");
-                // An ORB that was shut down already needs no shutdown.
-                _ = orb.begin_shutdown();
-            }
-            is_first
-        })
-        .context("cannot handle signals")
-        .map_err(Failure::failed)?;
-        activation::impl_is_ready(&self.orb).map_err(Failure::failed)?;
-        let mut out = io::stdout().lock();
-        let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {service}"));
-        match lines.and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                return Err(Failure::failed(anyhow!(error).context("cannot write to standard output")));
-            }
-            _ => drop(out),
-        }
-        notify("READY=1");
-        self.orb.run();
-        drop(termination);
-        Ok(())
+        let (orb, is_ready) =
+            (self.orb.clone(), &|| activation::impl_is_ready(&self.orb).map(drop).map_err(Failure::failed));
+        // An ORB that was shut down already needs no shutdown.
+        serve(services, is_ready, move || drop(orb.begin_shutdown()), || self.orb.run())
     }
+}
+
+/// Tells that services are ready: a line `ready: …` for each of them on standard output, and `READY=1` to systemd. Runs `wait`, which
+/// ends the service when `begin_shutdown` was called: that happens when the process is told to end. A second signal ends
+/// the process at once.
+///
+/// # Errors
+/// Standard output that cannot be written; the error of `is_ready`, which is called before the others learn of the
+/// services.
+pub fn serve(
+    services: &[String],
+    is_ready: &dyn Fn() -> Result<(), Failure>,
+    begin_shutdown: impl Fn() + Send + Sync + 'static,
+    wait: impl FnOnce(),
+) -> Result<(), Failure> {
+    // Before others know that the process runs, and may end it.
+    let is_first = AtomicBool::new(true);
+    let termination = on_termination(move |request| {
+        let is_first = is_first.swap(false, Ordering::Relaxed);
+        if is_first {
+            tracing::info!(%request, "shutting down");
+            notify("STOPPING=1");
+            begin_shutdown();
+        }
+        is_first
+    })
+    .context("cannot handle signals")
+    .map_err(Failure::failed)?;
+    is_ready()?;
+    let mut out = io::stdout().lock();
+    let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {service}"));
+    match lines.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            return Err(Failure::failed(anyhow!(error).context("cannot write to standard output")));
+        }
+        _ => drop(out),
+    }
+    notify("READY=1");
+    wait();
+    drop(termination);
+    Ok(())
 }
 
 /// Warns of endpoints that other machines reach, without TLS or without a policy.

@@ -1,0 +1,167 @@
+//! OpenAPI 3.1 documents of objects.
+
+mod schemas;
+
+use std::sync::Arc;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value, json};
+use spandrel::dynamic::{DynamicObject, InterfaceDescription, OperationDescription};
+use spandrel::types::TcKind;
+
+use crate::problem::PROBLEM_JSON;
+use crate::proxy::idl_name;
+use schemas::Schemas;
+
+/// The most objects of a document.
+pub const MAX_OBJECTS: usize = 500;
+
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The document of objects with their names: of the operations that are permitted.
+pub fn document(
+    objects: &[(String, Arc<DynamicObject>)],
+    is_permitted: &dyn Fn(&str, &DynamicObject, &OperationDescription) -> bool,
+) -> Value {
+    let mut schemas = Schemas::new();
+    let (mut paths, mut tags) = (Map::new(), Vec::new());
+    for (name, object) in objects {
+        let interface = object.interface();
+        tags.push(tag(name, interface));
+        for operation in interface.operations() {
+            if is_permitted(name, object, operation) {
+                let path = format!("{}/{}", path_of(name), utf8_percent_encode(idl_name(operation), RESERVED));
+                let item = paths.entry(path).or_insert_with(|| json!({}));
+                item[method_of(operation)] = described(name, interface, operation, &mut schemas);
+            }
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "CORBA objects",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Operations of CORBA objects as HTTP requests. Values have the JSON form of their IDL types.",
+        },
+        "servers": [{ "url": "/" }],
+        "security": [{ "token": [] }, { "certificate": [] }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": schemas.finish(),
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "certificate": { "type": "mutualTLS" },
+            },
+        },
+    })
+}
+
+fn tag(name: &str, interface: &InterfaceDescription) -> Value {
+    let text = interface.documentation().of(interface.id()).map(schemas::trimmed).unwrap_or_default();
+    let description = format!("{text}\n\nInterface `{}`.", interface.id());
+    json!({ "name": name, "description": description.trim() })
+}
+
+/// The path of an object: a segment for each component of its name.
+fn path_of(name: &str) -> String {
+    let mut path = String::new();
+    for component in components(name) {
+        path.push('/');
+        path.extend(utf8_percent_encode(&component, RESERVED));
+    }
+    path
+}
+
+/// The components of a name in its string form; `\/` is a slash inside of one.
+fn components(name: &str) -> Vec<String> {
+    let (mut all, mut current, mut is_escaped) = (Vec::new(), String::new(), false);
+    for character in name.chars() {
+        match (is_escaped, character) {
+            (true, '/') => {
+                current.pop();
+                current.push('/');
+                is_escaped = false;
+            }
+            (false, '/') => all.push(std::mem::take(&mut current)),
+            _ => {
+                current.push(character);
+                is_escaped = !is_escaped && character == '\\';
+            }
+        }
+    }
+    all.push(current);
+    all
+}
+
+fn method_of(operation: &OperationDescription) -> &'static str {
+    match operation.name.split_once('_') {
+        Some(("", rest)) if rest.starts_with("get_") => "get",
+        Some(("", rest)) if rest.starts_with("set_") => "put",
+        _ => "post",
+    }
+}
+
+fn described(
+    name: &str,
+    interface: &InterfaceDescription,
+    operation: &OperationDescription,
+    schemas: &mut Schemas,
+) -> Value {
+    let documentation = interface.documentation();
+    let id: String = format!("{name}_{}", operation.name.trim_start_matches('_'))
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '_' })
+        .collect();
+    let mut described = json!({
+        "operationId": id,
+        "tags": [name],
+        "responses": responses(interface, operation, schemas),
+    });
+    if let Some(text) = interface.documentation_of(&operation.name) {
+        described["description"] = json!(schemas::trimmed(text));
+    }
+    let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
+    if !sent.is_empty() {
+        let members =
+            sent.iter().map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
+        let schema = schemas::object(members.collect());
+        described["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    }
+    described
+}
+
+fn responses(interface: &InterfaceDescription, operation: &OperationDescription, schemas: &mut Schemas) -> Value {
+    let documentation = interface.documentation();
+    let mut members = Vec::new();
+    if operation.result.kind() != TcKind::Void {
+        members.push(("result", schemas.of(&operation.result, documentation)));
+    }
+    let outs = operation.parameters.iter().filter(|parameter| parameter.mode.is_returned());
+    let outs = outs.map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
+    members.push(("out", schemas::object(outs.collect())));
+    let result = json!({
+        "description": if operation.is_oneway { "The request was sent." } else { "The results." },
+        "content": { "application/json": { "schema": schemas::object(members) } },
+    });
+    let problem = |description: &str, schema: Value| json!({ "description": description, "content": { PROBLEM_JSON: { "schema": schema } } });
+    let mut responses = Map::new();
+    responses.insert(if operation.is_oneway { "202" } else { "200" }.to_owned(), result);
+    if !operation.exceptions.is_empty() {
+        let raised = operation.exceptions.iter().map(|of| {
+            let members = schemas.of(of, documentation);
+            let exception =
+                schemas::object(vec![("id", json!({ "const": of.id().unwrap_or_default() })), ("members", members)]);
+            json!({ "type": "object", "properties": { "exception": exception }, "required": ["exception"] })
+        });
+        let raised: Vec<Value> = raised.collect();
+        let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Problem" }, { "oneOf": raised }] });
+        responses.insert("422".to_owned(), problem("The operation raised an exception.", schema));
+    }
+    responses.insert(
+        "default".to_owned(),
+        problem("There is no result.", json!({ "$ref": "#/components/schemas/Problem" })),
+    );
+    Value::Object(responses)
+}

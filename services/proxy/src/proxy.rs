@@ -1,0 +1,325 @@
+//! Requests for objects: `POST /NAME/OPERATION`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, FromRequest as _, Request, State};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+use spandrel::authorization::Authorizer;
+use spandrel::dynamic::{CallableError, DynamicObject, OperationDescription, TextContext};
+use spandrel::types::{Any, Ior};
+use tokio::sync::Semaphore;
+
+use crate::catalogue::Catalogue;
+use crate::http::{Authentication, Caller};
+use crate::openapi;
+use crate::problem::Problem;
+
+/// The limits of calls.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLimits {
+    /// The most calls at a time (default 1,024). Further requests get 503.
+    pub calls: usize,
+    /// The longest time of a call, and the time without a wish of the client (default 30 s).
+    pub timeout: Duration,
+    /// The time for a request's body (default 30 s).
+    pub body_timeout: Duration,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self { calls: 1024, timeout: Duration::from_secs(30), body_timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Serves objects of a naming service by HTTP.
+#[derive(Debug)]
+pub struct Proxy {
+    catalogue: Catalogue,
+    authorizer: Option<Authorizer>,
+    limits: CallLimits,
+    free: Semaphore,
+}
+
+impl Proxy {
+    /// A proxy for these objects. Without an authorizer, every authenticated caller may call what is served.
+    #[must_use]
+    pub fn new(catalogue: Catalogue, authorizer: Option<Authorizer>, limits: CallLimits) -> Self {
+        Self { catalogue, authorizer, limits, free: Semaphore::new(limits.calls) }
+    }
+
+    /// The routes: `/healthz`, `/openapi.json`, and the objects.
+    pub fn router(self, authentication: Authentication) -> Router {
+        let authentication = Arc::new(authentication);
+        let check = move |request: Request, next: middleware::Next| Arc::clone(&authentication).check(request, next);
+        Router::new()
+            .route("/openapi.json", get(document))
+            .fallback(call)
+            .layer(middleware::from_fn(check))
+            // Probes have no token.
+            .route("/healthz", get(|| async { "ok\n" }))
+            .with_state(Arc::new(self))
+    }
+}
+
+/// A request's object, operation and caller, decided.
+struct Permitted<'o> {
+    object: &'o DynamicObject,
+    operation: &'o OperationDescription,
+}
+
+async fn document(State(proxy): State<Arc<Proxy>>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    let mut objects = Vec::new();
+    for name in proxy.catalogue.names().await? {
+        // An object that is out of reach is left out.
+        if objects.len() < openapi::MAX_OBJECTS
+            && let Ok(object) = proxy.catalogue.object(&name).await
+        {
+            objects.push((name, object));
+        }
+    }
+    let is_permitted = |name: &str, object: &DynamicObject, operation: &OperationDescription| {
+        proxy.catalogue.serves(name, idl_name(operation)) && proxy.permits(&caller, name, object, operation).is_ok()
+    };
+    let document = openapi::document(&objects, &is_permitted);
+    Ok(json_response(StatusCode::OK, document.to_string()))
+}
+
+async fn call(
+    State(proxy): State<Arc<Proxy>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Response> {
+    answer(&proxy, &caller, request).await.map_err(|failure| failure.into_response())
+}
+
+/// A response that is no result.
+enum Failure {
+    Problem(Problem),
+    /// 405 with the permitted methods.
+    Method(&'static str),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl Failure {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Problem(problem) => problem.into_response(),
+            Self::Method(allowed) => {
+                let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed")
+                    .detail(format!("allowed: {allowed}"));
+                let mut response = problem.into_response();
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+                response
+            }
+        }
+    }
+}
+
+async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Response, Failure> {
+    let Some((name, member)) = target(request.uri().path()) else {
+        return Err(Problem::new(StatusCode::NOT_FOUND, "the path has no object and operation")
+            .detail("expected /NAME/OPERATION, such as /Bank/alice/deposit")
+            .into());
+    };
+    let object = proxy.catalogue.object(&name).await?;
+    if !proxy.catalogue.serves(&name, &member) {
+        return Err(no_operation(&name, &member).into());
+    }
+    let operation = operation_of(&object, &name, &member, request.method())?;
+    proxy.permits(caller, &name, &object, operation)?;
+    let Ok(_permit) = proxy.free.try_acquire() else {
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many calls at a time").retry_after(1).into());
+    };
+    let timeout = wanted_timeout(request.headers()).map_or(proxy.limits.timeout, |it| it.min(proxy.limits.timeout));
+    let body = body_of(proxy, request).await?;
+    let arguments = proxy.arguments(&object, operation, &body)?;
+    let permitted = Permitted { object: &object, operation };
+    Ok(proxy.perform(&name, permitted, &arguments, timeout).await?)
+}
+
+impl Proxy {
+    /// Decides about a call by the policy.
+    fn permits(
+        &self,
+        caller: &Caller,
+        name: &str,
+        object: &DynamicObject,
+        operation: &OperationDescription,
+    ) -> Result<(), Problem> {
+        let Some(authorizer) = &self.authorizer else { return Ok(()) };
+        let decided = authorizer.permits_caller(&caller.0, &operation.name, object.interface().id(), Some(name));
+        decided.map_err(|exception| Problem::of_system_exception(&exception))
+    }
+
+    fn arguments(
+        &self,
+        object: &DynamicObject,
+        operation: &OperationDescription,
+        body: &str,
+    ) -> Result<Vec<Any>, Problem> {
+        let types = |name: &str| self.catalogue.idl()?.type_code(name).ok();
+        let references = |url: &str| self.reference(url);
+        let context = TextContext::new();
+        let context = context.value_types(object.interface().value_types()).types(&types).references(&references);
+        operation.read_arguments(body, &context).map_err(|error| {
+            Problem::new(StatusCode::BAD_REQUEST, "the arguments are not those of the operation").caused_by(&error)
+        })
+    }
+
+    /// A reference in an argument. Those that would have to be looked up elsewhere are refused: the caller would make
+    /// this server call others.
+    fn reference(&self, url: &str) -> Result<Ior, String> {
+        let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if !matches!(scheme.as_str(), "ior" | "corbaloc") || url.to_ascii_lowercase().starts_with("corbaloc:rir") {
+            return Err("expected a reference `IOR:…` or `corbaloc:…`".to_owned());
+        }
+        let object = self.catalogue.orb().string_to_object(url).map_err(|error| error.to_string())?;
+        Ok(object.ior().clone())
+    }
+
+    async fn perform(
+        &self,
+        name: &str,
+        permitted: Permitted<'_>,
+        arguments: &[Any],
+        timeout: Duration,
+    ) -> Result<Response, Problem> {
+        let Permitted { object, operation } = permitted;
+        // A dropped future abandons the call: at the end of the time, and of the HTTP connection.
+        let called = tokio::time::timeout(timeout, object.call_async(&operation.name, arguments)).await;
+        let outcome = match called {
+            Err(_) => {
+                return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "the object did not answer in time")
+                    .detail(format!("`{}` was not answered within {timeout:?}", operation.name)));
+            }
+            Ok(Err(error)) => {
+                let problem = Problem::from(&error);
+                // The object may have moved or ended.
+                if problem.status() != StatusCode::UNPROCESSABLE_ENTITY {
+                    self.catalogue.forget(name).await;
+                }
+                return Err(problem);
+            }
+            Ok(Ok(outcome)) => outcome,
+        };
+        let json = outcome.to_json().map_err(|error| {
+            Problem::new(StatusCode::BAD_GATEWAY, "the result cannot be written as JSON").caused_by(&error)
+        })?;
+        let status = if operation.is_oneway { StatusCode::ACCEPTED } else { StatusCode::OK };
+        Ok(json_response(status, json))
+    }
+}
+
+/// The name and the operation or attribute of a path. Each segment is a component of the name in its string form.
+fn target(path: &str) -> Option<(String, String)> {
+    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    let decoded = |segment: &str| percent_decode_str(segment).decode_utf8().ok().map(|text| text.into_owned());
+    let (member, components) = segments.split_last()?;
+    let components: Option<Vec<String>> = components
+        .iter()
+        // A slash inside of a component.
+        .map(|segment| decoded(segment).filter(|text| !text.is_empty()).map(|text| text.replace('/', "\\/")))
+        .collect();
+    let (components, member) = (components?, decoded(member)?);
+    if components.is_empty() || member.is_empty() { None } else { Some((components.join("/"), member)) }
+}
+
+/// The operation for a method: POST for operations, GET and PUT for attributes.
+fn operation_of<'o>(
+    object: &'o DynamicObject,
+    name: &str,
+    member: &str,
+    method: &Method,
+) -> Result<&'o OperationDescription, Failure> {
+    let interface = object.interface();
+    let is_attribute = interface.attributes().iter().any(|attribute| attribute.name == member);
+    let found = match (is_attribute, method) {
+        (true, &Method::GET | &Method::HEAD) => interface.callable(member, false),
+        (true, &Method::PUT) => interface.callable(member, true),
+        (true, _) => return Err(Failure::Method("GET, PUT")),
+        (false, &Method::POST) => interface.callable(member, false),
+        (false, _) => {
+            interface.callable(member, false).map_err(|error| callable_problem(name, &error))?;
+            return Err(Failure::Method("POST"));
+        }
+    };
+    match found {
+        // Accessors have the names of their attributes.
+        Ok(operation) if member.starts_with('_') => Err(no_operation(name, &operation.name).into()),
+        Ok(operation) => Ok(operation),
+        Err(CallableError::ReadOnly { .. }) => Err(Failure::Method("GET")),
+        Err(error) => Err(callable_problem(name, &error).into()),
+    }
+}
+
+fn callable_problem(name: &str, error: &CallableError) -> Problem {
+    match error {
+        CallableError::Unknown { name: member, .. } => no_operation(name, member),
+        other => Problem::new(StatusCode::NOT_IMPLEMENTED, "the operation cannot be called").caused_by(other),
+    }
+}
+
+fn no_operation(name: &str, member: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is no such operation")
+        .detail(format!("`{name}` has no operation or attribute `{member}` that is served"))
+}
+
+/// The IDL name of an operation: that of the attribute for an accessor.
+pub(crate) fn idl_name(operation: &OperationDescription) -> &str {
+    let attribute = operation.name.strip_prefix("_get_").or_else(|| operation.name.strip_prefix("_set_"));
+    attribute.unwrap_or(&operation.name)
+}
+
+/// The time that a client wants to wait at most: `Prefer: wait=SECONDS` (RFC 7240, 4.3).
+fn wanted_timeout(headers: &HeaderMap) -> Option<Duration> {
+    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let mut preferences = preferences.flat_map(|value| value.split(','));
+    let seconds = preferences.find_map(|text| text.trim().strip_prefix("wait=")?.trim().parse().ok())?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// The body of a request as text.
+async fn body_of(proxy: &Proxy, request: Request) -> Result<String, Problem> {
+    let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default().to_owned());
+    let read = tokio::time::timeout(proxy.limits.body_timeout, Bytes::from_request(request, &())).await;
+    let octets = match read {
+        Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+        Ok(Err(rejection)) => return Err(Problem::new(rejection.status(), rejection.body_text())),
+        Ok(Ok(octets)) => octets,
+    };
+    let is_json = content_type.as_deref().is_some_and(|text| {
+        let media_type = text.split(';').next().unwrap_or_default().trim();
+        media_type.eq_ignore_ascii_case("application/json")
+    });
+    if !octets.is_empty() && !is_json {
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not JSON")
+            .detail("expected `Content-Type: application/json`"));
+    }
+    let text = String::from_utf8(octets.into())
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").caused_by(&error))?;
+    // The reader of arguments takes more than JSON.
+    if !text.trim().is_empty()
+        && let Err(error) = serde_json::from_str::<Value>(&text)
+    {
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is not JSON").caused_by(&error));
+    }
+    Ok(text)
+}
+
+fn json_response(status: StatusCode, json: String) -> Response {
+    (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json).into_response()
+}
