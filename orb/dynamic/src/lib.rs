@@ -28,12 +28,12 @@ pub use any::{
     DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
     DynValueBox, NameValuePair, TextContext, TextError,
 };
+#[cfg(feature = "server")]
+pub use description::servant::{Described, DescribedCall, DescribedOperations, DescribedServant};
 pub use description::{
     ArgumentError, AttributeDescription, CallableError, DescriptionError, Documentation, DynamicObject,
     InterfaceDescription, OperationDescription, Outcome, ParameterDescription, Undescribed, system_exception_json,
 };
-#[cfg(feature = "server")]
-pub use description::{Described, DescribedCall, DescribedOperations, DescribedServant};
 pub use dii::{CreateRequest, Request, RequestError, Results, UnknownUserException};
 #[cfg(feature = "asynchronous")]
 pub use dii::{MultipleRequests, Responses};

@@ -10,7 +10,6 @@ use spandrel::dynamic::{DynamicObject, InterfaceDescription, OperationDescriptio
 use spandrel::types::TcKind;
 
 use crate::problem::PROBLEM_JSON;
-use crate::proxy::idl_name;
 use schemas::Schemas;
 
 /// The most objects of a document.
@@ -93,6 +92,12 @@ fn components(name: &str) -> Vec<String> {
     }
     all.push(current);
     all
+}
+
+/// The IDL name of an operation: that of the attribute for an accessor.
+pub(crate) fn idl_name(operation: &OperationDescription) -> &str {
+    let attribute = operation.name.strip_prefix("_get_").or_else(|| operation.name.strip_prefix("_set_"));
+    attribute.unwrap_or(&operation.name)
 }
 
 fn method_of(operation: &OperationDescription) -> &'static str {

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use crate::catalogue::Catalogue;
 use crate::http::{Authentication, Caller};
-use crate::openapi;
+use crate::openapi::{self, idl_name};
 use crate::problem::Problem;
 
 /// The limits of calls.
@@ -276,12 +276,6 @@ fn callable_problem(name: &str, error: &CallableError) -> Problem {
 fn no_operation(name: &str, member: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no such operation")
         .detail(format!("`{name}` has no operation or attribute `{member}` that is served"))
-}
-
-/// The IDL name of an operation: that of the attribute for an accessor.
-pub(crate) fn idl_name(operation: &OperationDescription) -> &str {
-    let attribute = operation.name.strip_prefix("_get_").or_else(|| operation.name.strip_prefix("_set_"));
-    attribute.unwrap_or(&operation.name)
 }
 
 /// The time that a client wants to wait at most: `Prefer: wait=SECONDS` (RFC 7240, 4.3).

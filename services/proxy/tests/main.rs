@@ -1,1 +1,9 @@
-//! Tests of the HTTP proxy.
+//! Tests of the HTTP proxy: calls, the document, authentication, limits, hostile clients.
+
+mod calls;
+mod document;
+mod executable;
+mod fixture;
+mod hostile;
+mod security;
+mod tools;

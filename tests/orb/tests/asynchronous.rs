@@ -271,14 +271,21 @@ fn profile_of(server: &Server) -> IiopProfile {
 
 #[test]
 fn a_forwarding_is_followed_for_keys_of_any_length() {
-    for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
+    let (old, new) = (GiopVersion::V1_0, GiopVersion::V1_2);
+    // Services that are known by a URL of GIOP 1.0 forward to their references of GIOP 1.2.
+    for (version, of_forwarded) in [(old, old), (old, new), (GiopVersion::V1_1, GiopVersion::V1_1), (new, new)] {
         let server = Server::start();
-        let profile = IiopProfile { version, ..profile_of(&server) };
+        let profile = IiopProfile { version: of_forwarded, ..profile_of(&server) };
         let forwarded = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
         let port = fake_server(move |_, mut stream| {
             let request = read_message(&mut stream).unwrap();
-            let id_at = if version == GiopVersion::V1_2 { 12 } else { 16 };
-            let id = u32::from_ne_bytes(request[id_at..id_at + 4].try_into().unwrap());
+            let number = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().unwrap());
+            let id = match (version == GiopVersion::V1_2, number(12)) {
+                (true, id) => id,
+                (false, 0) => number(16),
+                // Behind a service context of four octets.
+                (false, _) => number(28),
+            };
             let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, version));
             let body = begin_reply(&mut out, id, ReplyStatus::LocationForward, &[]);
             forwarded.encode(&mut out).unwrap();

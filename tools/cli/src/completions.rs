@@ -1,8 +1,22 @@
-//! `spandrel completions`: completion of commands and options in a shell.
+//! Completion in a shell: of commands and options, of names from the naming service, and of operations from the interface repository or
+//! the IDL file.
+//!
+//! The shell runs `spandrel` with the environment variable `COMPLETE`, and the words of the command line as arguments. A
+//! completion that needs the network takes at most [`TIMEOUT`], and is empty after any error.
 
-use clap_complete::Shell;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
 
-use crate::common;
+use clap::{ArgMatches, Command, FromArgMatches as _};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+
+use crate::call::interface::InterfaceArgs;
+use crate::orb_args::OrbArgs;
+use crate::{common, naming};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -10,19 +24,123 @@ Examples:
   spandrel completions zsh > ~/.zfunc/_spandrel
   spandrel completions fish > ~/.config/fish/completions/spandrel.fish";
 
-/// Print a script that completes commands and options in a shell.
+/// The environment variable by which a shell asks for completions.
+const VARIABLE: &str = "COMPLETE";
+/// The longest time for the answers of services.
+const TIMEOUT: Duration = Duration::from_millis(300);
+/// The most candidates.
+const MAX_CANDIDATES: usize = 2000;
+
+/// Print a script that completes commands, options, names and operations in a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The shell
-    shell: Shell,
+    #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
+    shell: String,
 }
 
 impl Args {
-    /// `command`: the whole command line.
-    pub(crate) fn run(self, mut command: clap::Command) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let shells = Shells::builtins();
+        let Some(shell) = shells.completer(&self.shell) else { anyhow::bail!("`{}` is no known shell", self.shell) };
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command, "spandrel", &mut script);
+        shell.write_registration(VARIABLE, "spandrel", "spandrel", "spandrel", &mut script)?;
         common::print(&String::from_utf8(script)?)
     }
+}
+
+/// The command line of the program.
+static COMMAND: OnceLock<fn() -> Command> = OnceLock::new();
+
+/// Prints the completions and ends the process, if a shell asks for them; `command` makes the command line.
+pub(crate) fn answer(command: fn() -> Command) {
+    _ = COMMAND.set(command);
+    CompleteEnv::with_factory(completed).var(VARIABLE).complete();
+}
+
+/// The arguments that are names, by the commands that have them.
+const NAMES: [(&str, &str); 7] = [
+    ("call", "reference"),
+    ("describe", "reference"),
+    ("watch", "reference"),
+    ("list", "context"),
+    ("tree", "context"),
+    ("bind", "name"),
+    ("unbind", "name"),
+];
+
+/// The command line with the completions of arguments.
+fn completed() -> Command {
+    let command = COMMAND.get().expect("it is set before completions are asked for")();
+    let with =
+        |command: Command, of: &'static str, argument: &'static str, find: fn(&OsStr) -> Vec<CompletionCandidate>| {
+            command.mut_subcommand(of, |of| of.mut_arg(argument, |argument| argument.add(ArgValueCompleter::new(find))))
+        };
+    let command = NAMES.into_iter().fold(command, |command, (of, argument)| with(command, of, argument, names));
+    ["call", "watch"].into_iter().fold(command, |command, of| with(command, of, "operation", operations))
+}
+
+/// Names of the naming service that begin like this.
+fn names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str().map(str::to_owned) else { return Vec::new() };
+    bounded(move || names_below(&current))
+}
+
+fn names_below(current: &str) -> Option<Vec<CompletionCandidate>> {
+    // What stands before the last component is kept.
+    let start = current.rfind(['/', '#']).map_or(0, |place| place + 1);
+    let (before, begun) = current.split_at(start);
+    if naming::is_url(current) && !before.contains('#') {
+        return None;
+    }
+    let matches = words()?;
+    let orb = OrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
+    let context = naming::Place::of(&orb, before.trim_end_matches('/')).ok()?.context().ok()?;
+    let mut found = Vec::new();
+    naming::each_binding(&context, &mut |binding| {
+        let Some(name) = binding.binding_name.last().map(naming::text_of) else { return Ok(true) };
+        if name.starts_with(begun) {
+            let end = if naming::is_context(&binding) { "/" } else { "" };
+            found.push(CompletionCandidate::new(format!("{before}{name}{end}")));
+        }
+        Ok(found.len() < MAX_CANDIDATES)
+    })
+    .ok()?;
+    Some(found)
+}
+
+/// Operations and attributes of the object on the command line that begin like this.
+fn operations(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str().map(str::to_owned) else { return Vec::new() };
+    bounded(move || {
+        let matches = words()?;
+        let orb = OrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
+        let object = naming::object(&orb, matches.get_one::<String>("reference")?).ok()?;
+        let interface = InterfaceArgs::from_arg_matches(&matches).ok()?.find(&orb, &object).ok()?.interface;
+        let attributes = interface.attributes().iter().map(|attribute| (attribute.name.clone(), attribute.to_string()));
+        let operations = interface.operations().iter().filter(|operation| !operation.name.starts_with('_'));
+        let operations = operations.map(|operation| (operation.name.clone(), operation.to_string()));
+        let all = attributes.chain(operations).filter(|(name, _)| name.starts_with(&current));
+        Some(all.map(|(name, declared)| CompletionCandidate::new(name).help(Some(declared.into()))).collect())
+    })
+}
+
+/// The words of the command line, as far as they are complete.
+fn words() -> Option<ArgMatches> {
+    // The shell's script gives them behind `--`.
+    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let matches = COMMAND.get()?().ignore_errors(true).try_get_matches_from(words).ok()?;
+    matches.subcommand().map(|(_, matches)| matches.clone())
+}
+
+/// The candidates that a function finds in time.
+fn bounded(find: impl FnOnce() -> Option<Vec<CompletionCandidate>> + Send + 'static) -> Vec<CompletionCandidate> {
+    let (sender, receiver) = mpsc::channel();
+    // The process ends without it if it takes too long.
+    let started = thread::Builder::new().spawn(move || drop(sender.send(find().unwrap_or_default())));
+    if started.is_err() {
+        return Vec::new();
+    }
+    receiver.recv_timeout(TIMEOUT).unwrap_or_default()
 }

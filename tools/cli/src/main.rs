@@ -10,6 +10,7 @@ mod call;
 mod common;
 #[cfg(feature = "completions")]
 mod completions;
+mod describe;
 mod dump;
 mod external;
 mod idl;
@@ -18,11 +19,13 @@ mod json;
 mod latency;
 #[cfg(feature = "man")]
 mod man;
+mod naming;
 mod orb_args;
 mod peer;
 mod ping;
 mod soak;
 mod ttcp;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
@@ -48,6 +51,12 @@ enum Command {
     Ior(ior::Args),
     Ping(ping::Args),
     Call(call::Args),
+    Describe(describe::Args),
+    List(naming::ListArgs),
+    Tree(naming::TreeArgs),
+    Bind(naming::BindArgs),
+    Unbind(naming::UnbindArgs),
+    Watch(watch::Args),
     Dump(dump::Args),
     Idl(idl::Args),
     #[cfg(feature = "completions")]
@@ -88,6 +97,8 @@ impl Cli {
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 fn main() -> ExitCode {
+    #[cfg(feature = "completions")]
+    completions::answer(<Cli as clap::CommandFactory>::command);
     if let Err(error) = spandrel::diagnostics::log::init_or("warn") {
         common::print_error(&error.into());
         return ExitCode::from(2);
@@ -100,10 +111,16 @@ fn main() -> ExitCode {
         Command::Ior(args) => args.run(),
         Command::Ping(args) => args.run(),
         Command::Call(args) => args.run(),
+        Command::Describe(args) => args.run(),
+        Command::List(args) => args.run(),
+        Command::Tree(args) => args.run(),
+        Command::Bind(args) => args.run(),
+        Command::Unbind(args) => args.run(),
+        Command::Watch(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         #[cfg(feature = "completions")]
-        Command::Completions(args) => args.run(<Cli as clap::CommandFactory>::command()),
+        Command::Completions(args) => args.run(),
         #[cfg(feature = "man")]
         Command::Man(args) => args.run(<Cli as clap::CommandFactory>::command()),
         Command::Peer(args) => args.run(),

@@ -8,13 +8,14 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::{
-    big_endian, book, features, fuzz, idl, interop, miri, models, package, robustness, services, windows, workspace,
+    big_endian, book, features, fuzz, idl, interop, miri, models, package, proxy, robustness, services, windows,
+    workspace,
 };
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
@@ -23,6 +24,7 @@ const STEPS: [Step; 15] = [
     ("idl --compile", || idl::run(true)),
     ("interop --tshark", || interop::run(&["--tshark"])),
     ("services, 500 kills", || services::run(500)),
+    ("proxy", || proxy::run(50)),
     ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),

@@ -24,6 +24,7 @@ mod models;
 mod package;
 mod packages;
 mod peer;
+mod proxy;
 mod robustness;
 mod s390x;
 mod seeds;
@@ -73,6 +74,9 @@ cargo xtask NAME
   services [--kills N]      run the naming service against the clients of JacORB and GlassFish's ORB, and our stubs against JacORB's naming
                             service; then end it N times (default 500) while clients bind names, and compare its state with what
                             it acknowledged; installs what it needs
+  proxy [--examples N]      check the HTTP proxy's OpenAPI document with openapi-spec-validator, call by a client that
+                            openapi-python-client generates, and send N (default 50) requests of schemathesis for each operation and
+                            phase; installs these into the target folder
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
                             files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
@@ -86,7 +90,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, proxy, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -132,6 +136,8 @@ fn run(arguments: &[String]) -> Result<()> {
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["services"] => services::run(500),
         ["services", "--kills", kills] => services::run(number(kills)?),
+        ["proxy"] => proxy::run(50),
+        ["proxy", "--examples", examples] => proxy::run(number(examples)?),
         ["structure", words @ ..] => structure::run(words),
         ["book"] => book::run(),
         ["full", steps @ ..] => full::run(steps),

@@ -35,7 +35,13 @@ impl Arguments {
     ) -> Result<Self, CdrError> {
         let wire = destination.template.wire();
         let mut out = Encoder::reusing(scratch::take(), wire);
-        let body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
+        let mut body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
+        if !out.position().is_multiple_of(8) {
+            // GIOP 1.2 aligns every body to 8. The object may be forwarded to a server of that version, as services that are known by
+            // a URL are.
+            out.truncate(0);
+            body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[shim()]);
+        }
         let start = out.position();
         let written = encode(&mut out);
         let octets = written.is_ok().then(|| copy_from(&out, start));

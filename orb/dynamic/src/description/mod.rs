@@ -9,7 +9,7 @@ mod interface;
 mod json;
 mod object;
 #[cfg(feature = "server")]
-mod servant;
+pub(crate) mod servant;
 
 pub use documentation::Documentation;
 pub use interface::{
@@ -18,5 +18,3 @@ pub use interface::{
 };
 pub use json::{ArgumentError, CallableError, system_exception_json};
 pub use object::{DynamicObject, Outcome};
-#[cfg(feature = "server")]
-pub use servant::{Described, DescribedCall, DescribedOperations, DescribedServant};

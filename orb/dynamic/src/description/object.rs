@@ -64,7 +64,7 @@ impl DynamicObject {
         let mut request = self.prepare(operation, arguments)?;
         if self.operation(operation)?.is_oneway {
             request.send_oneway()?;
-            return Ok(Outcome { result: void()?, outs: Vec::new() });
+            return Ok(Outcome::without_results()?);
         }
         request.invoke()?;
         self.outcome(&request)
@@ -79,7 +79,7 @@ impl DynamicObject {
         let mut request = self.prepare(operation, arguments)?;
         if self.operation(operation)?.is_oneway {
             request.send_oneway_async().await?;
-            return Ok(Outcome { result: void()?, outs: Vec::new() });
+            return Ok(Outcome::without_results()?);
         }
         request.invoke_async().await?;
         self.outcome(&request)
@@ -176,6 +176,11 @@ fn void() -> Result<Any, spandrel_cdr::CdrError> {
 }
 
 impl Outcome {
+    /// The outcome of a one-way.
+    fn without_results() -> Result<Self, spandrel_cdr::CdrError> {
+        Ok(Self { result: void()?, outs: Vec::new() })
+    }
+
     /// The return value as a Rust value.
     ///
     /// # Errors

@@ -215,7 +215,11 @@ impl Schemas {
         }
         let has_default = branches.iter().any(|(_, _, _, is_default)| *is_default);
         let alternatives = branches.into_iter().map(|(name, schema, labels, is_default)| {
-            let of_labels = if is_default { of_discriminator.clone() } else { json!({ "enum": labels }) };
+            let of_labels = match &labels[..] {
+                _ if is_default => of_discriminator.clone(),
+                [only] => json!({ "const": only }),
+                _ => json!({ "enum": labels }),
+            };
             json!({
                 "type": "object",
                 "properties": { "_d": of_labels, name: schema },

@@ -25,7 +25,7 @@ impl fmt::Display for OperationException {
 impl std::error::Error for OperationException {}
 
 /// The error of a call for people and programs.
-pub(super) fn explain(error: RequestError) -> anyhow::Error {
+pub(crate) fn explain(error: RequestError) -> anyhow::Error {
     match error {
         RequestError::System(exception) => anyhow!(exception),
         raised => anyhow!(OperationException(raised)),

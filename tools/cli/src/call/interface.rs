@@ -1,20 +1,54 @@
 //! The interface of an object, and its operations by name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::dynamic::{CallableError, Descriptions, InterfaceDescription, OperationDescription};
 use spandrel::services::repository::{interface_by_id, interface_of};
 use spandrel::{ObjectRef, Orb};
 
-use crate::common::did_you_mean;
+use crate::common::{self, did_you_mean};
+
+/// The options that name an interface and its source.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InterfaceArgs {
+    /// The file that declares the interface; without it, an interface repository describes it
+    #[arg(long, value_name = "FILE")]
+    idl: Option<PathBuf>,
+    /// A folder with included files
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// The interface, as Bank::Account or by its repository id; by default that of the reference, or the one
+    /// that the object supports
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+}
+
+/// An interface, and the IDL that declares it.
+pub(crate) struct Found {
+    pub(crate) interface: InterfaceDescription,
+    pub(crate) idl: Option<Descriptions>,
+}
+
+impl InterfaceArgs {
+    /// The interface of the object.
+    pub(crate) fn find(&self, orb: &Orb, object: &ObjectRef) -> anyhow::Result<Found> {
+        let given = self.interface.as_deref();
+        let Some(file) = &self.idl else {
+            return Ok(Found { interface: from_repository(orb, given, object)?, idl: None });
+        };
+        let idl = common::read_idl(file, &self.include)?;
+        Ok(Found { interface: find(&idl, file, given, object)?, idl: Some(idl) })
+    }
+
+    /// Whether the interface comes from a repository.
+    pub(crate) fn is_of_repository(&self) -> bool {
+        self.idl.is_none()
+    }
+}
 
 /// The interface as an interface repository describes it: the one with the given name or id, or that of the object.
-pub(super) fn from_repository(
-    orb: &Orb,
-    given: Option<&str>,
-    object: &ObjectRef,
-) -> anyhow::Result<InterfaceDescription> {
+fn from_repository(orb: &Orb, given: Option<&str>, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
     let described = match given {
         Some(name) => {
             let repository = orb.resolve_initial_references("InterfaceRepository");
@@ -30,7 +64,7 @@ pub(super) fn from_repository(
 
 /// The interface with the given name, or that of the reference, or the one of the file that the object
 /// supports.
-pub(super) fn find(
+fn find(
     idl: &Descriptions,
     file: &Path,
     given: Option<&str>,
@@ -89,7 +123,7 @@ fn supported(
 }
 
 /// The operation, or the accessor of an attribute.
-pub(super) fn operation<'i>(
+pub(crate) fn operation<'i>(
     interface: &'i InterfaceDescription,
     name: &str,
     arguments: usize,

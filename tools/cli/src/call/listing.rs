@@ -14,13 +14,49 @@ pub(super) fn text(interface: &InterfaceDescription) -> String {
     attributes.chain(operations).chain(left_out).collect()
 }
 
+/// The whole interface as in IDL, with comments.
+pub(crate) fn documented(interface: &InterfaceDescription) -> String {
+    let documentation = interface.documentation();
+    let mut text = comment(documentation.of(interface.id()), "");
+    text += &format!("interface {} {{ // {}\n", interface.name(), interface.id());
+    for base in interface.bases() {
+        text += &format!("  // inherits {base}\n");
+    }
+    for attribute in interface.attributes() {
+        text += &comment(interface.documentation_of(&attribute.name), "  ");
+        text += &format!("  {attribute};\n");
+    }
+    for operation in operations(interface) {
+        text += &comment(interface.documentation_of(&operation.name), "  ");
+        text += &format!("  {operation};\n");
+    }
+    for Undescribed { name, reason } in interface.undescribed() {
+        text += &format!("  // {name} cannot be called: {reason}\n");
+    }
+    text + "};\n"
+}
+
+/// A comment of IDL; empty without a text.
+fn comment(text: Option<&str>, indentation: &str) -> String {
+    let Some(text) = text else { return String::new() };
+    let lines: Vec<&str> = text.trim().lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect();
+    match &lines[..] {
+        [only] => format!("{indentation}/** {only} */\n"),
+        lines => {
+            let inside: String = lines.iter().map(|line| format!("{indentation} * {line}\n")).collect();
+            format!("{indentation}/**\n{inside}{indentation} */\n")
+        }
+    }
+}
+
 /// One object.
-pub(super) fn json(interface: &InterfaceDescription) -> String {
+pub(crate) fn json(interface: &InterfaceDescription) -> String {
     let attributes = interface.attributes().iter().map(|attribute| {
         JsonObject::new()
             .value("name", attribute.name.as_str())
             .value("type", spec(&attribute.type_code))
             .value("readonly", attribute.is_readonly)
+            .optional("documentation", interface.documentation_of(&attribute.name).map(str::trim))
             .json("get_raises", &names(&attribute.get_exceptions))
             .json("set_raises", &names(&attribute.set_exceptions))
             .finish()
@@ -36,6 +72,7 @@ pub(super) fn json(interface: &InterfaceDescription) -> String {
         JsonObject::new()
             .value("name", operation.name.as_str())
             .value("oneway", operation.is_oneway)
+            .optional("documentation", interface.documentation_of(&operation.name).map(str::trim))
             .value("result", spec(&operation.result))
             .json("parameters", &json::array(parameters))
             .json("raises", &names(&operation.exceptions))
@@ -46,6 +83,7 @@ pub(super) fn json(interface: &InterfaceDescription) -> String {
     });
     let object = JsonObject::new()
         .value("interface", interface.id())
+        .optional("documentation", interface.documentation().of(interface.id()).map(str::trim))
         .json("attributes", &json::array(attributes))
         .json("operations", &json::array(operations))
         .json("not_callable", &json::array(left_out));

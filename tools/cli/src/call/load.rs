@@ -91,7 +91,7 @@ fn kind(error: &RequestError) -> String {
 }
 
 /// Parses a time such as `30s`, `500ms`, `2min` or `1.5`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0)];
     let split = units.iter().find_map(|(unit, seconds)| text.strip_suffix(unit).map(|number| (number, *seconds)));
     let (number, seconds) = split.unwrap_or((text, 1.0));

@@ -1,0 +1,221 @@
+//! Calls: values of every type, attributes, exceptions, time limits, cancellation.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use spandrel_proxy::CallLimits;
+
+use crate::fixture::{AUTHORIZATION, Fixture, Settings};
+
+#[test]
+fn values_of_every_type_are_those_of_static_stubs() {
+    let fixture = Fixture::types();
+    let mut types = 0;
+    for seed in 0..4 {
+        for case in spandrel_interop::json_cases(seed) {
+            let path = format!("/Types/{}/{}", case.object, case.operation);
+            let response = fixture.send("POST", &path, &case.arguments);
+            assert_eq!(response.status, 200, "{} {}: {}", case.operation, case.arguments, response.body);
+            assert_eq!(response.body, case.results, "{}", case.operation);
+            types += 1;
+        }
+    }
+    assert!(types >= 4 * 50, "{types} cases");
+}
+
+#[test]
+fn operations_and_attributes_are_called() {
+    let fixture = Fixture::bank(Settings::default());
+    let response = fixture.send("POST", "/Bank/alice/deposit", r#"{"cents": 500}"#);
+    assert_eq!((response.status, response.body.as_str()), (200, r#"{"result":500,"out":{}}"#));
+    assert!(response.head.contains("content-type: application/json"));
+    assert_eq!(fixture.send("POST", "/Bank/alice/deposit", "[250]").json()["result"], 750);
+    assert_eq!(fixture.send("GET", "/Bank/alice/owner", "").json()["result"], "Alice");
+    assert_eq!(fixture.send("PUT", "/Bank/alice/limit", "[-7]").status, 200);
+    assert_eq!(fixture.send("GET", "/Bank/alice/limit", "").json(), json!({ "result": -7, "out": {} }));
+    // A one-way is sent and not answered.
+    let response = fixture.send("POST", "/Bank/alice/note", r#"{"text": "gr\u00fc\u00df"}"#);
+    assert_eq!((response.status, response.body.as_str()), (202, r#"{"out":{}}"#));
+    fixture.account.wait(|state| state.notes == ["gr\u{fc}\u{df}"]);
+    // Anys, and references in results.
+    let any = json!({ "_type": "sequence<string>", "_value": ["a", "b"] });
+    let response = fixture.send("POST", "/Bank/alice/reflect", &json!({ "value": any }).to_string());
+    assert_eq!(response.json(), json!({ "result": any, "out": { "reference": null } }));
+}
+
+#[test]
+fn what_is_not_served_is_not_found() {
+    let fixture = Fixture::bank(Settings::default());
+    let status = |method: &str, path: &str| fixture.send(method, path, "").status;
+    for path in [
+        "/",
+        "/Bank",
+        "/Bank/alice",
+        "/Bank/bob/deposit",
+        "/Other/alice/deposit",
+        "/Bank/alice/steal",
+        "//",
+        "/Bank//x",
+    ] {
+        assert_eq!(status("POST", path), 404, "{path}");
+    }
+    // Accessors have the names of their attributes.
+    for path in ["/Bank/alice/_get_owner", "/Bank/alice/_is_a", "/Bank/alice/_non_existent"] {
+        assert_eq!(status("POST", path), 404, "{path}");
+    }
+    let response = fixture.send("GET", "/Bank/alice/deposit", "");
+    assert_eq!(response.status, 405);
+    assert!(response.head.contains("allow: post"), "{response:?}");
+    for (method, path) in [("POST", "/Bank/alice/owner"), ("PUT", "/Bank/alice/owner"), ("DELETE", "/Bank/alice/limit")]
+    {
+        assert_eq!(status(method, path), 405, "{method} {path}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    let fixture = Fixture::bank(Settings::default());
+    let cases = [
+        ("{}", "the member `cents` is missing"),
+        (r#"{"cents": "many"}"#, "invalid"),
+        (r#"{"cents": 1, "more": 2}"#, "more"),
+        ("[1, 2]", "has 1 members, not 2"),
+        ("7", "expected"),
+        (r#"{"cents": 99999999999999999999}"#, "invalid"),
+        // The text form is not JSON.
+        ("{cents: 1}", "not JSON"),
+        ("{\"cents\": 0x10}", "not JSON"),
+        ("{", "not JSON"),
+    ];
+    for (body, part) in cases {
+        let response = fixture.send("POST", "/Bank/alice/deposit", body);
+        assert_eq!(response.status, 400, "{body}: {response:?}");
+        assert!(response.head.contains("content-type: application/problem+json"), "{response:?}");
+        let problem = response.json();
+        let text = format!("{} {}", problem["title"], problem["detail"]);
+        assert!(text.contains(part), "{body}: {text}");
+        assert_eq!(problem["status"], 400);
+    }
+    let headers = format!("{AUTHORIZATION}Content-Type: text/plain\r\n");
+    assert_eq!(fixture.send_with("POST", "/Bank/alice/deposit", &headers, "{\"cents\": 1}").status, 415);
+    // A reference that would have to be looked up elsewhere.
+    let any = r#"{"value": {"_type": {"kind": "interface", "id": "IDL:omg.org/CORBA/Object:1.0", "name": "Object"}, "_value": "URL"}}"#;
+    for url in [
+        "corbaname:rir:#x",
+        "corbaname::127.0.0.1:9#x",
+        "file:///etc/passwd",
+        "http://127.0.0.1/",
+        "corbaloc:rir:/NameService",
+    ] {
+        let response = fixture.send("POST", "/Bank/alice/reflect", &any.replace("URL", url));
+        assert_eq!(response.status, 400, "{url}: {response:?}");
+    }
+    let response = fixture.send("POST", "/Bank/alice/reflect", &any.replace("URL", "corbaloc::127.0.0.1:9/x"));
+    assert_eq!(response.status, 200, "{response:?}");
+}
+
+#[test]
+fn exceptions_are_problem_details() {
+    let fixture = Fixture::bank(Settings::default());
+    let response = fixture.send("POST", "/Bank/alice/withdraw", r#"{"cents": 5}"#);
+    assert_eq!(response.status, 422);
+    let problem = response.json();
+    assert_eq!(problem["type"], "IDL:Bank/Refused:1.0");
+    let members = json!({ "why": "overdrawn", "missing": 5 });
+    assert_eq!(problem["exception"], json!({ "id": "IDL:Bank/Refused:1.0", "members": members }));
+    let expected = [
+        ("BAD_PARAM", 400),
+        ("NO_PERMISSION", 403),
+        ("OBJECT_NOT_EXIST", 404),
+        ("TRANSIENT", 503),
+        ("NO_RESOURCES", 503),
+        ("TIMEOUT", 504),
+        ("INTERNAL", 502),
+        ("UNKNOWN", 502),
+    ];
+    for (name, status) in expected {
+        let response = fixture.send("POST", "/Bank/alice/fail", &json!({ "name": name }).to_string());
+        assert_eq!(response.status, status, "{name}: {response:?}");
+        assert_eq!(response.head.contains("retry-after:"), status == 503, "{name}");
+        let problem = response.json();
+        assert_eq!(problem["system_exception"]["id"], format!("IDL:omg.org/CORBA/{name}:1.0"));
+        assert_eq!(problem["system_exception"]["completed"], "COMPLETED_NO");
+    }
+}
+
+#[test]
+fn a_call_ends_with_its_time() {
+    let fixture = Fixture::bank(Settings::default());
+    let start = Instant::now();
+    let response =
+        fixture.send_with("POST", "/Bank/alice/hold", &format!("{AUTHORIZATION}Prefer: respond-async, wait=1\r\n"), "");
+    assert_eq!(response.status, 504, "{response:?}");
+    let passed = start.elapsed();
+    assert!(passed >= Duration::from_secs(1) && passed < Duration::from_secs(10), "{passed:?}");
+    // The server's own limit holds whatever the client wants.
+    let calls = CallLimits { timeout: Duration::from_millis(300), ..CallLimits::default() };
+    let fixture = Fixture::bank(Settings { calls, ..Settings::default() });
+    let response = fixture.send_with("POST", "/Bank/alice/hold", &format!("{AUTHORIZATION}Prefer: wait=1000\r\n"), "");
+    assert_eq!(response.status, 504, "{response:?}");
+}
+
+#[test]
+fn a_closed_connection_gives_its_call_up() {
+    let calls = CallLimits { calls: 1, ..CallLimits::default() };
+    let fixture = Fixture::bank(Settings { calls, ..Settings::default() });
+    let mut stream = fixture.connect();
+    write!(stream, "POST /Bank/alice/hold HTTP/1.1\r\nHost: test\r\n{AUTHORIZATION}Content-Length: 0\r\n\r\n").unwrap();
+    fixture.account.wait(|state| state.holding == 1);
+    // There is room for one call, which waits.
+    let response = fixture.send("GET", "/Bank/alice/owner", "");
+    assert_eq!(response.status, 503, "{response:?}");
+    assert!(response.head.contains("retry-after: 1"));
+    drop(stream);
+    let deadline = Instant::now() + crate::fixture::TIMEOUT;
+    while fixture.send("GET", "/Bank/alice/owner", "").status != 200 {
+        assert!(Instant::now() < deadline, "the call was not given up");
+    }
+}
+
+#[test]
+fn a_dead_server_is_a_bad_gateway_or_unavailable() {
+    let fixture = Fixture::bank(Settings::default());
+    assert_eq!(fixture.send("GET", "/Bank/alice/owner", "").status, 200);
+    fixture.objects.shutdown().unwrap();
+    let response = fixture.send("GET", "/Bank/alice/owner", "");
+    assert!(matches!(response.status, 502 | 503), "{response:?}");
+}
+
+#[test]
+fn a_thousand_clients_are_served() {
+    const CLIENTS: usize = 1000;
+    let fixture = Fixture::bank(Settings::default());
+    let address = fixture.address;
+    let answered = fixture.runtime.block_on(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let clients = (0..CLIENTS).map(|_| {
+            tokio::spawn(async move {
+                let mut stream = tokio::net::TcpStream::connect(address).await?;
+                let request = format!(
+                    "POST /Bank/alice/deposit HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{AUTHORIZATION}\
+                     Content-Type: application/json\r\nContent-Length: 11\r\n\r\n{{\"cents\":1}}"
+                );
+                stream.write_all(request.as_bytes()).await?;
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await?;
+                std::io::Result::Ok(answer)
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        let mut answered = 0;
+        for client in clients {
+            let answer = client.await.expect("no panic").expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            answered += 1;
+        }
+        answered
+    });
+    assert_eq!(answered, CLIENTS);
+    assert_eq!(fixture.account.state.lock().unwrap().balance, CLIENTS as i64);
+}

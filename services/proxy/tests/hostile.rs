@@ -1,0 +1,127 @@
+//! Slow and malformed HTTP.
+
+use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use spandrel_proxy::CallLimits;
+use spandrel_proxy::http::HttpLimits;
+
+use crate::fixture::{AUTHORIZATION, Fixture, Settings};
+
+const HEAD: &str =
+    "POST /Bank/alice/deposit HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\n";
+
+fn impatient() -> Fixture {
+    let http = HttpLimits {
+        header_timeout: Duration::from_millis(300),
+        header_octets: 16 << 10,
+        body_octets: 64 << 10,
+        connections: 8,
+        ..HttpLimits::default()
+    };
+    let calls = CallLimits { body_timeout: Duration::from_millis(300), ..CallLimits::default() };
+    Fixture::bank(Settings { http, calls, ..Settings::default() })
+}
+
+fn still_serves(fixture: &Fixture) {
+    assert_eq!(fixture.send("POST", "/Bank/alice/deposit", "[1]").status, 200);
+}
+
+#[test]
+fn slow_clients_are_cut_off() {
+    let fixture = impatient();
+    for start in ["", "POST /Bank", &format!("{HEAD}X-Slow: ")] {
+        let mut stream = fixture.connect();
+        stream.write_all(start.as_bytes()).unwrap();
+        let begin = Instant::now();
+        let mut answer = Vec::new();
+        _ = stream.read_to_end(&mut answer);
+        assert!(begin.elapsed() < Duration::from_secs(5), "{start:?}");
+    }
+    // A body that does not arrive.
+    let response =
+        fixture.send_octets(format!("{HEAD}{AUTHORIZATION}Content-Length: 11\r\n\r\n{{\"cen").as_bytes()).unwrap();
+    assert_eq!(response.status, 408, "{response:?}");
+    still_serves(&fixture);
+}
+
+#[test]
+fn idle_connections_make_room_for_others() {
+    let fixture = impatient();
+    // All places are taken by connections that send nothing.
+    let idle: Vec<_> = (0..8).map(|_| fixture.connect()).collect();
+    still_serves(&fixture);
+    drop(idle);
+}
+
+#[test]
+fn large_requests_are_refused() {
+    let fixture = impatient();
+    let large = "x".repeat(100 << 10);
+    let response = fixture.send_octets(format!("{HEAD}{AUTHORIZATION}X-Large: {large}\r\n\r\n").as_bytes());
+    assert!(response.is_err() || response.unwrap().status == 431);
+    let body = format!("{{\"cents\":\"{large}\"}}");
+    assert_eq!(fixture.send("POST", "/Bank/alice/deposit", &body).status, 413);
+    // Without a length, in chunks without end.
+    let chunks = format!(
+        "{HEAD}{AUTHORIZATION}Transfer-Encoding: chunked\r\n\r\n{}",
+        format!("400\r\n{}\r\n", "1".repeat(1024)).repeat(100)
+    );
+    assert_eq!(fixture.send_octets(chunks.as_bytes()).unwrap().status, 413);
+    // Values that nest deeply, and JSON that does.
+    for text in [format!("{}{}", "[".repeat(30_000), "]".repeat(30_000)), "{\"cents\":".repeat(5_000)] {
+        assert_eq!(fixture.send("POST", "/Bank/alice/deposit", &text).status, 400);
+    }
+    still_serves(&fixture);
+}
+
+#[test]
+fn malformed_requests_are_refused() {
+    let fixture = impatient();
+    let with = |rest: &str| format!("{HEAD}{AUTHORIZATION}{rest}").into_bytes();
+    let requests: Vec<Vec<u8>> = vec![
+        b"\r\n\r\n\r\n".to_vec(),
+        b"nonsense\r\n\r\n".to_vec(),
+        b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+        b"GIOP\x01\x02\x01\x00\x00\x00\x00\x10".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        vec![0; 4096],
+        vec![0xff; 4096],
+        with("Content-Length: -1\r\n\r\n"),
+        with("Content-Length: 5\r\nContent-Length: 6\r\n\r\n12345"),
+        with("Transfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        with("Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"),
+        with("Bad Header: x\r\n\r\n"),
+    ];
+    for octets in requests {
+        // An error, or no answer at all.
+        if let Ok(response) = fixture.send_octets(&octets) {
+            assert!((400..500).contains(&response.status), "{octets:?}: {response:?}");
+        }
+    }
+    let mut body = with("Content-Length: 4\r\n\r\n");
+    body.extend([b'"', 0xc3, 0x28, b'"']);
+    assert_eq!(fixture.send_octets(&body).unwrap().status, 400);
+    for path in
+        ["/Bank/%ff%fe/deposit", "/Bank/%/deposit", "/%00/deposit", "/..%2f..%2fetc/passwd", "/Bank/alice/deposit%00"]
+    {
+        let status = fixture.send("POST", path, "[1]").status;
+        assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    still_serves(&fixture);
+}
+
+#[test]
+fn requests_of_one_connection_follow_each_other() {
+    let fixture = impatient();
+    let request = format!(
+        "POST /Bank/alice/deposit HTTP/1.1\r\nHost: test\r\n{AUTHORIZATION}Content-Type: application/json\r\nContent-Length: 3\r\n\r\n[1]"
+    );
+    let mut stream = fixture.connect();
+    stream.write_all(request.repeat(20).as_bytes()).unwrap();
+    let mut answers = String::new();
+    // The connection is idle after the last answer, and is closed then.
+    _ = stream.read_to_string(&mut answers);
+    assert_eq!(answers.matches("HTTP/1.1 200").count(), 20, "{answers}");
+    assert_eq!(fixture.account.state.lock().unwrap().balance, 20);
+}

@@ -1,0 +1,243 @@
+//! `spandrel list`, `tree`, `bind` and `unbind`: the names of a naming service.
+
+mod bind;
+mod list;
+mod tree;
+mod unbind;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use spandrel::services::cos_naming::{
+    Binding, BindingType, NameComponent, NamingContextExt, naming_context, naming_context_ext,
+};
+use spandrel::{ObjectRef, Orb};
+
+use crate::common;
+use crate::orb_args::OrbArgs;
+
+pub(crate) use bind::Args as BindArgs;
+pub(crate) use list::Args as ListArgs;
+pub(crate) use tree::Args as TreeArgs;
+pub(crate) use unbind::Args as UnbindArgs;
+
+/// The naming service without another one in the options.
+const DEFAULT: &str = "corbaloc::127.0.0.1:2809/NameService";
+/// The bindings of one answer.
+const CHUNK: u32 = 500;
+
+/// The options of the commands for names.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NamingArgs {
+    /// The time limit of each call in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
+    timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    orb: OrbArgs,
+}
+
+impl NamingArgs {
+    pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
+        self.orb.orb(self.timeout)
+    }
+
+    /// Prints the failure as JSON, too, if that is wanted.
+    pub(crate) fn reported(&self, done: anyhow::Result<()>) -> anyhow::Result<()> {
+        if let (true, Err(error)) = (self.json, &done) {
+            common::print(&format!("{}\n", crate::json::failure(error)))?;
+        }
+        done
+    }
+}
+
+/// A name: its root context, and the name below that in its string form, empty for the context itself.
+pub(crate) struct Place {
+    pub(crate) root: NamingContextExt,
+    pub(crate) path: String,
+}
+
+impl Place {
+    /// The place of `corbaname:…#NAME`, of the URL of a context, or of a name below the initial reference `NameService`.
+    pub(crate) fn of(orb: &Orb, text: &str) -> anyhow::Result<Self> {
+        let (root, path) = match text {
+            _ if !is_url(text) => (service(orb)?, text.to_owned()),
+            _ if scheme_is(text, "corbaname") => {
+                let (url, path) = text.split_once('#').unwrap_or((text, ""));
+                let path = percent_decoded(path).with_context(|| format!("cannot read the name in `{text}`"))?;
+                (orb.string_to_object(url).with_context(|| format!("cannot read `{url}`"))?, path)
+            }
+            _ => (orb.string_to_object(text).context("cannot read the reference")?, String::new()),
+        };
+        Ok(Self { root: NamingContextExt::unchecked_narrow(&root), path })
+    }
+
+    /// The object of the name.
+    pub(crate) fn object(&self) -> anyhow::Result<ObjectRef> {
+        use naming_context_ext::ResolveStrError as Error;
+        if self.path.is_empty() {
+            return Ok(self.root.as_object().clone());
+        }
+        let found = self.root.resolve_str(&self.path).map_err(|error| match error {
+            Error::NotFound(raised) => self.not_found(raised.why, &raised.rest_of_name),
+            Error::CannotProceed(raised) => self.cannot_proceed(&raised.rest_of_name),
+            Error::InvalidName(_) => self.invalid(),
+            Error::System(exception) => anyhow!(exception),
+        });
+        found
+            .with_context(|| format!("cannot resolve `{}`", self.path))?
+            .with_context(|| format!("`{}` is bound to nil", self.path))
+    }
+
+    /// The context of the name.
+    pub(crate) fn context(&self) -> anyhow::Result<NamingContextExt> {
+        let object = self.object()?;
+        let context = NamingContextExt::unchecked_narrow(&object);
+        if self.path.is_empty() || object.is_a("IDL:omg.org/CosNaming/NamingContext:1.0")? {
+            return Ok(context);
+        }
+        bail!("`{}` is not a context: it is an object of type {}", self.path, type_of(&object))
+    }
+
+    /// The components of the name.
+    pub(crate) fn name(&self) -> anyhow::Result<Vec<NameComponent>> {
+        use naming_context_ext::ToNameError as Error;
+        if self.path.is_empty() {
+            bail!("a name is expected, such as Bank/alice");
+        }
+        self.root.to_name(&self.path).map_err(|error| match error {
+            Error::InvalidName(_) => self.invalid(),
+            Error::System(exception) => anyhow!(exception).context("cannot reach the naming service"),
+        })
+    }
+
+    pub(crate) fn not_found(&self, why: naming_context::NotFoundReason, rest: &[NameComponent]) -> anyhow::Error {
+        use naming_context::NotFoundReason as Reason;
+        let rest: Vec<String> = rest.iter().map(text_of).collect();
+        let rest = rest.join("/");
+        match why {
+            Reason::MissingNode => anyhow!("there is no binding from `{rest}` on"),
+            Reason::NotContext => anyhow!("what is before `{rest}` is not a context"),
+            Reason::NotObject => anyhow!("what is bound at `{rest}` is a context, not an object"),
+        }
+    }
+
+    pub(crate) fn cannot_proceed(&self, rest: &[NameComponent]) -> anyhow::Error {
+        let rest: Vec<String> = rest.iter().map(text_of).collect();
+        anyhow!("the naming service cannot proceed at `{}`", rest.join("/"))
+    }
+
+    pub(crate) fn invalid(&self) -> anyhow::Error {
+        anyhow!("`{}` is not a name: components are ID or ID.KIND, with `\\` before `/`, `.` and `\\`", self.path)
+    }
+}
+
+/// The object of a URL, or of a name below the initial reference `NameService`.
+pub(crate) fn object(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
+    if is_url(text) {
+        return orb.string_to_object(text).context("cannot read the reference");
+    }
+    Place::of(orb, text)?.object()
+}
+
+/// The naming service of the options, or the one of this machine.
+fn service(orb: &Orb) -> anyhow::Result<ObjectRef> {
+    match orb.resolve_initial_references("NameService") {
+        Ok(service) => Ok(service),
+        Err(_) => Ok(orb.string_to_object(DEFAULT)?),
+    }
+}
+
+/// Whether a text is a URL, rather than a name.
+pub(crate) fn is_url(text: &str) -> bool {
+    ["ior", "corbaloc", "corbaname", "file", "http", "https"].iter().any(|scheme| scheme_is(text, scheme))
+}
+
+fn scheme_is(text: &str, scheme: &str) -> bool {
+    text.split_once(':').is_some_and(|(given, _)| given.eq_ignore_ascii_case(scheme))
+}
+
+/// The text of a name in a URL (CosNaming 1.3, 2.5.3.2).
+fn percent_decoded(text: &str) -> anyhow::Result<String> {
+    let (mut octets, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            octets.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let octet = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        octets.push(octet.context("`%` is not followed by two hexadecimal digits")?);
+        rest = &rest[2..];
+    }
+    String::from_utf8(octets).context("it is not UTF-8")
+}
+
+/// Calls a function with all bindings of a context, some hundreds at a time; it returns whether to go on.
+pub(crate) fn each_binding(
+    context: &NamingContextExt,
+    act: &mut dyn FnMut(Binding) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let (mut bindings, iterator) = context.list(CHUNK)?;
+    let mut goes_on = iterator.is_some();
+    let ended = loop {
+        let mut done = Ok(true);
+        for binding in bindings {
+            done = act(binding);
+            if !matches!(done, Ok(true)) {
+                break;
+            }
+        }
+        match (&iterator, &done) {
+            (Some(iterator), Ok(true)) if goes_on => (goes_on, bindings) = iterator.next_n(CHUNK)?,
+            _ => break done,
+        }
+    };
+    if let Some(iterator) = &iterator {
+        // It ends by itself later.
+        _ = iterator.destroy();
+    }
+    ended.map(drop)
+}
+
+/// All bindings of a context by name.
+pub(crate) fn sorted_bindings(context: &NamingContextExt) -> anyhow::Result<Vec<(String, Binding)>> {
+    let mut all = Vec::new();
+    each_binding(context, &mut |binding| {
+        let name = binding.binding_name.last().map(text_of).unwrap_or_default();
+        all.push((name, binding));
+        Ok(true)
+    })?;
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(all)
+}
+
+pub(crate) fn is_context(binding: &Binding) -> bool {
+    binding.binding_type == BindingType::Ncontext
+}
+
+/// A component in its string form (CosNaming 1.3, 2.5.1.1).
+pub(crate) fn text_of(component: &NameComponent) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
+    match (component.id.as_str(), component.kind.as_str()) {
+        ("", "") => ".".to_owned(),
+        (id, "") => escaped(id),
+        (id, kind) => format!("{}.{}", escaped(id), escaped(kind)),
+    }
+}
+
+/// The type in a reference, or a word for a reference without one.
+pub(crate) fn type_of(object: &ObjectRef) -> &str {
+    match object.type_id() {
+        "" => "unknown",
+        id => id,
+    }
+}
+
+/// A name for people: characters that would change the terminal are escaped.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() { it.escape_default().to_string() } else { it.to_string() }).collect()
+}
