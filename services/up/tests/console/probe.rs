@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use spandrel::dynamic::{
-    ArgMode, DescribedCall, DescribedServant, Descriptions, DynAny, NvList, RequestError, describe,
+    ArgMode, DescribedCall, DescribedServant, Descriptions, DynAny, NvList, RequestError, UnknownUserException,
+    describe,
 };
 use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy};
 use spandrel::services::activation;
 use spandrel::services::repository::fill;
-use spandrel::types::Any;
+use spandrel::types::{Any, TypeCode};
 use spandrel::{Endpoint, Orb, Poa};
 
 use crate::executable::{name, root};
@@ -67,7 +68,7 @@ impl Probe {
         fill(&orb.string_to_object(&repository).unwrap(), &idl).unwrap();
         let calls: Arc<Mutex<Vec<(String, Vec<serde_json::Value>)>>> = Arc::default();
         let seen = Arc::clone(&calls);
-        let refused = idl.clone();
+        let refused = idl.type_code("Probe::Refused").unwrap();
         let run = move |call: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {
             let sent = list.iter().filter(|item| item.mode != ArgMode::Out);
             let arguments = sent.filter_map(|item| item.value.clone()).collect::<Vec<_>>();
@@ -78,12 +79,11 @@ impl Probe {
                 "constructed" | "dynamic" => Ok(arguments[0].clone()),
                 "_get_level" => Ok(Any::new(&7_i32).unwrap()),
                 "refuse" => {
-                    let of = refused.type_code("Probe::Refused").unwrap();
                     let text = format!("{{\"reason\":{},\"code\":42}}", json(&arguments[0]));
-                    let exception = DynAny::from_text(&of, &text).unwrap().to_any().unwrap();
-                    Err(RequestError::raised(exception))
+                    let exception = DynAny::from_text(&refused, &text).unwrap().to_any().unwrap();
+                    Err(UnknownUserException { exception }.into())
                 }
-                _ => Ok(Any::default()),
+                _ => Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap()),
             }
         };
         let servant = DescribedServant::described(idl.interface("Probe::Everything").unwrap(), run);

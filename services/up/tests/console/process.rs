@@ -29,8 +29,9 @@ impl WithConsole {
     }
 
     pub(super) fn at(address: &str, data: &Path, words: &[&str]) -> Self {
-        let mut process = command(data).args(ANY_PORT).args(["--console", address]).args(words);
-        let mut process = process.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = command(data);
+        command.args(ANY_PORT).args(["--console", address]).args(words);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (mut naming, mut login) = (String::new(), String::new());
         for line in BufReader::new(process.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
