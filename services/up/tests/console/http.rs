@@ -30,10 +30,9 @@ fn data_needs_the_token_and_the_page_does_not() {
     }
     let paths = ["session", "names", "object?path=a", "state?path=a", "servers", "servers/a/output", "load", "log"];
     for path in paths {
-        for token in ["", "Authorization: Bearer wrong-wrong-wrong-wrong", "Authorization: Basic Zm9vOmJhcg=="] {
-            let (status, ..) = console.send(&format!("GET /api/{path}"), &[host.clone(), token.to_owned()], "");
-            // A line without a name is no header.
-            assert_eq!(status, if token.is_empty() { 400 } else { 401 }, "{path} {token}");
+        for token in ["Bearer wrong-wrong-wrong-wrong", "Basic Zm9vOmJhcg==", "Bearer"] {
+            let headers = [host.clone(), format!("Authorization: {token}")];
+            assert_eq!(console.send(&format!("GET /api/{path}"), &headers, "").0, 401, "{path} {token}");
         }
         assert_eq!(console.send(&format!("GET /api/{path}"), std::slice::from_ref(&host), "").0, 401, "{path}");
     }

@@ -23,6 +23,7 @@ module Probe {
   /** A place in the plane. */
   struct Point { /** Eastward, in metres. */ long x; double y; };
   typedef sequence<octet> Octets;
+  typedef fixed<5, 2> Price;
   typedef long Grid[2][2];
   struct Line { string name; Point from; sequence<Point> others; Color color; };
   union Shape switch (Color) { case blue: Point point; case red: string text; default: boolean flag; };
@@ -37,9 +38,9 @@ module Probe {
     attribute long level;
     /** Takes basic values. */
     string basic(in boolean b, in octet o, in short s, in unsigned long long u, in double d, in char c, in wchar w,
-                 in string t, in wstring v, in fixed<5, 2> f);
+                 in string t, in wstring v, in Price f);
     Line constructed(in Line line, inout Shape shape, in Octets data, in Grid grid, in Tree tree);
-    any dynamic(in any value, in CORBA::TypeCode type, in Object object, in Node node);
+    any dynamic(in any value, in CORBA::TypeCode type, in Object target, in Node node);
     /** Always raises an exception. */
     void refuse(in string reason) raises (Refused);
     oneway void notify(in string text);

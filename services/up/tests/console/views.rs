@@ -106,12 +106,13 @@ fn names_are_walked_and_operations_of_every_kind_of_type_are_called() {
         assert!(outcome.contains("\"name\": \"shore\""), "{outcome}");
         assert_eq!(
             probe.last("constructed").unwrap(),
-            [json!({ "name": "shore", "from": { "x": -7, "y": 0 }, "others": [{ "x": 0, "y": 0.25 }], "color": "green" })]
+            [json!({ "name": "shore", "from": { "x": -7, "y": 0.0 }, "others": [{ "x": 0, "y": 0.25 }], "color": "green" })]
                 .into_iter()
                 .chain([json!({ "_d": "red", "text": "round" }), json!("AP8Q"), json!([[0, 0], [3, 0]]),
                     json!({ "label": "root", "below": [{ "label": "leaf", "below": [] }] })])
                 .collect::<Vec<_>>()
         );
+        page.wait("document.documentElement.scrollWidth <= innerWidth").await;
         page.picture("constructed").await;
         page.set(&input(&form, &["shape"], "select"), "default: flag").await;
         page.set(&input(&form, &["shape", "_d"], "select"), "green").await;
@@ -120,10 +121,10 @@ fn names_are_walked_and_operations_of_every_kind_of_type_are_called() {
         assert_eq!(probe.last("constructed").unwrap()[1], json!({ "_d": "green", "flag": true }));
 
         let form = open_form(&page, "dynamic").await;
-        page.set(&input(&form, &["value"], "select"), "Probe::Point").await;
+        page.set(&input(&form, &["value"], "select"), "Point").await;
         page.set(&input(&form, &["value", "x"], "input"), "5").await;
         page.set(&input(&form, &["type"], "select"), "sequence<long>").await;
-        page.set(&input(&form, &["object"], "input"), &console.naming).await;
+        page.set(&input(&form, &["target"], "input"), &console.naming).await;
         page.set(&input(&form, &["node"], "input[type=checkbox]"), "true").await;
         page.set(&input(&form, &["node", "number"], "input"), "9").await;
         let outcome = submit(&page, &form).await;
@@ -137,7 +138,7 @@ fn names_are_walked_and_operations_of_every_kind_of_type_are_called() {
 
         // As JSON, with what the form cannot express.
         page.click(&format!("{form} input.raw")).await;
-        let arguments = json!({ "value": { "_type": "double", "_value": "NaN" }, "type": "short", "object": null, "node": null });
+        let arguments = json!({ "value": { "_type": "double", "_value": "NaN" }, "type": "short", "target": null, "node": null });
         page.set(&format!("{form} > textarea"), &arguments.to_string()).await;
         submit(&page, &form).await;
         assert_eq!(probe.last("dynamic").unwrap()[0], json!({ "_type": "double", "_value": "NaN" }));
