@@ -136,13 +136,19 @@ mod tests {
         assert_eq!((&client["count"], &client["errors"], &client["seconds"]), (&json!(6.0), &json!(2.0), &json!(1.5)));
         assert_eq!((&client["bounds"], &client["counts"]), (&json!([0.5]), &json!([3.0])));
         assert_eq!(numbers["operations"][0]["operation"], "a");
-        assert_eq!(numbers["connections"][0], json!({ "side": "server", "peer": "iiop://h:1", "requests": 7.0, "octets": 70.0 }));
+        assert_eq!(
+            numbers["connections"][0],
+            json!({ "side": "server", "peer": "iiop://h:1", "requests": 7.0, "octets": 70.0 })
+        );
         assert_eq!(numbers["numbers"]["spandrel_connections_open{side=\"server\"}"], 1.0);
     }
 
     #[test]
     fn labels_with_escaped_and_missing_marks_are_read() {
-        assert_eq!(read_labels(r#"a="x\"}\\y\n",b=""}"#), [("a".into(), "x\"}\\y\n".into()), ("b".into(), String::new())].into());
+        assert_eq!(
+            read_labels(r#"a="x\"}\\y\n",b=""}"#),
+            [("a".into(), "x\"}\\y\n".into()), ("b".into(), String::new())].into()
+        );
         for broken in ["", "a", "a=", "a=\"", "a=\"x", "a=\"\\", "}"] {
             assert!(read_labels(broken).len() <= 1, "{broken}");
         }

@@ -205,7 +205,9 @@ fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Arc<O
         .route("/log", get(show_log))
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
-        .layer(middleware::from_fn(move |request: Request, next: Next| Arc::clone(&authentication).check(request, next)))
+        .layer(middleware::from_fn(move |request: Request, next: Next| {
+            Arc::clone(&authentication).check(request, next)
+        }))
         .with_state(shared);
     let files = assets::paths().fold(Router::new(), |router, path| router.route(path, get(assets::file)));
     files
@@ -247,7 +249,9 @@ async fn run(
 
 async fn session(Extension(caller): Extension<Caller>) -> Response {
     let name = caller.0.identity().token_name.as_deref().unwrap_or_default();
-    json!({ "token": name, "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id() }).to_string().into_response()
+    json!({ "token": name, "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id() })
+        .to_string()
+        .into_response()
 }
 
 #[derive(Deserialize)]

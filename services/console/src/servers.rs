@@ -5,9 +5,9 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use spandrel::ObjectRef;
 use spandrel::services::implementation_repository::administration::{ActivateServerError, ShutdownServerError};
 use spandrel::services::implementation_repository::{Administration, ServerInformation};
-use spandrel::ObjectRef;
 use spandrel_proxy::problem::Problem;
 
 use crate::access::{Permissions, failed, invalid};

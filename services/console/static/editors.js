@@ -165,6 +165,7 @@ function text(type) {
     if ([...value].length > bound) throw new Invalid(`expected at most ${bound} characters`);
     return value;
   });
+  made.element.classList.add("beside");
   made.element.append(long, more);
   return made;
 }
@@ -273,6 +274,7 @@ function octets(length) {
     if (length !== null && bytes.length !== length) throw new Invalid(`expected ${length} octets, not ${bytes.length}`);
     return btoa(Array.from(bytes, (octet) => String.fromCharCode(octet)).join(""));
   });
+  made.element.classList.add("beside");
   made.element.prepend(form);
   return made;
 }

@@ -66,8 +66,13 @@ pub(super) fn in_browser<F: Future<Output = ()>>(test: impl FnOnce(Page) -> F) {
         let arguments =
             ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"];
         let capabilities: Capabilities =
-            [("goog:chromeOptions".to_owned(), json!({ "args": arguments, "binary": chromium() }))].into_iter().collect();
-        let client = ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(&format!("http://{}", driver.address)).await;
+            [("goog:chromeOptions".to_owned(), json!({ "args": arguments, "binary": chromium() }))]
+                .into_iter()
+                .collect();
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://{}", driver.address))
+            .await;
         let client = client.expect("the browser starts");
         let closing = client.clone();
         let page = Page { client, driver: driver.address.clone() };
@@ -160,7 +165,9 @@ impl Page {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let head = format!("POST /session/{session}/goog/cdp/execute HTTP/1.1\r\nHost: {}\r\n", self.driver);
         let length = body.len();
-        stream.write_all(format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes()).unwrap();
+        stream
+            .write_all(format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes())
+            .unwrap();
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();
         assert!(answer.contains(" 200 "), "{name}: {answer}");

@@ -2,6 +2,6 @@
 
 mod browser;
 mod http;
-mod process;
 mod probe;
+mod process;
 mod views;

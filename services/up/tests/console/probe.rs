@@ -48,11 +48,13 @@ module Probe {
 };
 "#;
 
+type Calls = Arc<Mutex<Vec<(String, Vec<serde_json::Value>)>>>;
+
 /// The object's server, in the process of the test.
 pub(super) struct Probe {
     orb: Orb,
     /// The operations that ran, with the JSON of their arguments.
-    calls: Arc<Mutex<Vec<(String, Vec<serde_json::Value>)>>>,
+    calls: Calls,
 }
 
 fn json(value: &Any) -> serde_json::Value {
@@ -67,7 +69,7 @@ impl Probe {
         let orb = orb.build().unwrap();
         let idl: Descriptions = describe(IDL).unwrap_or_else(|error| panic!("{error}"));
         fill(&orb.string_to_object(&repository).unwrap(), &idl).unwrap();
-        let calls: Arc<Mutex<Vec<(String, Vec<serde_json::Value>)>>> = Arc::default();
+        let calls: Calls = Arc::default();
         let seen = Arc::clone(&calls);
         let refused = idl.type_code("Probe::Refused").unwrap();
         let run = move |call: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {

@@ -28,7 +28,8 @@ async fn submit(page: &Page, form: &str) -> String {
     page.run("document.querySelector(arguments[0]).replaceChildren()", vec![json!(format!("{form} .outcome"))]).await;
     page.run("document.querySelector(arguments[0]).requestSubmit()", vec![json!(form)]).await;
     page.wait(&format!("document.querySelector('{form} .outcome .note')")).await;
-    let text = page.run("return document.querySelector(arguments[0]).innerText", vec![json!(format!("{form} .outcome"))]);
+    let text =
+        page.run("return document.querySelector(arguments[0]).innerText", vec![json!(format!("{form} .outcome"))]);
     text.await.as_str().unwrap().to_owned()
 }
 
@@ -70,8 +71,16 @@ fn names_are_walked_and_operations_of_every_kind_of_type_are_called() {
         let form = open_form(&page, "basic").await;
         let text = "ä \"<b>\" \u{1F600}";
         for (field, value) in [
-            ("b", "true"), ("o", "255"), ("s", "-32768"), ("u", "18446744073709551615"), ("d", "-1.5e300"), ("c", "é"),
-            ("w", "€"), ("t", text), ("v", "wide"), ("f", "-123.45"),
+            ("b", "true"),
+            ("o", "255"),
+            ("s", "-32768"),
+            ("u", "18446744073709551615"),
+            ("d", "-1.5e300"),
+            ("c", "é"),
+            ("w", "€"),
+            ("t", text),
+            ("v", "wide"),
+            ("f", "-123.45"),
         ] {
             page.set(&input(&form, &[field], "input"), value).await;
         }
@@ -79,8 +88,18 @@ fn names_are_walked_and_operations_of_every_kind_of_type_are_called() {
         assert!(outcome.contains("Done"), "{outcome}");
         assert_eq!(
             probe.last("basic").unwrap(),
-            [json!(true), json!(255), json!(-32768), json!("18446744073709551615"), json!(-1.5e300), json!("é"),
-             json!("€"), json!(text), json!("wide"), json!("-123.45")]
+            [
+                json!(true),
+                json!(255),
+                json!(-32768),
+                json!("18446744073709551615"),
+                json!(-1.5e300),
+                json!("é"),
+                json!("€"),
+                json!(text),
+                json!("wide"),
+                json!("-123.45")
+            ]
         );
         page.wait("!document.querySelector('main b')").await; // a text is no markup
         // A value that is out of range is not sent.
@@ -138,7 +157,8 @@ fn names_are_walked_and_operations_of_every_kind_of_type_are_called() {
 
         // As JSON, with what the form cannot express.
         page.click(&format!("{form} input.raw")).await;
-        let arguments = json!({ "value": { "_type": "double", "_value": "NaN" }, "type": "short", "target": null, "node": null });
+        let arguments =
+            json!({ "value": { "_type": "double", "_value": "NaN" }, "type": "short", "target": null, "node": null });
         page.set(&format!("{form} > textarea"), &arguments.to_string()).await;
         submit(&page, &form).await;
         assert_eq!(probe.last("dynamic").unwrap()[0], json!({ "_type": "double", "_value": "NaN" }));
