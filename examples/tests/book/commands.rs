@@ -296,6 +296,7 @@ pages! {
     naming: "docs/naming-service.md",
     naming_in_the_tutorial: "docs/tutorial/naming.md",
     persistence: "docs/tutorial/persistence.md",
+    proxy: "docs/proxy.md",
     security: "docs/tutorial/security.md",
 }
 

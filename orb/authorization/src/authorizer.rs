@@ -220,7 +220,7 @@ impl Authorizer {
     }
 
     /// Decides about a call that another protocol than GIOP brings, such as HTTP: of a caller with these credentials, on the
-    /// object with this path and repository id. Rules with a `key` or an `adapter` match no such call.
+    /// object with this path and repository id. Such a call has no `key`, and its `adapter` is empty.
     ///
     /// # Errors
     /// NO_PERMISSION (COMPLETED_NO).

@@ -6,20 +6,20 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Extension, FromRequest as _, Request, State};
-use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use spandrel::authorization::Authorizer;
 use spandrel::dynamic::{CallableError, DynamicObject, OperationDescription, TextContext};
 use spandrel::types::{Any, Ior};
 use tokio::sync::Semaphore;
 
 use crate::catalogue::Catalogue;
-use crate::http::{Authentication, Caller};
+use crate::http::{Authentication, Caller, HttpLimits};
 use crate::openapi::{self, idl_name};
 use crate::problem::Problem;
 
@@ -32,11 +32,17 @@ pub struct CallLimits {
     pub timeout: Duration,
     /// The time for a request's body (default 30 s).
     pub body_timeout: Duration,
+    /// The most octets of the bodies of all requests at a time (default 256 MiB); one without a length counts as the
+    /// longest. Further requests get 503.
+    pub bodies: usize,
 }
+
+/// The unit in which octets of bodies are counted.
+const KIBIBYTE: usize = 1 << 10;
 
 impl Default for CallLimits {
     fn default() -> Self {
-        Self { calls: 1024, timeout: Duration::from_secs(30), body_timeout: Duration::from_secs(30) }
+        Self { calls: 1024, timeout: Duration::from_secs(30), body_timeout: Duration::from_secs(30), bodies: 256 << 20 }
     }
 }
 
@@ -47,13 +53,16 @@ pub struct Proxy {
     authorizer: Option<Authorizer>,
     limits: CallLimits,
     free: Semaphore,
+    /// The room for bodies, in KiB.
+    room: Semaphore,
 }
 
 impl Proxy {
     /// A proxy for these objects. Without an authorizer, every authenticated caller may call what is served.
     #[must_use]
     pub fn new(catalogue: Catalogue, authorizer: Option<Authorizer>, limits: CallLimits) -> Self {
-        Self { catalogue, authorizer, limits, free: Semaphore::new(limits.calls) }
+        let (free, room) = (Semaphore::new(limits.calls), Semaphore::new(limits.bodies / KIBIBYTE));
+        Self { catalogue, authorizer, limits, free, room }
     }
 
     /// The routes: `/healthz`, `/openapi.json`, and the objects.
@@ -77,6 +86,7 @@ struct Permitted<'o> {
 }
 
 async fn document(State(proxy): State<Arc<Proxy>>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
     let mut objects = Vec::new();
     for name in proxy.catalogue.names().await? {
         // An object that is out of reach is left out.
@@ -135,16 +145,16 @@ async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Resp
             .detail("expected /NAME/OPERATION, such as /Bank/alice/deposit")
             .into());
     };
-    let object = proxy.catalogue.object(&name).await?;
+    let timeout = wanted_timeout(request.headers()).map_or(proxy.limits.timeout, |it| it.min(proxy.limits.timeout));
+    let found = tokio::time::timeout(timeout, proxy.catalogue.object(&name)).await;
+    let object = found.map_err(|_| too_slow("the object or its interface was not found", timeout))??;
     if !proxy.catalogue.serves(&name, &member) {
         return Err(no_operation(&name, &member).into());
     }
     let operation = operation_of(&object, &name, &member, request.method())?;
     proxy.permits(caller, &name, &object, operation)?;
-    let Ok(_permit) = proxy.free.try_acquire() else {
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many calls at a time").retry_after(1).into());
-    };
-    let timeout = wanted_timeout(request.headers()).map_or(proxy.limits.timeout, |it| it.min(proxy.limits.timeout));
+    let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
+    let _room = proxy.room.try_acquire_many(kibibytes(request.headers())).map_err(|_| busy())?;
     let body = body_of(proxy, request).await?;
     let arguments = proxy.arguments(&object, operation, &body)?;
     let permitted = Permitted { object: &object, operation };
@@ -202,10 +212,7 @@ impl Proxy {
         // A dropped future abandons the call: at the end of the time, and of the HTTP connection.
         let called = tokio::time::timeout(timeout, object.call_async(&operation.name, arguments)).await;
         let outcome = match called {
-            Err(_) => {
-                return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "the object did not answer in time")
-                    .detail(format!("`{}` was not answered within {timeout:?}", operation.name)));
-            }
+            Err(_) => return Err(too_slow(&format!("`{}` was not answered", operation.name), timeout)),
             Ok(Err(error)) => {
                 let problem = Problem::from(&error);
                 // The object may have moved or ended.
@@ -222,6 +229,23 @@ impl Proxy {
         let status = if operation.is_oneway { StatusCode::ACCEPTED } else { StatusCode::OK };
         Ok(json_response(status, json))
     }
+}
+
+fn busy() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time").retry_after(1)
+}
+
+fn too_slow(reason: &str, timeout: Duration) -> Problem {
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "the call took too long").detail(format!("{reason} within {timeout:?}"))
+}
+
+/// The room for a request's body: for its length, or for the longest body if it comes in chunks.
+fn kibibytes(headers: &HeaderMap) -> u32 {
+    let longest = HttpLimits::default().body_octets;
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let is_chunked = headers.contains_key(TRANSFER_ENCODING);
+    let octets = if is_chunked { longest } else { length.unwrap_or(0).min(longest) };
+    u32::try_from(octets.div_ceil(KIBIBYTE)).unwrap_or(u32::MAX)
 }
 
 /// The name and the operation or attribute of a path. Each segment is a component of the name in its string form.
@@ -307,7 +331,7 @@ async fn body_of(proxy: &Proxy, request: Request) -> Result<String, Problem> {
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").caused_by(&error))?;
     // The reader of arguments takes more than JSON.
     if !text.trim().is_empty()
-        && let Err(error) = serde_json::from_str::<Value>(&text)
+        && let Err(error) = serde_json::from_str::<IgnoredAny>(&text)
     {
         return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is not JSON").caused_by(&error));
     }

@@ -57,12 +57,13 @@ Exit codes: 0 done, 1 failed, or the operation raised an exception, 2 wrong usag
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The reference, as IOR:, corbaloc: or corbaname:, or a name such as Bank/alice, or - to read it from standard input
+    #[arg(index = 1)]
     reference: String,
     /// The operation, or an attribute
-    #[arg(conflicts_with = "calls")]
+    #[arg(index = 2, conflicts_with = "calls")]
     operation: Option<String>,
     /// The values of its parameters; those that begin with a hyphen and are no numbers after --
-    #[arg(allow_negative_numbers = true)]
+    #[arg(index = 3, allow_negative_numbers = true)]
     arguments: Vec<String>,
     #[command(flatten)]
     interface: InterfaceArgs,

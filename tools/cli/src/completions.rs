@@ -70,7 +70,8 @@ const NAMES: [(&str, &str); 7] = [
     ("unbind", "name"),
 ];
 
-/// The command line with the completions of arguments.
+/// The command line with the completions of arguments. Changing an argument moves it behind the others, so that positional
+/// ones have their places in their declarations.
 fn completed() -> Command {
     let command = COMMAND.get().expect("it is set before completions are asked for")();
     let with =

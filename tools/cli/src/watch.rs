@@ -31,11 +31,13 @@ Exit codes: 0 done (after --for or --changes), 1 failed, 2 wrong usage.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The object or context: a URL, or a name such as Bank/alice; an empty one is the root context
+    #[arg(index = 1)]
     reference: String,
     /// The operation, or an attribute
+    #[arg(index = 2)]
     operation: Option<String>,
     /// The values of its parameters
-    #[arg(allow_negative_numbers = true)]
+    #[arg(index = 3, allow_negative_numbers = true)]
     arguments: Vec<String>,
     #[command(flatten)]
     interface: InterfaceArgs,

@@ -321,3 +321,33 @@ fn each_cause_is_printed_once() {
         }
     }
 }
+
+/// The objects check the arguments, and their answers are compared with the static types' JSON.
+#[test]
+fn values_of_every_type_are_those_of_static_stubs() {
+    let server = spandrel::Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let hub = spandrel_interop::server::activate(&server).unwrap();
+    let idl = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/idl/interop.idl");
+    let idl = idl.to_str().unwrap();
+    let cases = spandrel_interop::json_cases(7);
+    let mut objects: Vec<&str> = cases.iter().map(|case| case.object).collect();
+    objects.dedup();
+    assert!(cases.len() > 50 && objects.len() == 5);
+    for object in objects {
+        let found = spandrel(&["call", "--idl", idl, "--json", &hub, object]);
+        check_code(&found, 0);
+        let found: serde_json::Value = serde_json::from_str(&stdout(&found)).unwrap();
+        let cases: Vec<_> = cases.iter().filter(|case| case.object == object).collect();
+        let calls: String = cases.iter().map(|case| format!("{} {}\n", case.operation, case.arguments)).collect();
+        let reference = found["result"].as_str().unwrap();
+        let called = spandrel_with_input(&["call", "--idl", idl, "--calls", "-", "--json", reference], &calls);
+        check_code(&called, 0);
+        let results: Vec<_> = cases.iter().map(|case| case.results.as_str()).collect();
+        assert_eq!(stdout(&called).lines().collect::<Vec<_>>(), results, "{object}");
+        // The text form is read, too, and the results without JSON are the same values.
+        let text = spandrel_with_input(&["call", "--idl", idl, "--calls", "-", reference], &calls);
+        check_code(&text, 0);
+        assert!(stdout(&text).lines().count() >= 3 * cases.len(), "{}", stdout(&text));
+    }
+    server.shutdown().unwrap();
+}

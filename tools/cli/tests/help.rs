@@ -37,13 +37,11 @@ fn without_a_command_the_help_is_shown_as_wrong_usage() {
 
 #[test]
 #[cfg(feature = "completions")]
-fn completions_know_commands_and_options() {
+fn every_shell_has_a_script_that_asks_the_command() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = spandrel(&["completions", shell]);
         check_code(&output, 0);
-        for word in ["ping", "interval", "call", "idl"] {
-            assert!(stdout(&output).contains(word), "{word} is missing for {shell}");
-        }
+        assert!(stdout(&output).contains("COMPLETE") && stdout(&output).contains("spandrel"), "{shell}");
     }
     check_code(&spandrel(&["completions", "cmd"]), 2);
 }

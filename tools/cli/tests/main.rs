@@ -8,6 +8,7 @@ mod help;
 mod idl;
 mod latency;
 mod log;
+mod naming;
 mod references;
 mod repository;
 mod soak;

@@ -23,9 +23,11 @@ Exit codes: 0 done, 1 failed (also if the name is bound already), 2 wrong usage.
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The name, such as Bank/alice, or corbaname::host#Bank/alice
+    #[arg(index = 1)]
     name: String,
     /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input; --context without one makes a
     /// new context
+    #[arg(index = 2)]
     reference: Option<String>,
     /// Bind a context, which then takes part in longer names
     #[arg(short, long)]

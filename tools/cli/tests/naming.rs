@@ -1,0 +1,329 @@
+//! `spandrel list`, `tree`, `bind`, `unbind`, `describe`, `watch`, calls by name, and completion; against our naming service and omniNames.
+
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use spandrel::dynamic::describe_file;
+use spandrel::services::repository::fill;
+use spandrel::{Endpoint, Orb};
+use spandrel_naming::{NamingOptions, NamingService};
+use spandrel_repository::{InterfaceRepository, RepositoryOptions};
+
+use crate::support::bank::Bank;
+use crate::support::{Running, check_code, spandrel, spandrel_with_input, stderr, stdout};
+
+/// A naming service and an interface repository in this process.
+struct Services {
+    orb: Orb,
+    naming: Option<NamingService>,
+    repository: Option<InterfaceRepository>,
+    /// The option of the ORB for both.
+    option: [String; 2],
+    url: String,
+    _data: tempfile::TempDir,
+}
+
+impl Services {
+    fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+        let naming = NamingService::start(&orb, NamingOptions::new(data.path())).unwrap();
+        let repository = InterfaceRepository::start(&orb, RepositoryOptions::new(data.path())).unwrap();
+        let (host, port) = orb.listen().unwrap().remove(0);
+        let url = format!("corbaloc::{host}:{port}");
+        let option = ["NameService", "InterfaceRepository"].map(|name| format!("-ORBInitRef {name}={url}/{name}"));
+        Self { orb, naming: Some(naming), repository: Some(repository), option, url, _data: data }
+    }
+
+    /// Runs a command with the services in its options.
+    fn run(&self, command: &str, words: &[&str]) -> Output {
+        let [names, interfaces] = &self.option;
+        spandrel(&[&[command, "--orb", names, "--orb", interfaces], words].concat())
+    }
+
+    /// The output of a command that succeeds.
+    #[track_caller]
+    fn ok(&self, command: &str, words: &[&str]) -> String {
+        let output = self.run(command, words);
+        check_code(&output, 0);
+        stdout(&output)
+    }
+
+    /// The error of a command that fails.
+    #[track_caller]
+    fn fails(&self, command: &str, words: &[&str]) -> String {
+        let output = self.run(command, words);
+        check_code(&output, 1);
+        stderr(&output)
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        self.naming.take().map(NamingService::stop);
+        self.repository.take().map(InterfaceRepository::stop);
+        _ = self.orb.shutdown();
+    }
+}
+
+/// Binds and shows names of all kinds; the same for every naming service.
+fn names_are_bound_and_shown(run: &dyn Fn(&str, &[&str]) -> Output, url: &str) {
+    let ok = |command: &str, words: &[&str]| {
+        let output = run(command, words);
+        check_code(&output, 0);
+        stdout(&output)
+    };
+    let fails = |command: &str, words: &[&str]| {
+        let output = run(command, words);
+        check_code(&output, 1);
+        stderr(&output)
+    };
+    let object = "corbaloc::127.0.0.1:9/object";
+    assert_eq!(ok("list", &[]), "");
+    ok("bind", &["--context", "Bank"]);
+    ok("bind", &["Bank/alice", object]);
+    ok("bind", &["--parents", "Bank/branches/north/bob.teller", object]);
+    ok("bind", &["Bank/odd\\/name\\.with\\\\signs.k\u{e9}", object]);
+    assert_eq!(ok("list", &["Bank"]), "alice\nbranches/\nodd\\/name\\.with\\\\signs.k\u{e9}\n");
+    let listed: Value = serde_json::from_str(&ok("list", &["--json", "Bank"])).unwrap();
+    assert_eq!(listed[1], json!({ "name": "branches", "kind": "context" }));
+    let tree = "└── Bank/\n    ├── alice\n    ├── branches/\n    │   └── north/\n    │       └── bob.teller\n    └── odd\\/name\\.with\\\\signs.k\u{e9}\n";
+    assert_eq!(ok("tree", &[]), tree);
+    assert_eq!(ok("tree", &["--depth", "1"]), "└── Bank/ (deeper)\n");
+    let json: Value = serde_json::from_str(&ok("tree", &["--json", "Bank/branches"])).unwrap();
+    assert_eq!(json[0]["bindings"][0], json!({ "name": "bob.teller", "kind": "object" }));
+    // A URL with the name behind it.
+    assert_eq!(ok("list", &[&format!("{}#Bank/branches", url.replace("corbaloc", "corbaname"))]), "north/\n");
+    assert_eq!(ok("list", &[&format!("{url}/NameService")]), "Bank/\n");
+
+    assert!(fails("bind", &["Bank/alice", object]).contains("it is bound already (--rebind replaces a binding)"));
+    ok("bind", &["--rebind", "Bank/alice", "corbaloc::127.0.0.1:9/other"]);
+    assert!(fails("bind", &["None/alice", object]).contains("there is no binding from `None/alice` on"));
+    assert!(fails("bind", &["Bank//alice", object]).contains("is not a name"));
+    assert!(fails("bind", &["Bank/new"]).contains("a reference is expected behind the name"));
+    assert!(fails("bind", &["Bank/new", "nonsense:"]).contains("cannot read the reference"));
+    assert!(fails("list", &["None"]).contains("there is no binding from `None` on"));
+    assert!(fails("unbind", &["Bank/nobody"]).contains("cannot unbind `Bank/nobody`"));
+    assert!(fails("unbind", &["--destroy", "Bank"]).contains("the context is not empty"));
+    // A context below itself is shown once.
+    let root = format!("{url}/NameService");
+    ok("bind", &["--context", "Bank/branches/up", &root]);
+    let bank = format!("{}#Bank", url.replace("corbaloc", "corbaname"));
+    ok("bind", &["--context", "Bank/branches/north/again", &bank]);
+    let tree = ok("tree", &["Bank"]);
+    assert_eq!(tree.matches("(bound above)").count(), 2, "{tree}");
+    assert!(tree.lines().count() < 20, "{tree}");
+    for name in ["Bank/branches/north/bob.teller", "Bank/branches/north/again", "Bank/branches/up"] {
+        ok("unbind", &[name]);
+    }
+    ok("unbind", &["--destroy", "Bank/branches/north"]);
+    assert_eq!(ok("list", &["Bank/branches"]), "");
+}
+
+#[test]
+fn our_naming_service_is_used() {
+    let services = Services::start();
+    names_are_bound_and_shown(&|command, words| services.run(command, words), &services.url);
+}
+
+/// The process of omniNames.
+struct OmniNames(Child);
+
+impl Drop for OmniNames {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+#[test]
+fn omni_names_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new("omniNames");
+    command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(folder.path());
+    command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(process) = command.spawn() else {
+        assert!(std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_none(), "omniNames is absent (omniorb-nameserver)");
+        eprintln!("omniNames is absent");
+        return;
+    };
+    let _process = OmniNames(process);
+    let url = format!("corbaloc::127.0.0.1:{port}");
+    let option = format!("-ORBInitRef NameService={url}/NameService");
+    let run = |command: &str, words: &[&str]| spandrel(&[&[command, "--orb", &option], words].concat());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while run("list", &[]).status.code() != Some(0) {
+        assert!(Instant::now() < deadline, "omniNames does not answer");
+    }
+    names_are_bound_and_shown(&run, &url);
+}
+
+#[test]
+fn thousands_of_bindings_are_listed() {
+    let services = Services::start();
+    let root = services.naming.as_ref().unwrap().reference();
+    let root = spandrel::services::cos_naming::NamingContextExt::unchecked_narrow(root);
+    let object = services.orb.string_to_object("corbaloc::127.0.0.1:9/object").unwrap();
+    let part = |id: String| [spandrel::services::cos_naming::NameComponent { id, kind: String::new() }];
+    for number in 0..3000 {
+        root.bind(&part(format!("name{number:04}")), Some(&object)).unwrap();
+    }
+    let listed = services.ok("list", &[]);
+    assert_eq!(listed.lines().count(), 3000);
+    assert!(listed.starts_with("name0000\nname0001\n") && listed.ends_with("name2999\n"));
+    assert_eq!(services.ok("tree", &[]).lines().count(), 3000);
+}
+
+#[test]
+fn objects_are_called_and_described_by_name() {
+    let services = Services::start();
+    let bank = Bank::open();
+    let documented = "module Bank { enum Kind { checking, saving };
+        /** An account. */
+        interface Account {
+            /** The customer. */
+            readonly attribute string owner;
+            attribute Kind sort;
+            /**
+             * Does nothing.
+             * Quickly.
+             */
+            void nothing(); oneway void hint(in Kind how); any echo(in any what); }; };";
+    let file = bank.file.with_file_name("documented.idl");
+    std::fs::write(&file, documented).unwrap();
+    let repository = services.repository.as_ref().unwrap().reference().clone();
+    fill(&repository, &describe_file(&file, []).unwrap()).unwrap();
+    services.ok("bind", &["--parents", "Bank/ada", &bank.reference]);
+    assert_eq!(services.ok("call", &["Bank/ada", "owner"]), "\"Ada \\\"A.\\\" L.\"\n");
+    let url = format!("{}#Bank/ada", services.url.replace("corbaloc", "corbaname"));
+    assert_eq!(services.ok("call", &[&url, "sort"]), "saving\n");
+    assert!(services.fails("call", &["Bank/eve", "owner"]).contains("cannot resolve `Bank/eve`"));
+
+    let described = services.ok("describe", &["Bank/ada"]);
+    let expected = "/** An account. */\ninterface Account { // IDL:Bank/Account:1.0\n  /** The customer. */\n  readonly attribute \
+                    string owner;\n  attribute Kind sort;\n  /**\n   * Does nothing.\n   * Quickly.\n   */\n  void nothing();\n";
+    assert!(described.starts_with(expected), "{described}");
+    let json: Value = serde_json::from_str(&services.ok("describe", &["--json", "Bank/ada"])).unwrap();
+    assert_eq!(json["documentation"], "An account.");
+    assert_eq!(json["attributes"][0]["documentation"], "The customer.");
+    let of_file = spandrel(&["describe", "--idl", file.to_str().unwrap(), &bank.reference]);
+    check_code(&of_file, 0);
+    assert_eq!(stdout(&of_file), described);
+}
+
+#[test]
+fn changes_are_watched() {
+    let services = Services::start();
+    let object = "corbaloc::127.0.0.1:9/object";
+    services.ok("bind", &["first", object]);
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("spandrel"));
+    command.args(["watch", "--interval", "20ms", "--changes", "4", "--orb", &services.option[0], ""]);
+    let watching = Running::start(command);
+    assert_eq!(watching.line(), "+ first");
+    services.ok("bind", &["--context", "second"]);
+    assert_eq!(watching.line(), "+ second/");
+    services.ok("unbind", &["first"]);
+    assert_eq!(watching.line(), "- first");
+    services.ok("bind", &["--rebind", "third", object]);
+    assert_eq!(watching.line(), "+ third");
+    assert_eq!(watching.finish(), Some(0));
+
+    let bank = Bank::open();
+    let file = bank.file.to_str().unwrap();
+    let watched =
+        spandrel(&["watch", "--idl", file, "--interval", "10ms", "--for", "100ms", "--json", &bank.reference, "owner"]);
+    check_code(&watched, 0);
+    // It does not change.
+    assert_eq!(stdout(&watched), "{\"result\":\"Ada \\\"A.\\\" L.\",\"out\":{}}\n");
+}
+
+#[test]
+fn a_file_of_calls_is_made_in_order() {
+    let bank = Bank::open();
+    let file = bank.file.to_str().unwrap();
+    let calls = "# comment\n\nowner\ndeposit {\"amount\": 5, \"note\": \"a\"}\ndeposit [-1, \"b\"]\nhint {\"how\": \"saving\"}\nnothing {}\nsort [\"saving\"]\n";
+    let run = |more: &[&str]| {
+        spandrel_with_input(
+            &[&["call", "--idl", file, "--calls", "-", "--json", &bank.reference], more].concat(),
+            calls,
+        )
+    };
+    let once = run(&[]);
+    check_code(&once, 1);
+    let lines: Vec<Value> = stdout(&once).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 6, "{}", stdout(&once));
+    assert_eq!(lines[1]["out"]["note"], "A");
+    assert_eq!(lines[2]["exception"]["id"], "IDL:Bank/Broke:1.0");
+    assert_eq!(lines[4], json!({ "out": {} }));
+    assert!(stderr(&once).contains("error: 1 of 6 calls failed"), "{}", stderr(&once));
+    // Sent without waiting, the results have the same order.
+    let deferred = run(&["--deferred", "--repeat", "3"]);
+    check_code(&deferred, 1);
+    assert_eq!(stdout(&deferred), stdout(&once).repeat(3));
+    // Errors name the line, and nothing is called.
+    let wrong = spandrel_with_input(&["call", "--idl", file, "--calls", "-", &bank.reference], "owner\ndeposit [1]\n");
+    check_code(&wrong, 1);
+    assert!(stdout(&wrong).is_empty() && stderr(&wrong).contains("standard input:2"), "{}", stderr(&wrong));
+    let unknown = spandrel_with_input(&["call", "--idl", file, "--calls", "-", &bank.reference], "ownr\n");
+    assert!(stderr(&unknown).contains("did you mean") && stderr(&unknown).contains("owner"), "{}", stderr(&unknown));
+    let repeated = spandrel(&["call", "--idl", file, "--repeat", "3", "--interval", "1ms", &bank.reference, "owner"]);
+    check_code(&repeated, 0);
+    assert_eq!(stdout(&repeated).lines().count(), 3);
+}
+
+/// The completions that a shell gets for these words.
+fn completions(words: &[&str]) -> Vec<String> {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("spandrel"));
+    command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
+    command.env("_CLAP_COMPLETE_SPACE", "false").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    let output = command.args(["--", "spandrel"]).args(words).output().unwrap();
+    check_code(&output, 0);
+    stdout(&output).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn names_and_operations_are_completed() {
+    let services = Services::start();
+    let bank = Bank::open();
+    services.ok("bind", &["--parents", "Bank/ada", &bank.reference]);
+    services.ok("bind", &["Bank/bob", &bank.reference]);
+    let option = &*services.option[0];
+    let complete = |words: &[&str]| completions(&[&[words[0], "--orb", option], &words[1..]].concat());
+    assert_eq!(complete(&["call", "B"]), ["Bank/"]);
+    assert_eq!(complete(&["call", "Bank/"]), ["Bank/ada", "Bank/bob"]);
+    assert_eq!(complete(&["unbind", "Bank/b"]), ["Bank/bob"]);
+    assert_eq!(complete(&["call", "None/"]), [""; 0]);
+    let file = bank.file.to_str().unwrap();
+    assert_eq!(complete(&["call", "--idl", file, "Bank/ada", "own"]), ["owner"]);
+    assert_eq!(complete(&["watch", "--idl", file, "Bank/ada", "ho"]), [""; 0]);
+    assert_eq!(completions(&["tr"]), ["tree"]);
+    assert_eq!(completions(&["ping", "--interv"]), ["--interval"]);
+    // Nothing answers: no candidates, in time.
+    let start = Instant::now();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("-ORBInitRef NameService=corbaloc::{}/NameService", silent.local_addr().unwrap());
+    assert_eq!(completions(&["list", "--orb", &nowhere, "B"]), [""; 0]);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
+fn bash_completes() {
+    let services = Services::start();
+    services.ok("bind", &["--context", "Bank"]);
+    let program = assert_cmd::cargo::cargo_bin("spandrel");
+    let script = "source <(\"$SPANDREL\" completions bash)\nCOMP_WORDS=(spandrel list --orb \"$OPTION\" Ba); COMP_CWORD=4; COMP_TYPE=9\n\
+                  _clap_complete_spandrel spandrel Ba --orb\necho \"${COMPREPLY[@]}\"";
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.arg("-c").arg(script).env("SPANDREL", &program).env("PATH", path).env("OPTION", &services.option[0]);
+    let output = bash.output().unwrap();
+    check_code(&output, 0);
+    assert_eq!(stdout(&output).trim(), "Bank/", "{}", stderr(&output));
+    for shell in ["zsh", "fish"] {
+        let script = spandrel(&["completions", shell]);
+        check_code(&script, 0);
+        assert!(stdout(&script).contains("COMPLETE"), "{}", stdout(&script));
+    }
+}
