@@ -123,7 +123,8 @@ fn requests_and_connections_are_bounded() {
 fn the_policy_decides_about_the_token() {
     let (folder, data) = data();
     let tokens = folder.path().join("tokens");
-    fs::write(&tokens, "# of the console\nada ada-ada-ada-ada-ada\nbob bob-bob-bob-bob-bob\neve eve-eve-eve-eve-eve\n").unwrap();
+    fs::write(&tokens, "# of the console\nada ada-ada-ada-ada-ada\nbob bob-bob-bob-bob-bob\neve eve-eve-eve-eve-eve\n")
+        .unwrap();
     fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
     let policy = folder.path().join("policy.toml");
     fs::write(
