@@ -1,6 +1,7 @@
 //! The operations of callers: decided by the policy, bounded in number, and outside of the threads that serve HTTP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -14,6 +15,8 @@ use tokio::sync::Semaphore;
 
 /// The most operations at a time: each has a thread.
 const MAX_RUNNING: usize = 16;
+/// The time limit of the console's own calls.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interface that rules name for what the console itself shows.
 pub(crate) const CONSOLE: &str = "IDL:spandrel/Console:1.0";
 

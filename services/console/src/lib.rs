@@ -23,4 +23,5 @@ mod objects;
 mod server;
 mod servers;
 
+pub use load::load_numbers;
 pub use server::{Console, ConsoleOptions, PORT, Services};

@@ -47,8 +47,9 @@ impl Times {
 }
 
 /// The numbers in a text of metrics ([`Orb::render_metrics`](spandrel::Orb::render_metrics)): times of both sides and of
-/// operations, open connections, and all plain counters. All of them count from the start of the process.
-pub(crate) fn numbers(text: &str) -> Value {
+/// operations (50 at most), open connections and plain counters (100 at most). All of them count from the start of the process.
+#[must_use]
+pub fn load_numbers(text: &str) -> Value {
     let mut sides: BTreeMap<&str, Times> = [("client", Times::default()), ("server", Times::default())].into();
     let mut operations: BTreeMap<(&str, String, String), Times> = BTreeMap::new();
     let mut connections: BTreeMap<(String, String), [f64; 2]> = BTreeMap::new();
@@ -113,44 +114,5 @@ fn read_labels(text: &str) -> BTreeMap<String, String> {
         }
         labels.insert(name, value);
         letters.next(); // a comma, or the end
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_added_for_each_side_and_operation() {
-        let text = "# TYPE spandrel_call_seconds histogram\n\
-            spandrel_call_seconds_bucket{interface=\"I\",operation=\"a\",outcome=\"ok\",le=\"0.5\"} 3\n\
-            spandrel_call_seconds_bucket{interface=\"I\",operation=\"a\",outcome=\"ok\",le=\"+Inf\"} 4\n\
-            spandrel_call_seconds_sum{interface=\"I\",operation=\"a\",outcome=\"ok\"} 1.5\n\
-            spandrel_call_seconds_count{interface=\"I\",operation=\"a\",outcome=\"ok\"} 4\n\
-            spandrel_call_seconds_count{interface=\"I\",operation=\"a\",outcome=\"TIMEOUT\"} 2\n\
-            spandrel_connection_requests_total{side=\"server\",peer=\"iiop://h:1\"} 7\n\
-            spandrel_connection_request_octets_total{side=\"server\",peer=\"iiop://h:1\"} 70\n\
-            spandrel_connections_open{side=\"server\"} 1\n";
-        let numbers = numbers(text);
-        let client = &numbers["sides"]["client"];
-        assert_eq!((&client["count"], &client["errors"], &client["seconds"]), (&json!(6.0), &json!(2.0), &json!(1.5)));
-        assert_eq!((&client["bounds"], &client["counts"]), (&json!([0.5]), &json!([3.0])));
-        assert_eq!(numbers["operations"][0]["operation"], "a");
-        assert_eq!(
-            numbers["connections"][0],
-            json!({ "side": "server", "peer": "iiop://h:1", "requests": 7.0, "octets": 70.0 })
-        );
-        assert_eq!(numbers["numbers"]["spandrel_connections_open{side=\"server\"}"], 1.0);
-    }
-
-    #[test]
-    fn labels_with_escaped_and_missing_marks_are_read() {
-        assert_eq!(
-            read_labels(r#"a="x\"}\\y\n",b=""}"#),
-            [("a".into(), "x\"}\\y\n".into()), ("b".into(), String::new())].into()
-        );
-        for broken in ["", "a", "a=", "a=\"", "a=\"x", "a=\"\\", "}"] {
-            assert!(read_labels(broken).len() <= 1, "{broken}");
-        }
     }
 }

@@ -7,8 +7,7 @@ use spandrel::{ObjectRef, SystemException};
 use spandrel_naming::name;
 use spandrel_proxy::problem::Problem;
 
-use crate::access::{failed, invalid};
-use crate::objects::CALL_TIMEOUT;
+use crate::access::{CALL_TIMEOUT, failed, invalid};
 
 /// The most bindings of a context that are shown.
 const MAX_BINDINGS: usize = 1_000;

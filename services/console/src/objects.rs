@@ -13,11 +13,9 @@ use spandrel::types::{Any, IiopProfile, TypeCode};
 use spandrel::{ObjectRef, Orb, SystemExceptionKind};
 use spandrel_proxy::problem::Problem;
 
-use crate::access::{Permissions, failed, invalid};
+use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
 use crate::names;
 
-/// The time limit of the console's own calls.
-pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest time limit of a call by a form.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest time for which an interface is kept.

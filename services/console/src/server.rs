@@ -322,7 +322,7 @@ async fn server_output(
 async fn show_load(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     run(shared, caller, |shared, permissions| {
         permissions.check("read_metrics", CONSOLE, None)?;
-        Ok(load::numbers(&shared.orb.render_metrics()))
+        Ok(load::load_numbers(&shared.orb.render_metrics()))
     })
     .await
 }

@@ -10,8 +10,7 @@ use spandrel::services::implementation_repository::administration::{ActivateServ
 use spandrel::services::implementation_repository::{Administration, ServerInformation};
 use spandrel_proxy::problem::Problem;
 
-use crate::access::{Permissions, failed, invalid};
-use crate::objects::CALL_TIMEOUT;
+use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
 
 /// The most octets of a server's output that are shown.
 const MAX_OUTPUT: u64 = 64 << 10;

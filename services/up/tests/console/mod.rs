@@ -2,6 +2,7 @@
 
 mod browser;
 mod http;
+mod numbers;
 mod probe;
 mod process;
 mod views;
