@@ -78,6 +78,8 @@ struct CachedPeer {
 
 spandrel_sync::thread_local! {
     static LAST_PEER: RefCell<Option<CachedPeer>> = const { RefCell::new(None) };
+    /// The caller for which this thread makes calls in its own process.
+    static CALLER: RefCell<Option<ReceivedCredentials>> = const { RefCell::new(None) };
 }
 
 /// For the whole process, so not part of any model.
@@ -179,8 +181,7 @@ impl Authorizer {
     /// # Errors
     /// NO_PERMISSION (COMPLETED_NO).
     pub fn permits_path<'p>(&self, operation: &str, path: impl Into<Option<&'p str>>) -> Result<(), SystemException> {
-        let Some(address) = current_peer_address() else { return Ok(()) };
-        let peer = self.0.peer(&address);
+        let Some(peer) = self.0.peer_of(current_peer_address().as_deref()) else { return Ok(()) };
         let (path, current) = (path.into(), Current::new());
         let adapter = current.poa().ok().map(|poa| adapter_path(&names_of(poa)));
         let servant = current.servant().ok();
@@ -203,6 +204,21 @@ impl Authorizer {
         }
     }
 
+    /// Runs `calls` for a caller that another protocol than GIOP has authenticated. The policy decides for this caller about the
+    /// synchronous calls that `calls` makes on objects of the same ORB, which are permitted otherwise.
+    pub fn as_caller<R>(&self, caller: &ReceivedCredentials, calls: impl FnOnce() -> R) -> R {
+        /// Ends the caller's operation, also if that panics.
+        struct Restored(Option<ReceivedCredentials>);
+        impl Drop for Restored {
+            fn drop(&mut self) {
+                let ended = CALLER.replace(self.0.take());
+                drop(ended);
+            }
+        }
+        let _restored = Restored(CALLER.replace(Some(caller.clone())));
+        calls()
+    }
+
     /// Decides about a call that another protocol than GIOP brings, such as HTTP: of a caller with these credentials, on the
     /// object with this path and repository id. Such a call has no `key`, and its `adapter` is empty.
     ///
@@ -215,10 +231,7 @@ impl Authorizer {
         interface: &str,
         path: Option<&str>,
     ) -> Result<(), SystemException> {
-        let policy = Arc::clone(&self.0.policy.read().1);
-        let concerned = policy.rules.iter().enumerate().filter(|(_, rule)| rule.matches_peer(caller));
-        let rules = concerned.map(|(index, _)| index as u32).collect();
-        let peer = Peer { credentials: caller.clone(), policy, rules };
+        let peer = self.0.peer_of_caller(caller);
         let facts = RequestFacts {
             operation: Some(operation),
             adapter: Some(""),
@@ -253,6 +266,21 @@ impl Authority {
         self.generation.store(generation, Ordering::Release);
         drop(current);
         drop(old);
+    }
+
+    /// The peer at this address, or the caller for which this thread makes calls; `None` for the process itself.
+    fn peer_of(&self, address: Option<&Address>) -> Option<Arc<Peer>> {
+        match address {
+            Some(address) => Some(self.peer(address)),
+            None => CALLER.with_borrow(|caller| caller.as_ref().map(|caller| Arc::new(self.peer_of_caller(caller)))),
+        }
+    }
+
+    fn peer_of_caller(&self, caller: &ReceivedCredentials) -> Peer {
+        let policy = Arc::clone(&self.policy.read().1);
+        let concerned = policy.rules.iter().enumerate().filter(|(_, rule)| rule.matches_peer(caller));
+        let rules = concerned.map(|(index, _)| index as u32).collect();
+        Peer { credentials: caller.clone(), policy, rules }
     }
 
     /// The peer of the current request, with its rules.
@@ -387,8 +415,7 @@ fn early_facts<'f>(operation: Option<&'f str>, has_key: &'f dyn Fn(&str) -> bool
 
 impl ServerRequestInterceptor for AuthorizationInterceptor {
     fn receive_request_service_contexts(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        let Some(address) = info.peer_address() else { return Ok(()) };
-        let peer = self.0.peer(address);
+        let Some(peer) = self.0.peer_of(info.peer_address()) else { return Ok(()) };
         let key = info.object_key();
         let has_key = |name: &str| has_key(info.orb(), &key, name);
         let facts = early_facts(Some(info.operation()), &has_key);
@@ -396,8 +423,7 @@ impl ServerRequestInterceptor for AuthorizationInterceptor {
     }
 
     fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        let Some(address) = info.peer_address() else { return Ok(()) };
-        let peer = self.0.peer(address);
+        let Some(peer) = self.0.peer_of(info.peer_address()) else { return Ok(()) };
         let key = info.object_key();
         let has_key = |name: &str| has_key(info.orb(), &key, name);
         if decide_early(&peer, Some(info.operation()), &has_key) != Decision::Open {
@@ -417,8 +443,7 @@ impl ServerRequestInterceptor for AuthorizationInterceptor {
     }
 
     fn receive_locate_request(&self, info: &LocateRequestInfo<'_>) -> Result<(), SystemException> {
-        let Some(address) = info.peer_address() else { return Ok(()) };
-        let peer = self.0.peer(address);
+        let Some(peer) = self.0.peer_of(info.peer_address()) else { return Ok(()) };
         let key = Some(Cow::Borrowed(info.object_key()));
         let has_key = |name: &str| has_key(info.orb(), &key, name);
         let facts = early_facts(None, &has_key);

@@ -21,5 +21,6 @@ mod store;
 
 pub use commands::{Command, Commands, CommandsError, ResourceLimits};
 pub use limits::Limits;
+pub use logs::output_of;
 pub use service::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, STORE_FILE};
 pub use store::StoreError;

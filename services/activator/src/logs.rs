@@ -1,8 +1,10 @@
 //! The output of servers: a file for each below `logs`, and one older file of each.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+
+use spandrel::services::activation::is_server_name;
 
 /// The folder of the output.
 #[derive(Clone, Debug)]
@@ -28,6 +30,17 @@ impl Logs {
         self.folder.join(format!("{server}.log"))
     }
 
+    /// The last octets of a server's output.
+    fn tail(&self, server: &str, most: u64) -> io::Result<Vec<u8>> {
+        let mut file = File::open(self.path(server))?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+        let mut octets = Vec::new();
+        // The file may grow meanwhile.
+        file.take(most).read_to_end(&mut octets)?;
+        Ok(octets)
+    }
+
     /// Moves the content of a file that has grown beyond the limit to `NAME.log.1`. Output written during the copy is
     /// lost.
     pub(crate) fn bound(&self, server: &str) -> io::Result<()> {
@@ -40,11 +53,23 @@ impl Logs {
         let mut newer = File::open(&path)?;
         if file.len() > 2 * self.limit {
             // The rest is older than what fits.
-            io::Seek::seek(&mut newer, io::SeekFrom::End(-self.limit.cast_signed()))?;
+            newer.seek(SeekFrom::End(-self.limit.cast_signed()))?;
         }
         io::copy(&mut newer, &mut older)?;
         File::options().write(true).open(&path)?.set_len(0) // processes append, so that they go on at its start
     }
+}
+
+/// The last octets of the output of a server, of an activator with this data folder: `most` at most, without older ones
+/// that were moved away.
+///
+/// # Errors
+/// `NotFound` for a server that has written nothing; `InvalidInput` for an invalid name; those of the file system.
+pub fn output_of(data: &Path, server: &str, most: u64) -> io::Result<Vec<u8>> {
+    if !is_server_name(server) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid name of a server"));
+    }
+    Logs::new(data, u64::MAX).tail(server, most)
 }
 
 #[cfg(test)]
@@ -61,6 +86,8 @@ mod tests {
         output.write_all(&[b'a'; 150]).unwrap();
         logs.bound("bank").unwrap();
         output.write_all(b"later").unwrap();
+        assert_eq!(output_of(data.path(), "bank", 3).unwrap(), b"ter");
+        assert_eq!(output_of(data.path(), "../bank", 3).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         assert_eq!(fs::read(logs.path("bank")).unwrap(), b"later");
         output.write_all(&[b'b'; 1_000]).unwrap();
         logs.bound("bank").unwrap();

@@ -72,6 +72,13 @@ impl PolicyArgs {
 }
 
 impl DaemonArgs {
+    /// Adds an option of the ORB and its value, such as `-ORBMetrics yes`. One of the command line has precedence.
+    #[must_use]
+    pub fn with_orb_option(mut self, option: &str) -> Self {
+        self.options.insert(0, option.to_owned());
+        self
+    }
+
     /// The folder of the state.
     ///
     /// # Errors

@@ -54,6 +54,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{Authorizer, PathCheck};
+use spandrel::diagnostics::log::{self, LogTail};
 use spandrel::net::reactor::on_termination;
 use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
@@ -73,7 +74,16 @@ const PREFIX: &str = "spandrel-";
 
 /// Runs the body of `main`: prints its error, in one line with the causes below, and returns the exit code.
 pub fn run(body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
-    let outcome = match spandrel::diagnostics::log::init_or("warn") {
+    run_logged(None, body)
+}
+
+/// As [`run`], and keeps the last lines of the log.
+pub fn run_logged(tail: Option<&LogTail>, body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
+    let started = match tail {
+        Some(tail) => log::init_with_tail("warn", tail),
+        None => log::init_or("warn"),
+    };
+    let outcome = match started {
         Ok(()) => body(),
         Err(error) => Err(Failure::usage(error)),
     };

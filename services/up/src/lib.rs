@@ -4,6 +4,12 @@
 //! between the two.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "console")]
+mod console;
+
+#[cfg(feature = "console")]
+pub use console::ConsoleArgs;
+
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
 use spandrel_daemon::{Daemon, Failure, FailureKind};
@@ -57,6 +63,15 @@ impl Services {
             (IMPL_REPO_SERVICE, self.activator.reference()),
         ];
         objects.iter().map(|(key, object)| Ok(format!("{key} {}", daemon.url(key, object)?))).collect()
+    }
+
+    /// The services that a console shows.
+    #[cfg(feature = "console")]
+    pub(crate) fn shown(&self) -> spandrel_console::Services {
+        spandrel_console::Services {
+            naming: self.naming.reference().clone(),
+            activator: self.activator.reference().clone(),
+        }
     }
 
     /// Ends the services after their running requests.

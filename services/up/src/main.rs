@@ -4,7 +4,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use spandrel::diagnostics::log::LogTail;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure};
+#[cfg(feature = "console")]
+use spandrel_up::ConsoleArgs;
 use spandrel_up::{NAMES, PORT, Services};
 
 /// Naming service, interface repository and activator in one process, with one data folder.
@@ -13,14 +16,50 @@ use spandrel_up::{NAMES, PORT, Services};
 struct Args {
     #[command(flatten)]
     daemon: DaemonArgs,
+    #[cfg(feature = "console")]
+    #[command(flatten)]
+    console: ConsoleArgs,
 }
 
 fn main() -> ExitCode {
-    spandrel_daemon::run(|| Args::parse().serve())
+    let args = Args::parse();
+    match args.log_tail() {
+        Some(tail) => spandrel_daemon::run_logged(Some(&tail), || args.serve(tail.clone())),
+        None => spandrel_daemon::run(|| args.serve(LogTail::default())),
+    }
 }
 
 impl Args {
-    fn serve(&self) -> Result<(), Failure> {
+    #[cfg(feature = "console")]
+    fn log_tail(&self) -> Option<LogTail> {
+        self.console.is_on().then(LogTail::default)
+    }
+
+    #[cfg(not(feature = "console"))]
+    fn log_tail(&self) -> Option<LogTail> {
+        None
+    }
+
+    #[cfg(feature = "console")]
+    fn serve(&self, log: LogTail) -> Result<(), Failure> {
+        let daemon = match self.console.is_on() {
+            true => self.daemon.clone().with_orb_option("-ORBMetrics yes"),
+            false => self.daemon.clone(),
+        };
+        let daemon = daemon.open_services(&NAMES, PORT)?;
+        let services = Services::start(&daemon)?;
+        let mut ready = services.urls(&daemon)?;
+        let console = self.console.start(&daemon, &services, log)?;
+        ready.extend(console.iter().map(|console| format!("Console {}", console.login_url())));
+        daemon.serve(&ready)?;
+        if let Some(console) = console {
+            console.stop();
+        }
+        services.stop()
+    }
+
+    #[cfg(not(feature = "console"))]
+    fn serve(&self, _log: LogTail) -> Result<(), Failure> {
         let daemon = self.daemon.open_services(&NAMES, PORT)?;
         let services = Services::start(&daemon)?;
         daemon.serve(&services.urls(&daemon)?)?;

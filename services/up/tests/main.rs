@@ -1,7 +1,9 @@
-//! The executables of services: readiness, policies, bad input and their end.
+//! The executables of services: readiness, policies, bad input, the console and their end.
 #![cfg(unix)]
 
 mod authorization;
 mod bad_input;
+#[cfg(feature = "console")]
+mod console;
 mod executable;
 mod running;

@@ -20,11 +20,13 @@
 //! every request; events of servants carry them. At `info` and above the log adds no cost to calls.
 
 use std::{
+    collections::VecDeque,
     env,
     io::{self, IsTerminal},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use tracing_subscriber::{filter::Targets, prelude::*};
+use tracing_subscriber::{filter::Targets, fmt::MakeWriter, prelude::*};
 
 /// The environment variable with the filter.
 pub const VARIABLE: &str = "SPANDREL_LOG";
@@ -60,16 +62,118 @@ pub fn init() -> Result<(), LogError> {
 /// # Errors
 /// As [`init`].
 pub fn init_or(default: &str) -> Result<(), LogError> {
+    start(default, None)
+}
+
+/// As [`init_or`], and keeps the last lines in memory also: those that `SPANDREL_LOG` selects, or from level `info` on
+/// without it.
+///
+/// # Errors
+/// As [`init`].
+pub fn init_with_tail(default: &str, tail: &LogTail) -> Result<(), LogError> {
+    start(default, Some(tail))
+}
+
+fn start(default: &str, tail: Option<&LogTail>) -> Result<(), LogError> {
     let nonempty = |variable: &str| env::var(variable).ok().filter(|text| !text.is_empty());
-    let text = nonempty(VARIABLE).unwrap_or_else(|| default.to_owned());
-    let filter: Targets = text.parse().map_err(|error| LogError::Filter(text, error))?;
+    let variable = nonempty(VARIABLE);
+    let filter = |default: &str| -> Result<Targets, LogError> {
+        let text = variable.clone().unwrap_or_else(|| default.to_owned());
+        text.parse().map_err(|error| LogError::Filter(text, error))
+    };
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let is_coloured = io::stderr().is_terminal() && nonempty("NO_COLOR").is_none();
-    let log = tracing_subscriber::registry().with(filter);
+    let kept = tail.map(|tail| -> Result<_, LogError> {
+        let layer = tracing_subscriber::fmt::layer().json().with_writer(tail.clone());
+        Ok(layer.with_filter(filter("info")?))
+    });
+    let log = tracing_subscriber::registry().with(kept.transpose()?);
+    let filter = filter(default)?;
     match nonempty(FORMAT_VARIABLE).as_deref() {
-        None | Some("human") => log.with(lines.with_ansi(is_coloured)).try_init(),
-        Some("json") => log.with(lines.json()).try_init(),
+        None | Some("human") => log.with(lines.with_ansi(is_coloured).with_filter(filter)).try_init(),
+        Some("json") => log.with(lines.json().with_filter(filter)).try_init(),
         Some(other) => return Err(LogError::Format(other.to_owned())),
     }
     .map_err(|error| LogError::Taken(error.into()))
+}
+
+/// The last lines of a log in memory, each as a JSON object (`timestamp`, `level`, `target`, `fields`, `span`). All
+/// clones have the same lines.
+#[derive(Clone, Debug, Default)]
+pub struct LogTail(Arc<Mutex<TailLines>>);
+
+#[derive(Debug, Default)]
+struct TailLines {
+    lines: VecDeque<String>,
+    /// The number of all lines so far.
+    written: u64,
+}
+
+impl LogTail {
+    /// The most lines that are kept.
+    pub const MAX_LINES: usize = 1_000;
+    /// The most octets of a line. Longer ones are replaced by a line that states their length.
+    pub const MAX_LINE: usize = 8 << 10;
+
+    /// The lines after the first `seen` ones of the log, oldest first, and the number of all lines so far.
+    #[must_use]
+    pub fn after(&self, seen: u64) -> (Vec<String>, u64) {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The count of another process may be larger: its reader gets all lines.
+        let new = if seen > tail.written { tail.written } else { tail.written - seen };
+        let new = usize::try_from(new).unwrap_or(usize::MAX).min(tail.lines.len());
+        (tail.lines.range(tail.lines.len() - new..).cloned().collect(), tail.written)
+    }
+}
+
+/// Appends an event, which the formatter writes at once.
+impl io::Write for LogTail {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let text = if octets.len() > Self::MAX_LINE {
+            format!(r#"{{"level":"WARN","fields":{{"message":"a line of {} octets was left out"}}}}"#, octets.len())
+        } else {
+            String::from_utf8_lossy(octets).trim_end().to_owned()
+        };
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tail.lines.len() == Self::MAX_LINES {
+            tail.lines.pop_front();
+        }
+        tail.lines.push_back(text);
+        tail.written += 1;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for LogTail {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_the_last_lines_and_counts_all() {
+        let tail = LogTail::default();
+        for number in 0..LogTail::MAX_LINES + 2 {
+            tail.clone().write_all(format!("{number}\n").as_bytes()).unwrap();
+        }
+        let (lines, written) = tail.after(0);
+        assert_eq!((lines.len(), written), (LogTail::MAX_LINES, LogTail::MAX_LINES as u64 + 2));
+        assert_eq!(lines[0], "2");
+        assert_eq!(tail.after(written - 1), (vec![(written - 1).to_string()], written));
+        assert_eq!(tail.after(written + 9).0.len(), LogTail::MAX_LINES, "the count of another process");
+        tail.clone().write_all(&vec![b'x'; LogTail::MAX_LINE + 1]).unwrap();
+        assert!(tail.after(written).0[0].contains("was left out"));
+    }
 }

@@ -23,22 +23,25 @@ impl AllowedHosts {
 
     /// A middleware that refuses requests for another host, and those that pages of another origin make.
     pub async fn check(self: Arc<Self>, request: Request, next: Next) -> Response {
+        match self.refusal(&request) {
+            Some(problem) => problem.into_response(),
+            None => next.run(request).await,
+        }
+    }
+
+    fn refusal(&self, request: &Request) -> Option<Problem> {
         let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
         let host = header(HOST).or_else(|| request.uri().authority().map(|authority| authority.as_str()));
         if !host.is_some_and(|host| self.allows(host)) {
-            return Problem::new(StatusCode::MISDIRECTED_REQUEST, "the request is for another host")
-                .detail(format!("this server is addressed as {}", self.0.join(" or ")))
-                .into_response();
+            let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, "the request is for another host");
+            return Some(problem.detail(format!("this server is addressed as {}", self.0.join(" or "))));
         }
         let is_foreign = |origin: &str| {
             let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
             !host.is_some_and(|host| self.allows(host))
         };
-        if header(ORIGIN).is_some_and(is_foreign) {
-            return Problem::new(StatusCode::FORBIDDEN, "the request comes from a page of another origin")
-                .into_response();
-        }
-        next.run(request).await
+        let is_refused = header(ORIGIN).is_some_and(is_foreign);
+        is_refused.then(|| Problem::new(StatusCode::FORBIDDEN, "the request comes from a page of another origin"))
     }
 
     fn allows(&self, host: &str) -> bool {

@@ -1,0 +1,348 @@
+//! The HTTP server of the console.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::extract::{Extension, Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use spandrel::authorization::Authorizer;
+use spandrel::diagnostics::log::LogTail;
+use spandrel::{ObjectRef, Orb};
+use spandrel_proxy::http::{AllowedHosts, Authentication, Caller, HttpLimits, HttpServer, Tokens};
+use spandrel_proxy::problem::Problem;
+use tokio::runtime::Runtime;
+
+use crate::access::{Access, CONSOLE, Permissions, invalid};
+use crate::assets;
+use crate::load;
+use crate::names;
+use crate::objects::{Call, Objects, Target};
+use crate::servers;
+
+/// The port of consoles, unless another one is configured.
+pub const PORT: u16 = 8809;
+
+/// The name of the token that is made when none are configured.
+const TOKEN_NAME: &str = "console";
+/// The random octets of a token.
+const TOKEN_OCTETS: usize = 24;
+/// The most connections at a time: a browser has six.
+const MAX_CONNECTIONS: usize = 64;
+/// The most octets of a request's body.
+const MAX_BODY: usize = 1 << 20;
+
+/// The time in which a request's body must arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The settings of a console.
+#[derive(Clone, Debug)]
+pub struct ConsoleOptions {
+    /// The address to listen at: by default port [`PORT`] of the loopback interface.
+    pub address: SocketAddr,
+    /// Names of this host by which browsers may address the console, besides the address itself and, for a loopback
+    /// address, `localhost`.
+    pub hosts: Vec<String>,
+    /// The tokens of callers. Without them a random token is made, which [`Console::login_url`] has.
+    pub tokens: Option<Tokens>,
+    /// The policy of the process.
+    pub authorizer: Option<Authorizer>,
+    /// The log of the process.
+    pub log: LogTail,
+    /// The data folder of the activator, for the output of servers.
+    pub data: PathBuf,
+}
+
+impl ConsoleOptions {
+    /// A console of this process at the default address, with a random token and without a policy.
+    #[must_use]
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], PORT)),
+            hosts: Vec::new(),
+            tokens: None,
+            authorizer: None,
+            log: LogTail::default(),
+            data: data.into(),
+        }
+    }
+}
+
+/// The services that a console shows.
+#[derive(Clone, Debug)]
+pub struct Services {
+    /// The root context of the naming service.
+    pub naming: ObjectRef,
+    /// The administration of the activator.
+    pub activator: ObjectRef,
+}
+
+/// A running console. It ends with [`stop`](Self::stop), or when it is dropped.
+#[derive(Debug)]
+pub struct Console {
+    server: Option<HttpServer>,
+    runtime: Runtime,
+    /// The token that was made.
+    token: Option<String>,
+}
+
+/// What the operations use.
+struct Shared {
+    orb: Orb,
+    services: Services,
+    objects: Objects,
+    access: Access,
+    log: LogTail,
+    data: PathBuf,
+}
+
+type SharedState = State<Arc<Shared>>;
+
+impl Console {
+    /// Starts a console for the services of an ORB. Its numbers need an ORB with metrics
+    /// ([`OrbBuilder::metrics`](spandrel::OrbBuilder::metrics)).
+    ///
+    /// # Errors
+    /// An address that cannot be listened at; a system without threads or random numbers.
+    pub fn start(orb: &Orb, services: Services, options: ConsoleOptions) -> anyhow::Result<Self> {
+        let ConsoleOptions { address, hosts, tokens, authorizer, log, data } = options;
+        let (tokens, token) = match tokens {
+            Some(tokens) => (tokens, None),
+            None => {
+                let token = random_token()?;
+                (Tokens::one(TOKEN_NAME, token.clone()), Some(token))
+            }
+        };
+        let authentication = Arc::new(Authentication { tokens, ..Authentication::default() });
+        let allowed = Arc::new(OnceLock::new());
+        let objects = Objects::new(orb, &services.naming);
+        let access = Access::new(authorizer);
+        let shared = Arc::new(Shared { orb: orb.clone(), services, objects, access, log, data });
+        let router = router(shared, authentication, Arc::clone(&allowed));
+        let limits = HttpLimits { connections: MAX_CONNECTIONS, body_octets: MAX_BODY, ..HttpLimits::default() };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("spandrel-console")
+            .enable_all()
+            .build()
+            .context("cannot start the threads of the console")?;
+        let server = runtime.block_on(async { HttpServer::start(address, None, limits, router) })?;
+        // The port is known only now. Requests before are refused.
+        _ = allowed.set(Arc::new(AllowedHosts::new(host_names(server.address(), &hosts))));
+        Ok(Self { server: Some(server), runtime, token })
+    }
+
+    /// The address that it listens at.
+    ///
+    /// # Panics
+    /// Never: a console has a server until it is stopped.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.server.as_ref().map(HttpServer::address).expect("it is not stopped")
+    }
+
+    /// The URL of the page, with the token behind `#` if it was made by this console. A browser does not send that
+    /// part to a server.
+    #[must_use]
+    pub fn login_url(&self) -> String {
+        let url = format!("http://{}/", self.address());
+        match &self.token {
+            Some(token) => format!("{url}#token={token}"),
+            None => url,
+        }
+    }
+
+    /// Ends the console after its running requests, which have some seconds.
+    pub fn stop(mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.stop());
+        }
+        // Operations have time limits of their own.
+        self.runtime.shutdown_background();
+    }
+}
+
+/// The values of `Host` that are accepted.
+fn host_names(address: SocketAddr, hosts: &[String]) -> Vec<String> {
+    let mut names = vec![address.to_string()];
+    if address.ip().is_loopback() {
+        names.push(format!("localhost:{}", address.port()));
+    }
+    names.extend(hosts.iter().map(|host| format!("{host}:{}", address.port())));
+    if address.port() == 80 {
+        let short: Vec<_> = names.iter().filter_map(|name| name.strip_suffix(":80").map(str::to_owned)).collect();
+        names.extend(short);
+    }
+    names
+}
+
+/// A token in hexadecimal digits.
+fn random_token() -> anyhow::Result<String> {
+    let mut octets = [0; TOKEN_OCTETS];
+    getrandom::fill(&mut octets).map_err(|error| anyhow::anyhow!("cannot make a token: {error}"))?;
+    Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
+}
+
+fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Arc<OnceLock<Arc<AllowedHosts>>>) -> Router {
+    let api = Router::new()
+        .route("/session", get(session))
+        .route("/names", get(list_names))
+        .route("/object", get(describe_object))
+        .route("/state", get(object_state))
+        .route("/call", post(call))
+        .route("/servers", get(list_servers))
+        .route("/servers/{server}/output", get(server_output))
+        .route("/servers/{server}/{action}", post(change_server))
+        .route("/load", get(show_load))
+        .route("/log", get(show_log))
+        .fallback(unknown)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn(move |request: Request, next: Next| {
+            Arc::clone(&authentication).check(request, next)
+        }))
+        .with_state(shared);
+    let files = assets::paths().fold(Router::new(), |router, path| router.route(path, get(assets::file)));
+    files
+        .nest("/api", api)
+        .fallback(unknown)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn(move |request: Request, next: Next| {
+            let hosts = hosts.get().cloned();
+            async move {
+                match hosts {
+                    Some(hosts) => hosts.check(request, next).await,
+                    None => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the console starts").into_response(),
+                }
+            }
+        }))
+        .layer(middleware::map_response(|mut response: Response| async {
+            response.headers_mut().extend(assets::HEADERS);
+            response
+        }))
+}
+
+async fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is no such page")
+}
+
+async fn other_method() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not that of this page")
+}
+
+/// Runs an operation on the shared state.
+async fn run(
+    shared: Arc<Shared>,
+    caller: Caller,
+    operation: impl FnOnce(&Shared, &Permissions) -> Result<Value, Problem> + Send + 'static,
+) -> Result<Response, Problem> {
+    let running = Arc::clone(&shared);
+    shared.access.run(caller, move |permissions| operation(&running, permissions)).await
+}
+
+async fn session(Extension(caller): Extension<Caller>) -> Response {
+    let name = caller.0.identity().token_name.as_deref().unwrap_or_default();
+    json!({ "token": name, "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id() })
+        .to_string()
+        .into_response()
+}
+
+#[derive(Deserialize)]
+struct ContextQuery {
+    #[serde(default)]
+    path: String,
+}
+
+async fn list_names(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<ContextQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, _| names::list(&shared.services.naming, &query.path)).await
+}
+
+async fn describe_object(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(target): Query<Target>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| shared.objects.describe(permissions, &target)).await
+}
+
+async fn object_state(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(target): Query<Target>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| shared.objects.state(permissions, &target)).await
+}
+
+async fn call(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let read = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), MAX_BODY)).await;
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not arrive in time");
+    let body = read.map_err(late)?.map_err(|error| {
+        let title = "the body of the request cannot be read";
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, title).detail(format!("{error}: it may have {MAX_BODY} octets"))
+    })?;
+    let call: Call = serde_json::from_slice(&body).map_err(|error| invalid(format!("the call is no JSON: {error}")))?;
+    run(shared, caller, move |shared, permissions| shared.objects.call(permissions, &call)).await
+}
+
+async fn list_servers(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    run(shared, caller, |shared, _| servers::list(&shared.services.activator)).await
+}
+
+async fn change_server(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Path((server, action)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, _| servers::change(&shared.services.activator, &server, &action)).await
+}
+
+async fn server_output(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Path(server): Path<String>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| servers::output(permissions, &shared.data, &server)).await
+}
+
+async fn show_load(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    run(shared, caller, |shared, permissions| {
+        permissions.check("read_metrics", CONSOLE, None)?;
+        Ok(load::load_numbers(&shared.orb.render_metrics()))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct LogQuery {
+    /// The number of lines that were read already.
+    #[serde(default)]
+    after: u64,
+}
+
+async fn show_log(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<LogQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| {
+        permissions.check("read_log", CONSOLE, None)?;
+        let (lines, written) = shared.log.after(query.after);
+        Ok(json!({ "lines": lines, "written": written }))
+    })
+    .await
+}

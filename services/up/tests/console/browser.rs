@@ -1,0 +1,175 @@
+//! A headless browser.
+
+use std::future::Future;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::wd::Capabilities;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+
+/// The longest wait for a condition of a page.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// A running driver of the browser.
+struct Driver {
+    process: Child,
+    /// `HOST:PORT`.
+    address: String,
+}
+
+impl Driver {
+    /// `None` if the driver is not installed; that is an error where programs are expected.
+    fn start() -> Option<Self> {
+        let spawned = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let Ok(mut process) = spawned else {
+            let expected = std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_some();
+            assert!(!expected, "chromedriver is absent (packages chromium chromium-driver)");
+            eprintln!("not run: chromedriver is absent (packages chromium chromium-driver)");
+            return None;
+        };
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        let port = loop {
+            line.clear();
+            assert_ne!(output.read_line(&mut line).unwrap(), 0, "chromedriver ended");
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                break port.trim().trim_end_matches('.').to_owned();
+            }
+        };
+        Some(Self { process, address: format!("127.0.0.1:{port}") })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+/// A page of the console.
+pub(super) struct Page {
+    client: Client,
+    /// `HOST:PORT` of its driver.
+    driver: String,
+}
+
+/// Runs a test in a browser, which ends also if the test fails.
+pub(super) fn in_browser<F: Future<Output = ()>>(test: impl FnOnce(Page) -> F) {
+    let Some(driver) = Driver::start() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let arguments =
+            ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"];
+        let capabilities: Capabilities =
+            [("goog:chromeOptions".to_owned(), json!({ "args": arguments, "binary": chromium() }))]
+                .into_iter()
+                .collect();
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://{}", driver.address))
+            .await;
+        let client = client.expect("the browser starts");
+        let closing = client.clone();
+        let page = Page { client, driver: driver.address.clone() };
+        page.resize(1280, 900).await;
+        let ended = tokio::time::timeout(Duration::from_secs(120), test(page)).await;
+        _ = closing.close().await;
+        ended.expect("the test ends in time");
+    });
+}
+
+fn chromium() -> &'static str {
+    ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+        .into_iter()
+        .find(|program| std::path::Path::new(program).exists())
+        .expect("chromium is installed where its driver is")
+}
+
+impl Page {
+    pub(super) async fn open(&self, url: &str) {
+        self.client.goto(url).await.unwrap();
+    }
+
+    pub(super) async fn resize(&self, width: u32, height: u32) {
+        self.client.set_window_size(width, height).await.unwrap();
+    }
+
+    /// The value of a script's body.
+    pub(super) async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
+        self.client.execute(script, arguments).await.unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
+    /// Waits until the value of an expression is true.
+    pub(super) async fn wait(&self, expression: &str) {
+        let begin = Instant::now();
+        while self.run(&format!("return Boolean({expression})"), vec![]).await != json!(true) {
+            if begin.elapsed() > LIMIT {
+                let text = self.run("return document.body.innerText", vec![]).await;
+                panic!("{expression} does not hold: {}", text.as_str().unwrap_or_default());
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await; // between two looks
+        }
+    }
+
+    /// Waits for a text on the page.
+    pub(super) async fn wait_for_text(&self, text: &str) {
+        self.wait(&format!("document.body.innerText.includes({})", json!(text))).await;
+    }
+
+    pub(super) async fn click(&self, selector: &str) {
+        self.wait(&format!("document.querySelector({})", json!(selector))).await;
+        let element = self.client.find(Locator::Css(selector)).await.unwrap();
+        element.click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// Sets an input or a choice as a user does: with its events.
+    pub(super) async fn set(&self, selector: &str, value: &str) {
+        let script = "const it = document.querySelector(arguments[0]); if (!it) return false;
+            if (it.type === 'checkbox') it.checked = arguments[1] === 'true';
+            else if (it.tagName === 'SELECT') {
+              const found = [...it.options].find((option) => option.textContent === arguments[1] || option.value === arguments[1]);
+              if (!found) return false;
+              it.value = found.value;
+            } else it.value = arguments[1];
+            it.dispatchEvent(new Event('input', { bubbles: true })); it.dispatchEvent(new Event('change', { bubbles: true }));
+            return true;";
+        assert_eq!(self.run(script, vec![json!(selector), json!(value)]).await, json!(true), "{selector} = {value}");
+    }
+
+    /// Keys for the element with the focus.
+    pub(super) async fn keys(&self, keys: &str) {
+        self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+    }
+
+    /// Writes pictures of the page in both colour schemes to the folder in `SPANDREL_SCREENSHOTS`, if that is set.
+    pub(super) async fn picture(&self, name: &str) {
+        let Some(folder) = std::env::var_os("SPANDREL_SCREENSHOTS") else { return };
+        for scheme in ["light", "dark"] {
+            let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+            self.command("Emulation.setEmulatedMedia", feature).await;
+            let picture = self.client.screenshot().await.unwrap();
+            std::fs::write(std::path::Path::new(&folder).join(format!("{name}-{scheme}.png")), picture).unwrap();
+        }
+    }
+
+    /// A command of the browser's developer protocol, which the driver passes on.
+    async fn command(&self, name: &str, parameters: Value) {
+        let session = self.client.session_id().await.unwrap().unwrap();
+        let body = json!({ "cmd": name, "params": parameters }).to_string();
+        let mut stream = TcpStream::connect(&self.driver).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let head = format!("POST /session/{session}/goog/cdp/execute HTTP/1.1\r\nHost: {}\r\n", self.driver);
+        let length = body.len();
+        stream
+            .write_all(format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        assert!(answer.contains(" 200 "), "{name}: {answer}");
+    }
+}

@@ -1,0 +1,189 @@
+//! Tokens, hosts, origins, methods and limits.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::process::{WithConsole, data};
+use crate::executable::ANY_PORT;
+use crate::running::command;
+
+#[test]
+fn data_needs_the_token_and_the_page_does_not() {
+    let (_folder, data) = data();
+    let console = WithConsole::start(&data, &[]);
+    let host = console.host();
+    for path in ["/", "/app.js", "/console.css"] {
+        let (status, head, body) = console.send(&format!("GET {path}"), std::slice::from_ref(&host), "");
+        assert_eq!(status, 200, "{path}");
+        assert!(!body.contains(&console.token));
+        let head = head.to_lowercase();
+        let policy = "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'";
+        for header in [policy, "x-content-type-options: nosniff", "frame-ancestors 'none'", "cache-control: no-store"] {
+            assert!(head.contains(header), "{header}: {head}");
+        }
+    }
+    let paths = ["session", "names", "object?path=a", "state?path=a", "servers", "servers/a/output", "load", "log"];
+    for path in paths {
+        for token in ["Bearer wrong-wrong-wrong-wrong", "Basic Zm9vOmJhcg==", "Bearer"] {
+            let headers = [host.clone(), format!("Authorization: {token}")];
+            assert_eq!(console.send(&format!("GET /api/{path}"), &headers, "").0, 401, "{path} {token}");
+        }
+        assert_eq!(console.send(&format!("GET /api/{path}"), std::slice::from_ref(&host), "").0, 401, "{path}");
+    }
+    assert_eq!(console.send("POST /api/call", std::slice::from_ref(&host), "{}").0, 401);
+    assert_eq!(console.send("POST /api/servers/a/start", std::slice::from_ref(&host), "").0, 401);
+    assert_eq!(console.api("GET /api/session", "").1["token"], "console");
+}
+
+#[test]
+fn foreign_hosts_and_origins_are_refused() {
+    let (_folder, data) = data();
+    let console = WithConsole::start(&data, &["--console-host", "console.example"]);
+    let port = console.address.rsplit(':').next().unwrap().to_owned();
+    let token = format!("Authorization: Bearer {}", console.token);
+    let status = |host: &str, origin: &str| {
+        let mut headers = vec![format!("Host: {host}"), token.clone()];
+        headers.extend((!origin.is_empty()).then(|| format!("Origin: {origin}")));
+        console.send("GET /api/session", &headers, "").0
+    };
+    let own = console.address.clone();
+    for host in [own.clone(), format!("localhost:{port}"), format!("console.example:{port}")] {
+        assert_eq!(status(&host, ""), 200, "{host}");
+    }
+    for host in ["evil.example", &format!("evil.example:{port}"), "127.0.0.1", &format!("127.0.0.1.evil:{port}")] {
+        assert_eq!(status(host, ""), 421, "{host}");
+    }
+    assert_eq!(status(&own, &format!("http://{own}")), 200);
+    for origin in ["http://evil.example", "null", &format!("http://evil.example:{port}"), &format!("file://{own}")] {
+        assert_eq!(status(&own, origin), 403, "{origin}");
+    }
+    assert_eq!(console.send("GET /", &["Host: evil.example".to_owned()], "").0, 421, "the page, too");
+}
+
+#[test]
+fn other_methods_and_invalid_requests_get_the_reason() {
+    let (_folder, data) = data();
+    let console = WithConsole::start(&data, &[]);
+    for (request, body, expected, part) in [
+        ("GET /api/nothing", "", 404, "no such page"),
+        ("DELETE /api/names", "", 405, "method"),
+        ("GET /api/call", "", 405, "method"),
+        ("GET /api/servers/a/start", "", 405, "method"),
+        ("GET /api/names?path=a//b", "", 400, "is no name"),
+        ("GET /api/names?path=nothing", "", 404, "is not bound"),
+        ("GET /api/object", "", 400, "either a `path` or a `reference`"),
+        ("GET /api/object?reference=nonsense", "", 400, "BAD_PARAM"),
+        ("POST /api/call", "{", 400, "no JSON"),
+        ("POST /api/call", r#"{"path":"","operation":"nothing"}"#, 502, "the interface of the object is not known"),
+        ("POST /api/servers/bank/start", "", 404, "is not registered"),
+        ("POST /api/servers/bank/explode", "", 400, "expected start, stop or drain"),
+        ("GET /api/servers/..%2Fdata/output", "", 400, "invalid name"),
+    ] {
+        let (status, problem) = console.api(request, body);
+        assert_eq!(status, expected, "{request}: {problem}");
+        assert!(problem.to_string().contains(part), "{request}: {problem}");
+    }
+}
+
+#[test]
+fn requests_and_connections_are_bounded() {
+    let (_folder, data) = data();
+    let console = WithConsole::start(&data, &[]);
+    let (host, token) = (console.host(), format!("Authorization: Bearer {}", console.token));
+    let large = "x".repeat((1 << 20) + 1);
+    assert_eq!(console.send("POST /api/call", &[host.clone(), token.clone()], &large).0, 413);
+    // More connections than there is room for: the others wait until some of them end.
+    let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(&console.address).unwrap()).collect();
+    let mut late = TcpStream::connect(&console.address).unwrap();
+    late.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    late.write_all(format!("GET /api/session HTTP/1.1\r\n{host}\r\n{token}\r\nConnection: close\r\n\r\n").as_bytes())
+        .unwrap();
+    drop(idle);
+    let mut answer = String::new();
+    late.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // A header without an end.
+    let mut endless = TcpStream::connect(&console.address).unwrap();
+    endless.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let filled = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(64 << 10));
+    _ = endless.write_all(filled.as_bytes()); // the server may close while it is written
+    let mut answer = Vec::new();
+    _ = endless.read_to_end(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
+    assert_eq!(console.api("GET /api/session", "").0, 200);
+}
+
+#[test]
+fn the_policy_decides_about_the_token() {
+    let (folder, data) = data();
+    let tokens = folder.path().join("tokens");
+    fs::write(&tokens, "# of the console\nada ada-ada-ada-ada-ada\nbob bob-bob-bob-bob-bob\neve eve-eve-eve-eve-eve\n")
+        .unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    let policy = folder.path().join("policy.toml");
+    fs::write(
+        &policy,
+        "[[rule]]\naction = \"allow\"\nidentity = \"token:ada\"\n\
+         [[rule]]\naction = \"allow\"\nidentity = \"token:bob\"\noperation = [\"list\", \"find\"]\n",
+    )
+    .unwrap();
+    let words = ["--policy", policy.to_str().unwrap(), "--console-tokens", tokens.to_str().unwrap()];
+    let mut console = WithConsole::start(&data, &words);
+    assert!(!console.login.contains("token"), "{}", console.login);
+    let requests = [
+        ("GET /api/names", "", [200, 200, 403]),
+        ("GET /api/servers", "", [200, 200, 403]),
+        ("GET /api/log", "", [200, 403, 403]),
+        ("GET /api/load", "", [200, 403, 403]),
+        ("POST /api/servers/bank/start", "", [404, 403, 403]),
+        ("GET /api/servers/bank/output", "", [200, 403, 403]),
+        ("GET /api/object?path=", "", [200, 403, 403]),
+        ("POST /api/call", r#"{"path":"","operation":"list"}"#, [502, 502, 403]),
+    ];
+    for (at, token) in ["ada-ada-ada-ada-ada", "bob-bob-bob-bob-bob", "eve-eve-eve-eve-eve"].into_iter().enumerate() {
+        console.token = token.to_owned();
+        for (request, body, expected) in requests {
+            let (status, answer) = console.api(request, body);
+            assert_eq!(status, expected[at], "{token} {request}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn wrong_options_are_named() {
+    let (folder, data) = data();
+    let tokens = folder.path().join("tokens");
+    fs::write(&tokens, "ada short\n").unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (words, code, part) in [
+        (&["--console", "nonsense"][..], 2, "--console"),
+        (&["--console-host", "a"], 2, "--console"),
+        (&["--console", "127.0.0.1:0", "--console-tokens", tokens.to_str().unwrap()], 2, "tokens:1: expected a name"),
+        (&["--console", &address], 3, "cannot listen at"),
+    ] {
+        let output = command(&data).args(ANY_PORT).args(words).stdin(Stdio::null()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {errors}");
+        assert!(errors.contains(part), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn the_log_of_the_process_is_kept() {
+    let (_folder, data) = data();
+    let console = WithConsole::start(&data, &[]);
+    let (_, log) = console.api("GET /api/log", "");
+    let lines = log["lines"].as_array().unwrap();
+    assert_eq!(log["written"], json!(lines.len()));
+    assert!(lines.iter().any(|line| line.as_str().unwrap().contains("\"level\":\"INFO\"")), "{log}");
+    let after = format!("GET /api/log?after={}", lines.len());
+    assert_eq!(console.api(&after, "").1["lines"], json!([]));
+}

@@ -1,0 +1,97 @@
+//! A service process with a console, and a plain HTTP client.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::executable::ANY_PORT;
+use crate::running::command;
+
+/// A running process, which is killed when dropped.
+pub(super) struct WithConsole {
+    process: Child,
+    /// The URL of the root context.
+    pub(super) naming: String,
+    /// The URL of the console with the token.
+    pub(super) login: String,
+    /// The console's `HOST:PORT`.
+    pub(super) address: String,
+    pub(super) token: String,
+}
+
+impl WithConsole {
+    pub(super) fn start(data: &Path, words: &[&str]) -> Self {
+        Self::at("127.0.0.1:0", data, words)
+    }
+
+    pub(super) fn at(address: &str, data: &Path, words: &[&str]) -> Self {
+        let mut command = command(data);
+        command.args(ANY_PORT).args(["--console", address]).args(words);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (mut naming, mut login) = (String::new(), String::new());
+        for line in BufReader::new(process.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            if let Some(url) = line.strip_prefix("ready: NameService ") {
+                naming = url.to_owned();
+            }
+            if let Some(url) = line.strip_prefix("ready: Console ") {
+                login = url.to_owned();
+                break;
+            }
+        }
+        let address = login.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("no console: {login}")).to_owned();
+        let token = login.split_once("#token=").map(|(_, token)| token.to_owned()).unwrap_or_default();
+        Self { process, naming, login, address, token }
+    }
+
+    /// Ends the process at once.
+    pub(super) fn kill(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+
+    /// Sends a request with these header lines; the answer's status, header and body.
+    pub(super) fn send(&self, request: &str, headers: &[String], body: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut head = format!("{request} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        headers.iter().for_each(|header| head += &format!("{header}\r\n"));
+        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        (status, head.to_owned(), body.to_owned())
+    }
+
+    pub(super) fn host(&self) -> String {
+        format!("Host: {}", self.address)
+    }
+
+    /// Sends a request of the page.
+    pub(super) fn api(&self, request: &str, body: &str) -> (u16, Value) {
+        let headers = [self.host(), format!("Authorization: Bearer {}", self.token)];
+        let (status, _, body) = self.send(request, &headers, body);
+        (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{request}: {error}: {body}")))
+    }
+}
+
+impl Drop for WithConsole {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A folder for the data, with its files.
+pub(super) fn data() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    (folder, data)
+}
