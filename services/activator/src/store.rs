@@ -164,9 +164,7 @@ impl Store {
         })?;
         let parse = |(server, value): (String, Vec<u8>)| match serde_json::from_slice(&value) {
             Ok(value) => Ok((server, value)),
-            Err(error) => {
-                Err(self.error(format!("entry of server `{server}`: {error}")))
-            }
+            Err(error) => Err(self.error(format!("entry of server `{server}`: {error}"))),
         };
         entries.into_iter().map(parse).collect()
     }

@@ -90,7 +90,8 @@ impl InterfaceRepository {
     /// # Errors
     /// A store that cannot be opened, an ORB that cannot listen or has a repository already.
     pub fn start(orb: &Orb, options: RepositoryOptions) -> Result<Self, RepositoryError> {
-        let Opened { store, definitions, next } = Store::open(options.storage.unwrap_or_else(|| Storage::file(options.data.join(STORE_FILE))))?;
+        let Opened { store, definitions, next } =
+            Store::open(options.storage.unwrap_or_else(|| Storage::file(options.data.join(STORE_FILE))))?;
         let policies = [
             LifespanPolicy::Persistent.into(),
             IdAssignmentPolicy::UserId.into(),

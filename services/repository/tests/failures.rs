@@ -95,8 +95,7 @@ fn acknowledged_definitions_survive_a_loss_of_power_at_every_write() {
         disk.cut_power_after(cut);
         let mut random = fastrand::Rng::with_seed(seed);
         let root = repository.reference();
-        let failure =
-            (0..CHANGES).find_map(|nth| Some((nth, disk_failure(change(root, &mut random))?)));
+        let failure = (0..CHANGES).find_map(|nth| Some((nth, disk_failure(change(root, &mut random))?)));
         let (acknowledged, completed) = failure.unwrap_or((CHANGES, CompletionStatus::Yes));
         assert_eq!(state(&repository), states[acknowledged], "seed {seed}: reading goes on");
         repository.stop().expect("the service ends");
