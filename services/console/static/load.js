@@ -54,7 +54,7 @@ class Chart {
       });
       for (const run of runs.filter((it) => it.length)) {
         // A sample without neighbours is drawn as a short line.
-        if (run.length === 1) run.push([run[0][0] + 0.6, run[0][1]]);
+        if (run.length === 1) run.unshift([Math.max(run[0][0] - 1, 0), run[0][1]]);
         const points = run.map((point) => point.map((it) => it.toFixed(1)).join(",")).join(" ");
         if (at === 0) drawn.push(drawing("polygon", { class: "area", points: `${run[0][0]},49.5 ${points} ${run.at(-1)[0]},49.5` }));
         drawn.push(drawing("polyline", { class: at === 0 ? "one" : "two", points }));

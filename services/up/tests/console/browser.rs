@@ -123,6 +123,9 @@ impl Page {
 
     pub(super) async fn click(&self, selector: &str) {
         self.wait(&format!("document.querySelector({})", json!(selector))).await;
+        // Away from the header, which stays at the top.
+        let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+        self.run(script, vec![json!(selector)]).await;
         let element = self.client.find(Locator::Css(selector)).await.unwrap();
         element.click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }

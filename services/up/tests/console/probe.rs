@@ -31,6 +31,8 @@ module Probe {
   typedef sequence<Tree> Trees;
   struct Tree { string label; Trees below; };
   valuetype Node { public long number; public Node next; };
+  valuetype Label string;
+  union Choice switch (char) { case 'a': case 'b': long number; case 'c': sequence<octet> data; };
   exception Refused { /** The reason for people. */ string reason; long code; };
   /** Takes values of every kind, and returns them. */
   interface Everything {
@@ -41,6 +43,9 @@ module Probe {
                  in string t, in wstring v, in Price f);
     Line constructed(in Line line, inout Shape shape, in Octets data, in Grid grid, in Tree tree);
     any dynamic(in any value, in CORBA::TypeCode type, in Object target, in Node node);
+    /** Takes values of the other types. */
+    Label others(in float fl, in long long l, in unsigned short us, in unsigned long ul, in long double ld, in Label title,
+                 in Choice choice, in sequence<string<4> > words, in any nothing);
     /** Always raises an exception. */
     void refuse(in string reason) raises (Refused);
     oneway void notify(in string text);
@@ -79,6 +84,7 @@ impl Probe {
             seen.lock().unwrap().push((call.operation.name.clone(), recorded));
             match call.operation.name.as_str() {
                 "basic" => Ok(arguments[7].clone()),
+                "others" => Ok(arguments[5].clone()),
                 "constructed" | "dynamic" => Ok(arguments[0].clone()),
                 "_get_level" => Ok(Any::new(&7_i32).unwrap()),
                 "refuse" => {
