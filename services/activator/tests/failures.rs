@@ -113,3 +113,19 @@ fn an_activator_that_is_started_again_adopts_its_servers() {
     second.object("bank").ping().unwrap();
     assert_eq!(second.starts().len(), 2);
 }
+
+#[test]
+fn a_server_that_ignores_sigterm_is_killed() {
+    let limits = quick_limits();
+    let grace = limits.kill_grace;
+    let fixture = Fixture::new("stubborn", limits);
+    fixture.register("bank", ActivationMode::Manual);
+    fixture.repository().activate_server("bank").unwrap();
+    fixture.wait_for("bank", ServerState::Running);
+    let pid = fixture.find("bank").pid;
+    let begun = Instant::now();
+    fixture.repository().shutdown_server("bank", false).unwrap();
+    spandrel_test_support::wait_until("the end of the process", || fixture.find("bank").pid == 0);
+    assert!(begun.elapsed() >= grace, "{:?}", begun.elapsed());
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+}

@@ -17,9 +17,10 @@ const ARGUMENTS: &str = "TEST_SERVER_ARGUMENTS";
 /// [`server`]; files are written to `folder`.
 pub(crate) fn command(folder: &std::path::Path, behaviour: &str) -> String {
     let this = std::env::current_exe().unwrap();
+    let trap = if behaviour == "stubborn" { "trap \"\" TERM; " } else { "" };
     format!(
         "program = '/bin/sh'\n\
-         arguments = ['-c', '{ARGUMENTS}=\"$*\" exec {} --exact server::server --nocapture', 'sh']\n\
+         arguments = ['-c', '{trap}{ARGUMENTS}=\"$*\" exec {} --exact server::server --nocapture', 'sh']\n\
          environment = {{ TEST_FOLDER = '{}', TEST_BEHAVIOUR = '{behaviour}' }}\n",
         this.display(),
         folder.display(),
@@ -81,6 +82,13 @@ fn server() {
     });
     let service = orb.server_id().to_owned();
     activation::activate_service(&orb, &service, "grace", &object, "bank").unwrap();
+    if behaviour == "stubborn" {
+        // SIGTERM is ignored, as the shell has set it.
+        orb.run();
+        loop {
+            std::thread::park();
+        }
+    }
     if behaviour == "deaf" {
         orb.shutdown().unwrap();
         loop {

@@ -368,3 +368,28 @@ fn requests_are_served_while_the_audit_log_cannot_be_written() {
     assert!(error.to_string().starts_with("cannot write the audit log "), "{error}");
     assert!(AuditLog::open(folder.path(), AuditOptions::default()).is_err());
 }
+
+#[test]
+fn calls_for_a_caller_of_another_protocol_are_decided_in_the_same_process() {
+    let authorizer = allow("identity = 'token:tester'\noperation = 'count'");
+    let server = serve(&authorizer);
+    let target = Target::unchecked_narrow(&server.object);
+    // The process itself may do everything.
+    target.ping().unwrap();
+    let caller = |name: &str| {
+        let address = spandrel::net::transport::Address::new("http", "127.0.0.1:1");
+        ReceivedCredentials::of_caller(address, spandrel::authorization::Identity::of_token(name))
+    };
+    assert_eq!(authorizer.as_caller(&caller("tester"), || target.count()).unwrap(), 0);
+    assert_denied(authorizer.as_caller(&caller("tester"), || target.ping()));
+    assert_denied(authorizer.as_caller(&caller("other"), || target.count()));
+    let (interface, path) = ("IDL:Probe/Target:1.0", Some("a/b"));
+    authorizer.permits_caller(&caller("tester"), "count", interface, path).unwrap();
+    assert_denied(authorizer.permits_caller(&caller("tester"), "ping", interface, path));
+    // A panic ends the caller's operation, too.
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        authorizer.as_caller(&caller("other"), || panic!("a panic of the test"));
+    }));
+    assert!(panicked.is_err());
+    target.ping().unwrap();
+}

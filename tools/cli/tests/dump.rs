@@ -510,7 +510,7 @@ fn call(reference: &str, idl: &Path) {
 /// The output of a relay to a server, for one call.
 fn relayed(bank: &Bank, to: &str, options: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
-    command.args(["dump", "--listen", "127.0.0.1:0", "--to", to, "--count", "2", "--idl"]).arg(&bank.file);
+    command.args(["dump", "--listen", "127.0.0.1:0", "--to", to, "--count", "2"]);
     let mut relay = command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut message = String::new();
     BufReader::new(relay.stderr.take().unwrap()).read_line(&mut message).unwrap();
@@ -523,9 +523,27 @@ fn relayed(bank: &Bank, to: &str, options: &[&str]) -> String {
 }
 
 #[test]
+fn dump_takes_interfaces_from_a_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let options = spandrel_repository::RepositoryOptions::new(folder.path());
+    let repository = spandrel_repository::InterfaceRepository::start(&orb, options).unwrap();
+    let bank = Bank::open();
+    let idl = spandrel::dynamic::describe_file(&bank.file, []).unwrap();
+    spandrel::services::repository::fill(&repository.reference().clone(), &idl).unwrap();
+    let url = repository.reference().to_string();
+    let text = relayed(&bank, &format!("127.0.0.1:{}", bank.port()), &["--repository", &url]);
+    for line in ["    interface IDL:Bank/Account:1.0", "    amount: 100", "    note: \"rent\"", "    return: 200"] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    repository.stop().unwrap();
+    orb.shutdown().unwrap();
+}
+
+#[test]
 fn dump_relays_between_a_client_and_a_server() {
     let bank = Bank::open();
-    let text = relayed(&bank, &format!("127.0.0.1:{}", bank.port()), &[]);
+    let text = relayed(&bank, &format!("127.0.0.1:{}", bank.port()), &["--idl", bank.file.to_str().unwrap()]);
     for line in ["    interface IDL:Bank/Account:1.0", "    amount: 100", "    note: \"rent\"", "    return: 200"] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
@@ -545,7 +563,11 @@ fn dump_relays_to_a_server_of_another_transport() {
             _ => None,
         });
         let to = format!("ssliop://127.0.0.1:{}", tls.unwrap());
-        let text = relayed(&bank, &to, &["--ca", certificates.authority.to_str().unwrap()]);
+        let text = relayed(
+            &bank,
+            &to,
+            &["--ca", certificates.authority.to_str().unwrap(), "--idl", bank.file.to_str().unwrap()],
+        );
         assert!(text.contains(&format!("-> {to}\n")) && text.contains("    return: 200\n"), "{text}");
     }
     if cfg!(target_os = "linux") {
@@ -553,7 +575,11 @@ fn dump_relays_to_a_server_of_another_transport() {
             let bank = Bank::listening(&format!("{scheme}://"), &certificates);
             let components = bank.profile().components;
             let local = components.iter().find_map(|component| LocalAddress::decode(component).ok().flatten());
-            let text = relayed(&bank, &format!("{scheme}://{}", local.unwrap().address), &[]);
+            let text = relayed(
+                &bank,
+                &format!("{scheme}://{}", local.unwrap().address),
+                &["--idl", bank.file.to_str().unwrap()],
+            );
             assert!(text.contains("    return: 200\n"), "{text}");
         }
     }
