@@ -130,11 +130,15 @@ impl Args {
         let text = text.map_err(Failure::failed)?;
         let folder = self.daemon.data_folder()?;
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display())).map_err(data)?;
-        let store = RedbStore::open(&folder.join(STORE_FILE), &RedbStoreOptions::default()).map_err(data)?;
+        // Many bindings share a write to the disk.
+        let synchronization = Synchronization::Every(Duration::from_secs(1));
+        let options = RedbStoreOptions { synchronization, ..RedbStoreOptions::default() };
+        let store = RedbStore::open(&folder.join(STORE_FILE), &options).map_err(data)?;
         let orb = Orb::builder().build().map_err(Failure::failed)?;
         let entries = omni_log::import(&text, &orb, &store)
             .with_context(|| format!("cannot import {}", file.display()))
             .map_err(Failure::failed)?;
+        store.synchronize().with_context(|| format!("cannot import {}", file.display())).map_err(data)?;
         println!("{} bindings and {} contexts were added", entries.bindings, entries.contexts);
         Ok(())
     }

@@ -169,6 +169,14 @@ impl RedbStore {
         Ok(Self { shared, writer })
     }
 
+    /// Writes all changes so far to the disk. Only stores that write at intervals have any left.
+    ///
+    /// # Errors
+    /// A disk that cannot be written; the changes remain to be written.
+    pub fn synchronize(&self) -> Result<(), StoreError> {
+        self.shared.synchronize()
+    }
+
     /// Verifies the file's structure and checksums, and that all entries can be read. Returns the number of bindings.
     ///
     /// # Errors
