@@ -24,6 +24,7 @@ mod pairings;
 mod side;
 mod totals;
 
+use capture::Agreement;
 pub(crate) use jacorb::build as build_jacorb;
 use pairing::{Pairing, Suite};
 use side::Side;
@@ -31,6 +32,9 @@ use totals::Totals;
 
 /// Engines besides the compiled one.
 const OTHER_ENGINES: [&str; 2] = ["interpretive", "adaptive"];
+
+/// How often the pairings of a suite run at most, until each of their packets is captured.
+const CAPTURES: u32 = 3;
 
 /// The pairings and cases to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -183,7 +187,6 @@ impl PairingRunner<'_> {
     /// Runs them, prints the matrix, and returns whether it is good. A pairing with an absent peer has a
     /// line, too.
     fn run_all(&self, pairings: Vec<Pairing>) -> bool {
-        let mut matrix = Matrix::default();
         let mut selection: Vec<_> = pairings.into_iter().filter(|pairing| self.selects(*pairing)).collect();
         if self.selection.representative {
             selection = pairings::first_and_last(&selection);
@@ -192,7 +195,34 @@ impl PairingRunner<'_> {
             return true; // the selected peer has no part in these
         }
         let is_plain = !selection.iter().any(|pairing| pairing.suite.is_secure());
-        let capture = (self.selection.tshark && is_plain).then(capture::Capture::start);
+        let (matrix, agrees) = if self.selection.tshark && is_plain {
+            self.run_captured(&selection)
+        } else {
+            (self.run_pairings(&selection), true)
+        };
+        let Totals { cases, pairings } = self.totals.get();
+        self.totals.set(Totals { cases: cases + matrix.cases(), pairings: pairings + matrix.pairings() });
+        matrix.is_good() & agrees
+    }
+
+    /// Runs the pairings, and returns their matrix and whether tshark agrees with the traffic. When the
+    /// capture is incomplete, they run again.
+    fn run_captured(&self, selection: &[Pairing]) -> (Matrix, bool) {
+        let mut attempts = 1..=CAPTURES;
+        loop {
+            let capture = capture::Capture::start();
+            let matrix = self.run_pairings(selection);
+            let agreement = capture::agreement(capture);
+            attempts.next();
+            if agreement != Agreement::Incomplete || !matrix.is_good() || attempts.is_empty() {
+                return (matrix, agreement == Agreement::Yes);
+            }
+            println!("these pairings run again");
+        }
+    }
+
+    fn run_pairings(&self, selection: &[Pairing]) -> Matrix {
+        let mut matrix = Matrix::default();
         for pairing in selection {
             if let Some((peer, reason)) = self.absent.iter().find(|(peer, _)| pairing.involves(*peer)) {
                 matrix.add_absent(&pairing.title(), &format!("{peer} is absent: {reason}"));
@@ -203,9 +233,7 @@ impl PairingRunner<'_> {
             println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
         }
         println!("\n{matrix}");
-        let Totals { cases, pairings } = self.totals.get();
-        self.totals.set(Totals { cases: cases + matrix.cases(), pairings: pairings + matrix.pairings() });
-        matrix.is_good() & capture.is_none_or(capture::agrees)
+        matrix
     }
 
     /// Makes certificates, and then runs the pairings over TLS.

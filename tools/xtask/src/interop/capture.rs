@@ -18,6 +18,10 @@ use super::packets::{self, Counts};
 use crate::bounded::Bounded;
 use crate::workspace;
 
+/// The kernel's buffer for captured packets, in MiB: seconds of the largest transfers of a suite, for which
+/// dumpcap may wait for a processor or for the disk.
+const BUFFER: &str = "256";
+
 const START_LIMIT: Duration = Duration::from_secs(20);
 const READ_LIMIT: Duration = Duration::from_secs(300);
 
@@ -83,8 +87,9 @@ impl Capture {
         let folder = workspace::target().join("interop");
         fs::create_dir_all(&folder)?;
         let file = folder.join("suite.pcap");
-        let mut command = Command::new("dumpcap");
-        command.args(["-q", "-i", "lo", "-P", "-B", "64", "-f", "tcp", "-w"]).arg(&file);
+        // Where the priority cannot be raised, `nice` says so and goes on.
+        let mut command = Command::new("nice");
+        command.args(["-n", "-10", "dumpcap", "-q", "-i", "lo", "-P", "-B", BUFFER, "-f", "tcp", "-w"]).arg(&file);
         let program = Bounded::start("dumpcap", &mut command)?;
         let deadline = Instant::now() + START_LIMIT;
         while !program.stderr_line(deadline)?.context("dumpcap ended at once")?.starts_with("File:") {}
@@ -108,16 +113,25 @@ impl Capture {
     }
 }
 
+/// Whether tshark agrees with the traffic of a suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Agreement {
+    Yes,
+    No,
+    /// The machine was too slow to capture each packet. This tells nothing about the traffic.
+    Incomplete,
+}
+
 /// Ends a capture, which may have failed to start, prints the verdict, and returns whether tshark agrees.
-pub(super) fn agrees(capture: Result<Capture>) -> bool {
+pub(super) fn agreement(capture: Result<Capture>) -> Agreement {
     match capture.and_then(Capture::finish) {
         Ok(verdict) => {
             verdict.print();
-            verdict.is_good()
+            verdict.agreement()
         }
         Err(error) => {
             println!("FAIL tshark: {error:#}");
-            false
+            Agreement::No
         }
     }
 }
@@ -146,11 +160,17 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    pub(super) fn is_good(&self) -> bool {
-        self.faults.is_empty() && self.lost == 0 && self.sent == self.dissected && !self.sent.is_empty()
+    fn agreement(&self) -> Agreement {
+        if self.lost > 0 {
+            Agreement::Incomplete
+        } else if self.faults.is_empty() && self.sent == self.dissected && !self.sent.is_empty() {
+            Agreement::Yes
+        } else {
+            Agreement::No
+        }
     }
 
-    pub(super) fn print(&self) {
+    fn print(&self) {
         let sum = |counts: &Counts| counts.values().sum::<u64>();
         let kinds: Vec<_> = self.dissected.iter().map(|(kind, n)| format!("{n} {}", packets::name(*kind))).collect();
         println!(
@@ -176,7 +196,7 @@ impl Verdict {
             println!("FAIL tshark: {fault}");
         }
         if self.lost > 0 {
-            println!("FAIL tshark: {} packets were not captured", self.lost);
+            println!("incomplete: {} packets were not captured", self.lost);
         }
     }
 }
@@ -320,15 +340,13 @@ mod tests {
     #[test]
     fn a_message_that_is_not_dissected_is_a_fault() {
         let sent = Counts::from([((2, 0), 3)]);
-        let verdict = |dissected: &Counts| Verdict {
-            sent: sent.clone(),
-            dissected: dissected.clone(),
-            faults: Vec::new(),
-            excused: Vec::new(),
-            lost: 0,
+        let agreement = |dissected: &Counts, lost| {
+            let dissected = dissected.clone();
+            Verdict { sent: sent.clone(), dissected, faults: Vec::new(), excused: Vec::new(), lost }.agreement()
         };
-        assert!(verdict(&sent).is_good());
-        assert!(!verdict(&Counts::from([((2, 0), 2)])).is_good());
-        assert!(!verdict(&Counts::new()).is_good());
+        assert_eq!(agreement(&sent, 0), Agreement::Yes);
+        assert_eq!(agreement(&Counts::from([((2, 0), 2)]), 0), Agreement::No);
+        assert_eq!(agreement(&Counts::new(), 0), Agreement::No);
+        assert_eq!(agreement(&sent, 23), Agreement::Incomplete);
     }
 }
