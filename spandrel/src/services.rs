@@ -19,6 +19,7 @@
 //! `idl` of this package.
 
 pub mod activation;
+pub mod name;
 #[cfg(feature = "interface-repository")]
 pub mod repository;
 

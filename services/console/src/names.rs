@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use spandrel::services::cos_naming::{Binding, BindingIterator, BindingType, NamingContext, naming_context};
+use spandrel::services::name;
 use spandrel::{ObjectRef, SystemException};
-use spandrel_naming::name;
 use spandrel_proxy::problem::Problem;
 
 use crate::access::{CALL_TIMEOUT, failed, invalid};

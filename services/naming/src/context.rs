@@ -22,12 +22,12 @@ use spandrel::services::cos_naming::{
     BindingIterator, BindingList, BindingType, Name, NameComponent, NamingContext, NamingContextExtServant,
     NamingContextServant,
 };
+use spandrel::services::name::{self, InvalidName};
 use spandrel::types::Ior;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 
 use crate::failure::{Failure, system};
 use crate::iterators::{self, Iterators};
-use crate::name::{self, InvalidName};
 use crate::store::{ContextId, IfBound, Store, StoreError, Target};
 
 /// The repository id of the contexts.

@@ -4,9 +4,9 @@
 
 use spandrel::cdr::{ByteOrder, OctetForm, from_octets, to_octets};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
+use spandrel::services::name;
 use spandrel::types::Ior;
 
-use crate::name;
 use crate::store::{ContextId, StoreError, Target};
 
 const OBJECT: u8 = 0;

@@ -14,7 +14,6 @@ pub mod encoding;
 mod failure;
 mod group_commit;
 mod iterators;
-pub mod name;
 pub mod omni_log;
 mod purge;
 mod redb_store;

@@ -92,8 +92,9 @@ pub enum NamingError {
 ///
 /// ```
 /// use spandrel::services::cos_naming::NamingContextExt;
+/// use spandrel::services::name;
 /// use spandrel::{Endpoint, Orb};
-/// use spandrel_naming::{NamingOptions, NamingService, name};
+/// use spandrel_naming::{NamingOptions, NamingService};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let folder = folder.path();

@@ -9,9 +9,10 @@ use spandrel::services::cos_naming::naming_context::{self, BindError, DestroyErr
 use spandrel::services::cos_naming::{
     BindingIterator, BindingList, BindingType, NameComponent, NamingContext, NamingContextExt, naming_context_ext,
 };
+use spandrel::services::name;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_interop::names::server::{OmniNames, free_port, root_context};
-use spandrel_naming::{NamingOptions, NamingService, RedbStore, RedbStoreOptions, name, omni_log};
+use spandrel_naming::{NamingOptions, NamingService, RedbStore, RedbStoreOptions, omni_log};
 
 fn component(id: &str, kind: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: kind.to_owned() }

@@ -7,12 +7,11 @@ mod load;
 mod series;
 pub(crate) mod values;
 
-use std::time::Duration;
-
 use spandrel::dynamic::{DynamicObject, InterfaceDescription};
 use spandrel::{ObjectRef, Orb};
 
-use crate::orb_args::{OrbArgs, reference_text};
+use crate::client_args::ClientArgs;
+use crate::orb_args::reference_text;
 use crate::{common, json, naming};
 use exception::OperationException;
 pub(crate) use exception::explain;
@@ -67,24 +66,18 @@ pub(crate) struct Args {
     arguments: Vec<String>,
     #[command(flatten)]
     interface: InterfaceArgs,
-    /// The time limit of a call in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
-    timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     series: series::SeriesArgs,
     #[command(flatten)]
     load: load::LoadArgs,
     #[command(flatten)]
-    orb: OrbArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let done = self.call();
-        if let (true, Err(error)) = (self.json, &done) {
+        if let (true, Err(error)) = (self.client.json, &done) {
             let failure = match error.downcast_ref::<OperationException>() {
                 Some(raised) => raised.0.to_json(),
                 None => json::failure(error),
@@ -101,32 +94,32 @@ impl Args {
         let orb = self.new_orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
         let ior = object.ior().clone();
-        let found = self.interface.find(&orb, &object).map_err(|error| self.orb.explained(error, &ior))?;
+        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, &ior))?;
         let interface = &found.interface;
         if let Some(calls) = self.series.calls()? {
             let calls = calls.iter().map(|call| call.prepare(&orb, &found)).collect::<anyhow::Result<Vec<_>>>()?;
             let object = DynamicObject::new(object, interface.clone());
-            return self.series.run(&object, &calls, self.json);
+            return self.series.run(&object, &calls, self.client.json);
         }
         let Some(name) = &self.operation else {
-            return common::print(&if self.json { listing::json(interface) } else { listing::text(interface) });
+            return common::print(&if self.client.json { listing::json(interface) } else { listing::text(interface) });
         };
         let operation = interface::operation(interface, name, self.arguments.len())?;
         let arguments = with_context(&orb, &found, |context| operation.read_argument_list(&self.arguments, context))?;
         if let Some(rate) = self.load.rate() {
             let objects = self.objects(object, interface)?;
             let call = |object: &DynamicObject| object.call(&operation.name, &arguments).map(drop);
-            let done = self.load.run(rate, &objects, call, self.json);
-            return done.map_err(|error| self.orb.explained(error, &ior));
+            let done = self.load.run(rate, &objects, call, self.client.json);
+            return done.map_err(|error| self.client.explained(error, &ior));
         }
         let object = DynamicObject::new(object, interface.clone());
         if self.series.is_wanted() {
             let call = series::Call { operation: operation.name.clone(), arguments };
-            return self.series.run(&object, &[call], self.json);
+            return self.series.run(&object, &[call], self.client.json);
         }
         let outcome = object.call(&operation.name, &arguments);
-        let outcome = outcome.map_err(|error| self.orb.explained(explain(error), &ior))?;
-        common::print(&shown(operation, &outcome, self.json)?)
+        let outcome = outcome.map_err(|error| self.client.explained(explain(error), &ior))?;
+        common::print(&shown(operation, &outcome, self.client.json)?)
     }
 
     /// The object once for each connection of a load. Each ORB has one connection, over which calls wait for
@@ -142,7 +135,7 @@ impl Args {
     }
 
     fn new_orb(&self) -> anyhow::Result<Orb> {
-        self.orb.orb_with(self.timeout, |builder| match self.load.rate() {
+        self.client.orb_with(|builder| match self.load.rate() {
             Some(_) => builder.connections_per_peer(1),
             None => builder,
         })

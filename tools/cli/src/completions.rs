@@ -14,6 +14,8 @@ use clap::{ArgMatches, Command, FromArgMatches as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 
+use spandrel::services::name;
+
 use crate::call::interface::InterfaceArgs;
 use crate::orb_args::OrbArgs;
 use crate::{common, naming};
@@ -100,7 +102,7 @@ fn names_below(current: &str) -> Option<Vec<CompletionCandidate>> {
     let context = naming::Place::of(&orb, before.trim_end_matches('/')).ok()?.context().ok()?;
     let mut found = Vec::new();
     naming::each_binding(&context, &mut |binding| {
-        let Some(name) = binding.binding_name.last().map(naming::text_of) else { return Ok(true) };
+        let name = name::to_string(&binding.binding_name);
         if name.starts_with(begun) {
             let end = if naming::is_context(&binding) { "/" } else { "" };
             found.push(CompletionCandidate::new(format!("{before}{name}{end}")));

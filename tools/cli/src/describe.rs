@@ -1,13 +1,12 @@
 //! `spandrel describe`: the interface of an object, with its documentation.
 
-use std::time::Duration;
-
 use spandrel::services::repository;
 
 use crate::call::interface::InterfaceArgs;
 use crate::call::listing;
-use crate::orb_args::{OrbArgs, reference_text};
-use crate::{common, json, naming};
+use crate::client_args::ClientArgs;
+use crate::orb_args::reference_text;
+use crate::{common, naming};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,29 +24,19 @@ pub(crate) struct Args {
     reference: String,
     #[command(flatten)]
     interface: InterfaceArgs,
-    /// The time limit of a call in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
-    timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    orb: OrbArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let done = self.describe();
-        if let (true, Err(error)) = (self.json, &done) {
-            common::print(&format!("{}\n", json::failure(error)))?;
-        }
-        done
+        self.client.reported(self.describe())
     }
 
     fn describe(&self) -> anyhow::Result<()> {
-        let orb = self.orb.orb(self.timeout)?;
+        let orb = self.client.orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
-        let found = self.interface.find(&orb, &object).map_err(|error| self.orb.explained(error, object.ior()))?;
+        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, object.ior()))?;
         let mut interface = found.interface;
         if self.interface.is_of_repository() {
             // Other repositories than ours keep no comments.
@@ -56,6 +45,6 @@ impl Args {
                 interface = interface.with_documentation(&comments);
             }
         }
-        common::print(&if self.json { listing::json(&interface) } else { listing::documented(&interface) })
+        common::print(&if self.client.json { listing::json(&interface) } else { listing::documented(&interface) })
     }
 }

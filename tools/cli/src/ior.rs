@@ -1,14 +1,12 @@
 //! `spandrel ior`: the contents of a reference.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use spandrel_giop::ObjectUrl;
 use spandrel_lab::reference::{dump, json};
 
+use crate::client_args::ClientArgs;
 use crate::common;
-use crate::json::failure;
-use crate::orb_args::{OrbArgs, reference_text};
+use crate::orb_args::{object, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,33 +28,23 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.";
 pub(crate) struct Args {
     /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
     reference: String,
-    /// The time limit for resolving a name, in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
-    timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    orb: OrbArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let url = self.url();
-        if let (true, Err(error)) = (self.json, &url) {
-            common::print(&format!("{}\n", failure(error)))?;
-        }
-        let url = url?;
-        common::print(&if self.json { format!("{}\n", json::describe(&url)) } else { dump::describe(&url) })
+        let url = self.client.reported(self.url())?;
+        common::print(&if self.client.json { format!("{}\n", json::describe(&url)) } else { dump::describe(&url) })
     }
 
     fn url(&self) -> anyhow::Result<ObjectUrl> {
         let text = reference_text(&self.reference)?;
         let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let is_initial = text.get(..13).is_some_and(|start| start.eq_ignore_ascii_case("corbaloc:rir:"));
-        if scheme == "corbaname" || (is_initial && self.orb.has_options()) {
-            let orb = self.orb.orb(self.timeout)?;
-            return Ok(ObjectUrl::Ior(self.orb.object(&orb, &text)?.ior().clone()));
+        if scheme == "corbaname" || (is_initial && self.client.has_orb_options()) {
+            let orb = self.client.orb()?;
+            return Ok(ObjectUrl::Ior(object(&orb, &text)?.ior().clone()));
         }
         text.parse().context("cannot read the reference")
     }

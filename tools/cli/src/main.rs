@@ -7,6 +7,7 @@
 
 mod bench;
 mod call;
+mod client_args;
 mod common;
 #[cfg(feature = "completions")]
 mod completions;

@@ -5,16 +5,14 @@ mod list;
 mod tree;
 mod unbind;
 
-use std::time::Duration;
-
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::services::cos_naming::{
     Binding, BindingType, NameComponent, NamingContextExt, naming_context, naming_context_ext,
 };
+use spandrel::services::name;
 use spandrel::{ObjectRef, Orb};
 
-use crate::common;
-use crate::orb_args::OrbArgs;
+use crate::orb_args;
 
 pub(crate) use bind::Args as BindArgs;
 pub(crate) use list::Args as ListArgs;
@@ -25,33 +23,6 @@ pub(crate) use unbind::Args as UnbindArgs;
 const DEFAULT: &str = "corbaloc::127.0.0.1:2809/NameService";
 /// The bindings of one answer.
 const CHUNK: u32 = 500;
-
-/// The options of the commands for names.
-#[derive(Debug, clap::Args)]
-pub(crate) struct NamingArgs {
-    /// The time limit of each call in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
-    timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    orb: OrbArgs,
-}
-
-impl NamingArgs {
-    pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
-        self.orb.orb(self.timeout)
-    }
-
-    /// Prints the failure as JSON, too, if that is wanted.
-    pub(crate) fn reported(&self, done: anyhow::Result<()>) -> anyhow::Result<()> {
-        if let (true, Err(error)) = (self.json, &done) {
-            common::print(&format!("{}\n", crate::json::failure(error)))?;
-        }
-        done
-    }
-}
 
 /// A name: its root context, and the name below that in its string form, empty for the context itself.
 pub(crate) struct Place {
@@ -69,7 +40,7 @@ impl Place {
                 let path = percent_decoded(path).with_context(|| format!("cannot read the name in `{text}`"))?;
                 (orb.string_to_object(url).with_context(|| format!("cannot read `{url}`"))?, path)
             }
-            _ => (orb.string_to_object(text).context("cannot read the reference")?, String::new()),
+            _ => (orb_args::object(orb, text)?, String::new()),
         };
         Ok(Self { root: NamingContextExt::unchecked_narrow(&root), path })
     }
@@ -115,8 +86,7 @@ impl Place {
 
     pub(crate) fn not_found(&self, why: naming_context::NotFoundReason, rest: &[NameComponent]) -> anyhow::Error {
         use naming_context::NotFoundReason as Reason;
-        let rest: Vec<String> = rest.iter().map(text_of).collect();
-        let rest = rest.join("/");
+        let rest = name::Path(rest);
         match why {
             Reason::MissingNode => anyhow!("there is no binding from `{rest}` on"),
             Reason::NotContext => anyhow!("what is before `{rest}` is not a context"),
@@ -125,8 +95,7 @@ impl Place {
     }
 
     pub(crate) fn cannot_proceed(&self, rest: &[NameComponent]) -> anyhow::Error {
-        let rest: Vec<String> = rest.iter().map(text_of).collect();
-        anyhow!("the naming service cannot proceed at `{}`", rest.join("/"))
+        anyhow!("the naming service cannot proceed at `{}`", name::Path(rest))
     }
 
     pub(crate) fn invalid(&self) -> anyhow::Error {
@@ -137,7 +106,7 @@ impl Place {
 /// The object of a URL, or of a name below the initial reference `NameService`.
 pub(crate) fn object(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     if is_url(text) {
-        return orb.string_to_object(text).context("cannot read the reference");
+        return orb_args::object(orb, text);
     }
     Place::of(orb, text)?.object()
 }
@@ -207,7 +176,7 @@ pub(crate) fn each_binding(
 pub(crate) fn sorted_bindings(context: &NamingContextExt) -> anyhow::Result<Vec<(String, Binding)>> {
     let mut all = Vec::new();
     each_binding(context, &mut |binding| {
-        let name = binding.binding_name.last().map(text_of).unwrap_or_default();
+        let name = name::to_string(&binding.binding_name);
         all.push((name, binding));
         Ok(true)
     })?;
@@ -217,16 +186,6 @@ pub(crate) fn sorted_bindings(context: &NamingContextExt) -> anyhow::Result<Vec<
 
 pub(crate) fn is_context(binding: &Binding) -> bool {
     binding.binding_type == BindingType::Ncontext
-}
-
-/// A component in its string form (CosNaming 1.3, 2.5.1.1).
-pub(crate) fn text_of(component: &NameComponent) -> String {
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
-    match (component.id.as_str(), component.kind.as_str()) {
-        ("", "") => ".".to_owned(),
-        (id, "") => escaped(id),
-        (id, kind) => format!("{}.{}", escaped(id), escaped(kind)),
-    }
 }
 
 /// The type in a reference, or a word for a reference without one.

@@ -94,11 +94,6 @@ impl OrbArgs {
         Ok(Server { address, connect })
     }
 
-    /// The object of a URL. `corbaname:` and initial references are resolved.
-    pub(crate) fn object(&self, orb: &Orb, url: &str) -> anyhow::Result<ObjectRef> {
-        orb.string_to_object(url).context("cannot read the reference")
-    }
-
     /// Whether options were given.
     pub(crate) fn has_options(&self) -> bool {
         !self.options.is_empty()
@@ -195,6 +190,11 @@ fn check_readable(file: &Path) -> anyhow::Result<()> {
         Ok(_) => Ok(()),
         Err(error) => Err(common::unreadable(file, &error)),
     }
+}
+
+/// The object of a URL. `corbaname:` and initial references are resolved.
+pub(crate) fn object(orb: &Orb, url: &str) -> anyhow::Result<ObjectRef> {
+    orb.string_to_object(url).context("cannot read the reference")
 }
 
 /// The reference itself, or the text of standard input.

@@ -6,7 +6,7 @@ use spandrel_lab::reference::ping::{self, Settings};
 
 use crate::common::{self, positive_seconds, seconds, whole};
 use crate::json::failure;
-use crate::orb_args::{OrbArgs, reference_text};
+use crate::orb_args::{OrbArgs, object, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +51,7 @@ impl Args {
 
     fn ping(&self) -> anyhow::Result<()> {
         let orb = self.orb.orb(self.timeout)?;
-        let object = self.orb.object(&orb, &reference_text(&self.reference)?)?;
+        let object = object(&orb, &reference_text(&self.reference)?)?;
         let settings = Settings { count: self.count, interval: self.interval };
         let mut printed = Ok(());
         let done = ping::run(&object, &settings, |event| {

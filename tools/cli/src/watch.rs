@@ -10,8 +10,9 @@ use spandrel::dynamic::DynamicObject;
 use crate::call::explain;
 use crate::call::interface::{self, InterfaceArgs};
 use crate::call::values::{shown, with_context};
+use crate::client_args::ClientArgs;
 use crate::naming::{self, Place, is_context, printable, sorted_bindings};
-use crate::orb_args::{OrbArgs, reference_text};
+use crate::orb_args::reference_text;
 use crate::{common, json};
 
 const EXAMPLES: &str = "\
@@ -50,23 +51,14 @@ pub(crate) struct Args {
     /// End after this many changes
     #[arg(long, value_name = "N", value_parser = common::whole(1..=u64::MAX))]
     changes: Option<u64>,
-    /// The time limit of a call in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
-    timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    orb: OrbArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let done = if self.operation.is_some() { self.watch_result() } else { self.watch_bindings() };
-        if let (true, Err(error)) = (self.json, &done) {
-            common::print(&format!("{}\n", json::failure(error)))?;
-        }
-        done
+        self.client.reported(done)
     }
 
     /// Calls a function at each interval until the time or the number of changes is over. It returns the number of changes.
@@ -85,16 +77,16 @@ impl Args {
 
     fn watch_result(&self) -> anyhow::Result<()> {
         let Some(name) = &self.operation else { bail!("an operation is expected") };
-        let orb = self.orb.orb(self.timeout)?;
+        let orb = self.client.orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
-        let found = self.interface.find(&orb, &object).map_err(|error| self.orb.explained(error, object.ior()))?;
+        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, object.ior()))?;
         let operation = interface::operation(&found.interface, name, self.arguments.len())?;
         let arguments = with_context(&orb, &found, |context| operation.read_argument_list(&self.arguments, context))?;
         let object = DynamicObject::new(object, found.interface.clone());
         let mut last = None;
         self.repeat(|| {
             let outcome = object.call(&operation.name, &arguments).map_err(explain)?;
-            let text = shown(operation, &outcome, self.json)?;
+            let text = shown(operation, &outcome, self.client.json)?;
             if last.as_ref() == Some(&text) {
                 return Ok(0);
             }
@@ -105,7 +97,7 @@ impl Args {
     }
 
     fn watch_bindings(&self) -> anyhow::Result<()> {
-        let orb = self.orb.orb(self.timeout)?;
+        let orb = self.client.orb()?;
         let context = Place::of(&orb, &self.reference)?.context()?;
         let mut last: BTreeMap<String, bool> = BTreeMap::new();
         self.repeat(|| {
@@ -119,7 +111,7 @@ impl Args {
             });
             let changes: Vec<_> = gone.chain(others).collect();
             for (change, name, is_context) in &changes {
-                let text = if self.json {
+                let text = if self.client.json {
                     let kind = if **is_context { "context" } else { "object" };
                     let json = json::JsonObject::new().value("change", *change).value("name", name.as_str());
                     format!("{}\n", json.value("kind", kind).finish())

@@ -10,7 +10,7 @@ use spandrel::{ObjectRef, Orb};
 use spandrel_idl::Model;
 
 use crate::common;
-use crate::orb_args::OrbArgs;
+use crate::orb_args::{OrbArgs, object};
 
 /// The repository of `spandrel up` on this machine.
 pub(crate) const DEFAULT: &str = "corbaloc::localhost:2809/InterfaceRepository";
@@ -29,7 +29,7 @@ pub(crate) struct Filler {
 impl Filler {
     pub(crate) fn new(orb: &OrbArgs, url: &str) -> anyhow::Result<Self> {
         let orb_of_command = orb.orb(TIMEOUT)?;
-        let repository = orb.object(&orb_of_command, url)?;
+        let repository = object(&orb_of_command, url)?;
         Ok(Self { repository, url: url.to_owned(), _orb: orb_of_command })
     }
 
@@ -70,6 +70,6 @@ pub(crate) fn describe(orb: &OrbArgs, url: &str) -> anyhow::Result<Descriptions>
 
 fn idl(orb: &OrbArgs, url: &str, scope: Option<&str>) -> anyhow::Result<String> {
     let orb_of_command = orb.orb(TIMEOUT)?;
-    let repository = orb.object(&orb_of_command, url)?;
+    let repository = object(&orb_of_command, url)?;
     repository::print(&repository, scope).with_context(|| format!("cannot print the repository {url}"))
 }

@@ -3,10 +3,11 @@
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::services::cos_naming::{NamingContext, naming_context};
 
-use super::{NamingArgs, Place};
+use super::Place;
+use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::JsonObject;
-use crate::orb_args::reference_text;
+use crate::orb_args::{object, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,16 +40,16 @@ pub(crate) struct Args {
     #[arg(short, long)]
     parents: bool,
     #[command(flatten)]
-    naming: NamingArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        self.naming.reported(self.bind())
+        self.client.reported(self.bind())
     }
 
     fn bind(&self) -> anyhow::Result<()> {
-        let orb = self.naming.orb()?;
+        let orb = self.client.orb()?;
         let place = Place::of(&orb, &self.name)?;
         let name = place.name()?;
         let object = match &self.reference {
@@ -56,7 +57,7 @@ impl Args {
             None => bail!("a reference is expected behind the name; --context makes a new context"),
             Some(reference) => {
                 let text = reference_text(reference)?;
-                Some(orb.string_to_object(&text).context("cannot read the reference")?)
+                Some(object(&orb, &text)?)
             }
         };
         if self.parents {
@@ -83,7 +84,7 @@ impl Args {
             Some(object) => root.bind(&name, Some(object)).map_err(|error| failure(&place, error)),
         };
         done.with_context(|| format!("cannot bind `{}`", place.path))?;
-        if self.naming.json {
+        if self.client.json {
             common::print(&format!("{}\n", JsonObject::new().value("bound", place.path).finish()))?;
         }
         Ok(())

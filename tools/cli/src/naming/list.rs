@@ -2,7 +2,8 @@
 
 use std::slice::from_ref;
 
-use super::{NamingArgs, Place, is_context, printable, sorted_bindings, type_of};
+use super::{Place, is_context, printable, sorted_bindings, type_of};
+use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::{JsonObject, array};
 
@@ -28,16 +29,16 @@ pub(crate) struct Args {
     #[arg(short, long)]
     long: bool,
     #[command(flatten)]
-    naming: NamingArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        self.naming.reported(self.list())
+        self.client.reported(self.list())
     }
 
     fn list(&self) -> anyhow::Result<()> {
-        let orb = self.naming.orb()?;
+        let orb = self.client.orb()?;
         let context = Place::of(&orb, &self.context)?.context()?;
         let (mut text, mut json) = (String::new(), Vec::new());
         for (name, binding) in sorted_bindings(&context)? {
@@ -48,7 +49,7 @@ impl Args {
                 Ok(None) => "nil".to_owned(),
                 Err(error) => format!("cannot be resolved: {error}"),
             });
-            if self.naming.json {
+            if self.client.json {
                 let kind = if is_context(&binding) { "context" } else { "object" };
                 json.push(JsonObject::new().value("name", name).value("kind", kind).optional("type", of).finish());
                 continue;
@@ -58,6 +59,6 @@ impl Args {
             text += &of.map(|of| format!("  {}", printable(&of))).unwrap_or_default();
             text.push('\n');
         }
-        common::print(&if self.naming.json { format!("{}\n", array(json)) } else { text })
+        common::print(&if self.client.json { format!("{}\n", array(json)) } else { text })
     }
 }

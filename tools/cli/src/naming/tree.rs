@@ -4,7 +4,8 @@ use std::slice::from_ref;
 
 use spandrel::services::cos_naming::NamingContextExt;
 
-use super::{NamingArgs, Place, is_context, printable, sorted_bindings};
+use super::{Place, is_context, printable, sorted_bindings};
+use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::{JsonObject, array};
 
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 32, value_parser = common::whole(1..=256_usize))]
     depth: usize,
     #[command(flatten)]
-    naming: NamingArgs,
+    client: ClientArgs,
 }
 
 /// A walk through contexts.
@@ -46,18 +47,18 @@ struct Walk<'a> {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        self.naming.reported(self.tree())
+        self.client.reported(self.tree())
     }
 
     fn tree(&self) -> anyhow::Result<()> {
-        let orb = self.naming.orb()?;
+        let orb = self.client.orb()?;
         let context = Place::of(&orb, &self.context)?.context()?;
         let mut walk = Walk { args: self, text: String::new(), above: vec![context.clone()], left: MAX_BINDINGS };
         let children = walk.context(&context, "")?;
         if walk.left == 0 {
             common::note(&format!("only the first {MAX_BINDINGS} bindings are shown\n"));
         }
-        common::print(&if self.naming.json { format!("{}\n", array(children)) } else { walk.text })
+        common::print(&if self.client.json { format!("{}\n", array(children)) } else { walk.text })
     }
 }
 

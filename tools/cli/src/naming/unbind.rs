@@ -3,7 +3,8 @@
 use anyhow::{Context as _, bail};
 use spandrel::services::cos_naming::naming_context::DestroyError;
 
-use super::{NamingArgs, Place, bind::failure};
+use super::{Place, bind::failure};
+use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::JsonObject;
 
@@ -24,16 +25,16 @@ pub(crate) struct Args {
     #[arg(short, long)]
     destroy: bool,
     #[command(flatten)]
-    naming: NamingArgs,
+    client: ClientArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        self.naming.reported(self.unbind())
+        self.client.reported(self.unbind())
     }
 
     fn unbind(&self) -> anyhow::Result<()> {
-        let orb = self.naming.orb()?;
+        let orb = self.client.orb()?;
         let place = Place::of(&orb, &self.name)?;
         let name = place.name()?;
         if self.destroy {
@@ -48,7 +49,7 @@ impl Args {
         }
         let done = place.root.unbind(&name).map_err(|error| failure(&place, error));
         done.with_context(|| format!("cannot unbind `{}`", place.path))?;
-        if self.naming.json {
+        if self.client.json {
             common::print(&format!("{}\n", JsonObject::new().value("unbound", place.path).finish()))?;
         }
         Ok(())

@@ -1,8 +1,9 @@
-//! The string form of names (Naming Service 1.3, 2.4.3): `a/b.kind`, with backslashes before `/`, `.` and `\`.
+//! The string form of names of a naming service (Naming Service 1.3, 2.4.3): `a/b.kind`, with backslashes before `/`, `.` and
+//! `\`.
 
 use std::fmt;
 
-use spandrel::services::cos_naming::NameComponent;
+use super::cos_naming::NameComponent;
 
 /// The most components of a name.
 pub const MAX_COMPONENTS: usize = 128;
@@ -53,12 +54,12 @@ pub fn check(name: &[NameComponent]) -> Result<(), InvalidName> {
 ///
 /// ```
 /// use spandrel::services::cos_naming::NameComponent;
-/// use spandrel_naming::name;
+/// use spandrel::services::name;
 ///
 /// let parsed = name::parse(r"bank/grace\.hopper.account")?;
 /// assert_eq!(parsed[1], NameComponent { id: "grace.hopper".into(), kind: "account".into() });
 /// assert_eq!(name::to_string(&parsed), r"bank/grace\.hopper.account");
-/// # Ok::<(), spandrel_naming::name::InvalidName>(())
+/// # Ok::<(), name::InvalidName>(())
 /// ```
 #[must_use]
 pub fn to_string(name: &[NameComponent]) -> String {
@@ -144,63 +145,6 @@ impl Step {
             // "." is the component without identifier and kind.
             (false, Some(kind)) if kind.is_empty() => Err(InvalidName::EmptyKind),
             (_, kind) => Ok(NameComponent { id: self.id, kind: kind.unwrap_or_default() }),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn step(id: &str, kind: &str) -> NameComponent {
-        NameComponent { id: id.to_owned(), kind: kind.to_owned() }
-    }
-
-    #[test]
-    fn the_examples_of_the_specification() {
-        assert_eq!(parse("a/b.c/."), Ok(vec![step("a", ""), step("b", "c"), step("", "")]));
-        assert_eq!(parse(r"a/x\/y\/z/b"), Ok(vec![step("a", ""), step("x/y/z", ""), step("b", "")]));
-        assert_eq!(parse(r"a\.b.c\.d"), Ok(vec![step("a.b", "c.d")]));
-        assert_eq!(parse(".k"), Ok(vec![step("", "k")]));
-    }
-
-    #[test]
-    fn malformed_texts_are_refused() {
-        use InvalidName::*;
-        for (text, error) in [
-            ("", Empty),
-            ("/", EmptyComponent),
-            ("/a", EmptyComponent),
-            ("a/", EmptyComponent),
-            ("a//b", EmptyComponent),
-            ("a.", EmptyKind),
-            ("a.b.c", SecondDot),
-            ("..", SecondDot),
-            (r"a\", Escape),
-            (r"a\b", Escape),
-        ] {
-            assert_eq!(parse(text), Err(error), "{text}");
-        }
-        assert_eq!(parse(&"a/".repeat(MAX_COMPONENTS + 1)), Err(TooManyComponents));
-        assert_eq!(parse(&"a".repeat(MAX_COMPONENT_OCTETS + 1)), Err(LongComponent));
-    }
-
-    proptest! {
-        #[test]
-        fn a_name_and_its_string_form_are_equivalent(
-            steps in prop::collection::vec(("[a./\\\\ é]{0,6}", "[b./\\\\]{0,4}"), 1..6)
-        ) {
-            let name: Vec<_> = steps.iter().map(|(id, kind)| step(id, kind)).collect();
-            prop_assert_eq!(parse(&to_string(&name)), Ok(name));
-        }
-
-        #[test]
-        fn any_text_is_parsed_or_refused(text in "[a./\\\\]{0,12}") {
-            if let Ok(name) = parse(&text) {
-                prop_assert_eq!(to_string(&name), text);
-            }
         }
     }
 }
