@@ -231,15 +231,33 @@ impl Authorizer {
         interface: &str,
         path: Option<&str>,
     ) -> Result<(), SystemException> {
-        let peer = self.0.peer_of_caller(caller);
-        let facts = RequestFacts {
-            operation: Some(operation),
-            adapter: Some(""),
-            interface: Some(interface),
-            path: path.map_or(PathFact::None, PathFact::Is),
-            has_key: &|_| false,
-        };
+        let (peer, facts) = (self.0.peer_of_caller(caller), facts_of_caller(operation, interface, path));
         self.0.conclude(&peer, peer.decide(&facts), &facts, None)
+    }
+
+    /// Whether [`permits_caller`](Self::permits_caller) would permit a call. The audit log has no record of this: it is for
+    /// lists of what a caller may call.
+    #[must_use]
+    pub fn would_permit_caller(
+        &self,
+        caller: &ReceivedCredentials,
+        operation: &str,
+        interface: &str,
+        path: Option<&str>,
+    ) -> bool {
+        let peer = self.0.peer_of_caller(caller);
+        !matches!(peer.decide(&facts_of_caller(operation, interface, path)), Decision::Deny(_))
+    }
+}
+
+/// The facts of a call that another protocol than GIOP brings.
+fn facts_of_caller<'f>(operation: &'f str, interface: &'f str, path: Option<&'f str>) -> RequestFacts<'f> {
+    RequestFacts {
+        operation: Some(operation),
+        adapter: Some(""),
+        interface: Some(interface),
+        path: path.map_or(PathFact::None, PathFact::Is),
+        has_key: &|_| false,
     }
 }
 

@@ -63,6 +63,11 @@ impl Access {
 }
 
 impl Permissions {
+    /// Whether a policy decides.
+    pub(crate) fn has_policy(&self) -> bool {
+        self.authorizer.is_some()
+    }
+
     /// Decides about an operation on an object with this repository id and path.
     pub(crate) fn check(&self, operation: &str, interface: &str, path: Option<&str>) -> Result<(), Problem> {
         let Some(authorizer) = &self.authorizer else { return Ok(()) };

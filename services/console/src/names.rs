@@ -2,7 +2,9 @@
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use spandrel::services::cos_naming::{Binding, BindingIterator, BindingType, NamingContext, naming_context};
+use spandrel::services::cos_naming::{
+    Binding, BindingIterator, BindingType, NameComponent, NamingContext, naming_context,
+};
 use spandrel::services::name;
 use spandrel::{ObjectRef, SystemException};
 use spandrel_proxy::problem::Problem;
@@ -14,15 +16,23 @@ const MAX_BINDINGS: usize = 1_000;
 /// The bindings of one answer of the naming service.
 const CHUNK: u32 = 200;
 
+/// The components of a name in its string form; none for the root.
+pub(crate) fn parse(path: &str) -> Result<Vec<NameComponent>, Problem> {
+    if path.is_empty() {
+        return Ok(Vec::new());
+    }
+    name::parse(path).map_err(|error| invalid(format!("`{path}` is no name: {error}")))
+}
+
 /// The object that a name is bound to; an empty name is the root.
-pub(crate) fn resolve(root: &ObjectRef, path: &str) -> Result<ObjectRef, Problem> {
+pub(crate) fn resolve(root: &ObjectRef, name: &[NameComponent]) -> Result<ObjectRef, Problem> {
     use naming_context::ResolveError as Error;
     let root = root.with_timeout(Some(CALL_TIMEOUT));
-    if path.is_empty() {
+    if name.is_empty() {
         return Ok(root);
     }
-    let name = name::parse(path).map_err(|error| invalid(format!("`{path}` is no name: {error}")))?;
-    match NamingContext::unchecked_narrow(&root).resolve(&name) {
+    let path = name::Path(name);
+    match NamingContext::unchecked_narrow(&root).resolve(name) {
         Ok(Some(object)) => Ok(object.with_timeout(Some(CALL_TIMEOUT))),
         Ok(None) | Err(Error::NotFound(_)) => {
             let detail = format!("`{path}` is not bound");
@@ -39,7 +49,7 @@ pub(crate) fn resolve(root: &ObjectRef, path: &str) -> Result<ObjectRef, Problem
 
 /// The bindings of a context: `{"bindings":[{"path","name","kind"}],"truncated"}`.
 pub(crate) fn list(root: &ObjectRef, path: &str) -> Result<Value, Problem> {
-    let context = NamingContext::unchecked_narrow(&resolve(root, path)?);
+    let context = NamingContext::unchecked_narrow(&resolve(root, &parse(path)?)?);
     let (bindings, truncated) = bindings(&context).map_err(|exception| failed(&exception))?;
     let mut entries: Vec<_> = bindings
         .iter()

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use spandrel::dynamic::{DynAny, DynamicObject, InterfaceDescription, OperationDescription, TextContext};
-use spandrel::services::repository;
+use spandrel::services::{name, repository};
 use spandrel::types::{Any, IiopProfile, TypeCode};
 use spandrel::{ObjectRef, Orb, SystemExceptionKind};
 use spandrel_proxy::problem::Problem;
@@ -66,12 +66,16 @@ impl Objects {
         Self { orb: orb.clone(), root: root.clone(), kept: Mutex::default() }
     }
 
-    fn find(&self, target: &Target) -> Result<ObjectRef, Problem> {
+    /// The object, and its name in the one form that rules of the policy see, if it was found by a name.
+    fn find(&self, target: &Target) -> Result<(ObjectRef, Option<String>), Problem> {
         match target {
-            Target { path: Some(path), reference: None } => names::resolve(&self.root, path),
+            Target { path: Some(path), reference: None } => {
+                let name = names::parse(path)?;
+                Ok((names::resolve(&self.root, &name)?, Some(name::to_string(&name))))
+            }
             Target { path: None, reference: Some(text) } => {
                 let object = self.orb.string_to_object(text).map_err(|exception| failed(&exception))?;
-                Ok(object.with_timeout(Some(CALL_TIMEOUT)))
+                Ok((object.with_timeout(Some(CALL_TIMEOUT)), None))
             }
             _ => Err(invalid("expected either a `path` or a `reference`")),
         }
@@ -79,8 +83,8 @@ impl Objects {
 
     /// An object: its reference, its state, and its interface or the reason why that is not known.
     pub(crate) fn describe(&self, permissions: &Permissions, target: &Target) -> Result<Value, Problem> {
-        let object = self.find(target)?;
-        permissions.check("_interface", object.type_id(), target.path.as_deref())?;
+        let (object, path) = self.find(target)?;
+        permissions.check("_interface", object.type_id(), path.as_deref())?;
         let profiles = object.ior().profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
         let addresses: Vec<_> = profiles.map(|profile| format!("{}:{}", profile.host, profile.port)).collect();
         let described = self.interface(&object);
@@ -100,8 +104,8 @@ impl Objects {
 
     /// Whether an object exists.
     pub(crate) fn state(&self, permissions: &Permissions, target: &Target) -> Result<Value, Problem> {
-        let object = self.find(target)?;
-        permissions.check("_non_existent", object.type_id(), target.path.as_deref())?;
+        let (object, path) = self.find(target)?;
+        permissions.check("_non_existent", object.type_id(), path.as_deref())?;
         Ok(state(&object))
     }
 
@@ -119,7 +123,7 @@ impl Objects {
         let described = repository::interface_of(&self.orb, object);
         let mut interface = described.map_err(|exception| match exception.kind() {
             SystemExceptionKind::IntfRepos => {
-                format!("no interface repository describes `{id}`: `spandrel repository add FILE.idl` adds a file ({exception})")
+                format!("no interface repository describes `{id}`: `spandrel idl --to-repository FILE.idl` adds a file ({exception})")
             }
             _ => exception.to_string(),
         })?;
@@ -130,23 +134,40 @@ impl Objects {
             interface = interface.with_documentation(&documentation);
         }
         let interface = Arc::new(interface);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
+        // The object may be of another type than its reference claims.
+        if interface.id() == id {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() >= MAX_KEPT {
+                kept.clear();
+            }
+            kept.insert(id.to_owned(), (Instant::now(), Arc::clone(&interface)));
         }
-        kept.insert(id.to_owned(), (Instant::now(), Arc::clone(&interface)));
         Ok(interface)
+    }
+
+    /// Whether the server says that an object is of this type. The type in a reference is the word of whoever wrote it.
+    fn is_really(&self, object: &ObjectRef, id: &str) -> Result<bool, Problem> {
+        let mut ior = object.ior().clone();
+        ior.type_id = String::new();
+        let untyped = self.orb.reference(ior).with_timeout(Some(CALL_TIMEOUT));
+        untyped.is_a(id).map_err(|exception| failed(&exception))
     }
 
     /// Calls an operation: `{"outcome":{"result","out"},"seconds"}`.
     pub(crate) fn call(&self, permissions: &Permissions, call: &Call) -> Result<Value, Problem> {
-        let object = self.find(&call.target)?;
-        permissions.check(&call.operation, object.type_id(), call.target.path.as_deref())?;
+        let (object, path) = self.find(&call.target)?;
         let interface = self.interface(&object);
         let interface = interface.map_err(|reason| {
             Problem::new(StatusCode::BAD_GATEWAY, "the interface of the object is not known").detail(reason)
         })?;
         let operation = interface.callable(&call.operation, call.set).map_err(|error| invalid(error.to_string()))?;
+        permissions.check(&operation.name, interface.id(), path.as_deref())?;
+        // Rules name interfaces.
+        if permissions.has_policy() && !self.is_really(&object, interface.id())? {
+            let detail =
+                format!("its server says that it is not of type `{}`, as the reference has it", interface.id());
+            return Err(Problem::new(StatusCode::FORBIDDEN, "the object is of another type").detail(detail));
+        }
         let arguments = self.arguments(&interface, operation, &call.arguments)?;
         let timeout = match call.timeout {
             None => CALL_TIMEOUT,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -94,7 +94,7 @@ pub struct Console {
     token: Option<String>,
 }
 
-/// What the operations use.
+/// The state that operations share.
 struct Shared {
     orb: Orb,
     services: Services,
@@ -122,12 +122,11 @@ impl Console {
             }
         };
         let authentication = Arc::new(Authentication { tokens, ..Authentication::default() });
-        let allowed = Arc::new(OnceLock::new());
         let objects = Objects::new(orb, &services.naming);
         let access = Access::new(authorizer);
         let shared = Arc::new(Shared { orb: orb.clone(), services, objects, access, log, data });
-        let router = router(shared, authentication, Arc::clone(&allowed));
-        let limits = HttpLimits { connections: MAX_CONNECTIONS, body_octets: MAX_BODY, ..HttpLimits::default() };
+        let router = move |address| router(shared, authentication, AllowedHosts::of(address, &hosts));
+        let limits = HttpLimits { connections: MAX_CONNECTIONS, ..HttpLimits::default() };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("spandrel-console")
@@ -135,8 +134,6 @@ impl Console {
             .build()
             .context("cannot start the threads of the console")?;
         let server = runtime.block_on(async { HttpServer::start(address, None, limits, router) })?;
-        // The port is known only now. Requests before are refused.
-        _ = allowed.set(Arc::new(AllowedHosts::new(host_names(server.address(), &hosts))));
         Ok(Self { server: Some(server), runtime, token })
     }
 
@@ -170,20 +167,6 @@ impl Console {
     }
 }
 
-/// The values of `Host` that are accepted.
-fn host_names(address: SocketAddr, hosts: &[String]) -> Vec<String> {
-    let mut names = vec![address.to_string()];
-    if address.ip().is_loopback() {
-        names.push(format!("localhost:{}", address.port()));
-    }
-    names.extend(hosts.iter().map(|host| format!("{host}:{}", address.port())));
-    if address.port() == 80 {
-        let short: Vec<_> = names.iter().filter_map(|name| name.strip_suffix(":80").map(str::to_owned)).collect();
-        names.extend(short);
-    }
-    names
-}
-
 /// A token in hexadecimal digits.
 fn random_token() -> anyhow::Result<String> {
     let mut octets = [0; TOKEN_OCTETS];
@@ -191,7 +174,7 @@ fn random_token() -> anyhow::Result<String> {
     Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
 }
 
-fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Arc<OnceLock<Arc<AllowedHosts>>>) -> Router {
+fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: AllowedHosts) -> Router {
     let api = Router::new()
         .route("/session", get(session))
         .route("/names", get(list_names))
@@ -210,23 +193,11 @@ fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Arc<O
         }))
         .with_state(shared);
     let files = assets::paths().fold(Router::new(), |router, path| router.route(path, get(assets::file)));
-    files
-        .nest("/api", api)
-        .fallback(unknown)
-        .method_not_allowed_fallback(other_method)
-        .layer(middleware::from_fn(move |request: Request, next: Next| {
-            let hosts = hosts.get().cloned();
-            async move {
-                match hosts {
-                    Some(hosts) => hosts.check(request, next).await,
-                    None => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the console starts").into_response(),
-                }
-            }
-        }))
-        .layer(middleware::map_response(|mut response: Response| async {
-            response.headers_mut().extend(assets::HEADERS);
-            response
-        }))
+    let all = files.nest("/api", api).fallback(unknown).method_not_allowed_fallback(other_method);
+    hosts.guard(all).layer(middleware::map_response(|mut response: Response| async {
+        response.headers_mut().extend(assets::HEADERS);
+        response
+    }))
 }
 
 async fn unknown() -> Problem {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use spandrel::dynamic::{Descriptions, DynamicObject, InterfaceDescription};
-use spandrel::services::cos_naming::{Binding, BindingType, NameComponent, NamingContextExt, naming_context_ext};
-use spandrel::services::repository;
+use spandrel::services::cos_naming::{Binding, BindingType, NamingContext, naming_context};
+use spandrel::services::{name, repository};
 use spandrel::{ObjectRef, Orb, SystemException, SystemExceptionKind};
 use tokio::sync::{Mutex, Semaphore};
 use wildmatch::WildMatch;
@@ -40,12 +40,12 @@ const CHUNK: u32 = 200;
 /// The objects that are served.
 pub struct Catalogue {
     orb: Orb,
-    root: NamingContextExt,
+    root: NamingContext,
     exposures: Vec<CompiledExposure>,
     idl: Option<Arc<Descriptions>>,
     kept: Mutex<HashMap<String, Kept>>,
     interfaces: Mutex<HashMap<String, (Arc<InterfaceDescription>, Instant)>>,
-    describing: Semaphore,
+    describing: Arc<Semaphore>,
 }
 
 struct CompiledExposure {
@@ -71,7 +71,7 @@ impl Catalogue {
     /// # Errors
     /// If there is no naming service.
     pub fn new(orb: &Orb, exposures: &[Exposure], idl: Option<Descriptions>) -> Result<Self, SystemException> {
-        let root = NamingContextExt::unchecked_narrow(&orb.resolve_initial_references("NameService")?);
+        let root = NamingContext::unchecked_narrow(&orb.resolve_initial_references("NameService")?);
         let compile = |texts: &[String]| texts.iter().map(|text| WildMatch::new(text)).collect();
         let exposures = exposures.iter().map(|exposure| CompiledExposure {
             name: WildMatch::new(&exposure.name),
@@ -84,7 +84,7 @@ impl Catalogue {
             idl: idl.map(Arc::new),
             kept: Mutex::default(),
             interfaces: Mutex::default(),
-            describing: Semaphore::new(MAX_DESCRIBING),
+            describing: Arc::new(Semaphore::new(MAX_DESCRIBING)),
         })
     }
 
@@ -108,7 +108,7 @@ impl Catalogue {
         })
     }
 
-    /// The object of a name.
+    /// The object of a name in the string form that [`name::to_string`] makes.
     ///
     /// # Errors
     /// 404 for a name that is not bound or not served; the problem of the naming service's or the object's exception.
@@ -138,8 +138,9 @@ impl Catalogue {
     }
 
     async fn resolve(&self, name: &str) -> Result<ObjectRef, Problem> {
-        use naming_context_ext::ResolveStrError as Error;
-        match self.root.resolve_str_async(name).await {
+        use naming_context::ResolveError as Error;
+        let Ok(components) = name::parse(name) else { return Err(not_found(name)) };
+        match self.root.resolve_async(&components).await {
             Ok(Some(object)) => Ok(object),
             Ok(None) | Err(Error::NotFound(_) | Error::InvalidName(_)) => Err(not_found(name)),
             Err(Error::CannotProceed(_)) => {
@@ -158,12 +159,19 @@ impl Catalogue {
         {
             return Ok(Arc::clone(interface));
         }
-        let Ok(_permit) = self.describing.acquire().await else { return Err(Problem::internal("it is shut down")) };
+        let permit = Arc::clone(&self.describing).acquire_owned().await;
+        let permit = permit.map_err(|error| Problem::internal(error.to_string()))?;
         let (orb, object, idl) = (self.orb.clone(), object.clone(), self.idl.clone());
-        let described = tokio::task::spawn_blocking(move || describe(&orb, &object, idl.as_deref())).await;
+        // The thread goes on, and keeps its permit, also if the request ends.
+        let described = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            describe(&orb, &object, idl.as_deref())
+        });
+        let described = described.await;
         let described = described.map_err(|error| Problem::internal(error.to_string()))?;
         let interface = Arc::new(described?);
-        if !id.is_empty() {
+        // The object may be of another type than its reference claims.
+        if interface.id() == id {
             let mut all = self.interfaces.lock().await;
             if all.len() >= MAX_KEPT {
                 all.clear();
@@ -181,18 +189,20 @@ impl Catalogue {
         let mut found = Vec::new();
         let mut contexts = vec![(String::new(), self.root.clone(), 0)];
         let mut seen = 0;
-        while let Some((path, context, depth)) = contexts.pop() {
+        while seen < MAX_BINDINGS
+            && let Some((path, context, depth)) = contexts.pop()
+        {
             for binding in self.bindings(&context, MAX_BINDINGS - seen).await? {
                 seen += 1;
-                let Some(component) = binding.binding_name.last() else { continue };
-                let name = if path.is_empty() { text_of(component) } else { format!("{path}/{}", text_of(component)) };
+                let name = name::to_string(&binding.binding_name);
+                let name = if path.is_empty() { name } else { format!("{path}/{name}") };
                 if binding.binding_type == BindingType::Ncontext {
                     // A context of another server may be unreachable: its names are left out.
                     if depth < MAX_DEPTH
                         && self.may_contain(&name)
-                        && let Ok(Some(below)) = context.resolve_async(std::slice::from_ref(component)).await
+                        && let Ok(Some(below)) = context.resolve_async(&binding.binding_name).await
                     {
-                        contexts.push((name, NamingContextExt::unchecked_narrow(&below), depth + 1));
+                        contexts.push((name, NamingContext::unchecked_narrow(&below), depth + 1));
                     }
                 } else if self.exposures.iter().any(|exposure| exposure.name.matches(&name)) {
                     found.push(name);
@@ -213,10 +223,14 @@ impl Catalogue {
         })
     }
 
-    async fn bindings(&self, context: &NamingContextExt, most: usize) -> Result<Vec<Binding>, Problem> {
+    /// The bindings of a context, the first ones if there are more than `most`.
+    async fn bindings(&self, context: &NamingContext, most: usize) -> Result<Vec<Binding>, Problem> {
         let failed = |error: SystemException| Problem::of_system_exception(&error);
         let (mut all, iterator) = context.list_async(CHUNK).await.map_err(failed)?;
-        let Some(iterator) = iterator else { return Ok(all) };
+        let Some(iterator) = iterator else {
+            all.truncate(most);
+            return Ok(all);
+        };
         while all.len() < most {
             let (goes_on, more) = iterator.next_n_async(CHUNK).await.map_err(failed)?;
             all.extend(more);
@@ -226,6 +240,7 @@ impl Catalogue {
         }
         // The iterator ends by itself later.
         _ = iterator.destroy_async().await;
+        all.truncate(most);
         Ok(all)
     }
 }
@@ -259,14 +274,4 @@ fn describe(orb: &Orb, object: &ObjectRef, idl: Option<&Descriptions>) -> Result
 
 fn not_found(name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no such object").detail(format!("no object is served as `{name}`"))
-}
-
-/// A component of a name in its string form (CosNaming 1.3, 2.5).
-fn text_of(component: &NameComponent) -> String {
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
-    match (component.id.as_str(), component.kind.as_str()) {
-        ("", "") => ".".to_owned(),
-        (id, "") => escaped(id),
-        (id, kind) => format!("{}.{}", escaped(id), escaped(kind)),
-    }
 }

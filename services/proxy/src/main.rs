@@ -12,7 +12,7 @@ use clap::Parser;
 use serde::Deserialize;
 use spandrel::dynamic::describe_file;
 use spandrel_daemon::{ClientArgs, EXIT_CODES, Failure, PolicyArgs};
-use spandrel_proxy::http::{Authentication, HttpLimits, HttpServer, TlsFiles, Tokens};
+use spandrel_proxy::http::{AllowedHosts, Authentication, HttpLimits, HttpServer, TlsFiles, Tokens};
 use spandrel_proxy::{CallLimits, Catalogue, Exposure, Proxy};
 
 const EXAMPLES: &str = "\
@@ -22,7 +22,7 @@ Examples:
   spandrel proxy --config proxy.toml --tokens tokens.txt --listen 0.0.0.0:8443 --http-cert server.pem --http-key server.key
   curl -H 'Authorization: Bearer TOKEN' -H 'Content-Type: application/json' -d '{\"cents\": 500}' http://127.0.0.1:8080/Bank/alice/deposit
 
-Nothing is served unless --expose or --config names it, and nobody without --tokens, --http-ca or --anonymous.";
+Nothing is served unless --expose or --config names it, and no client without --tokens, --http-ca or --anonymous.";
 
 /// Objects of the naming service as HTTP and JSON.
 ///
@@ -111,7 +111,12 @@ impl Args {
             .context("there is no naming service: --orb '-ORBInitRef NameService=corbaloc::HOST:PORT/NameService'")
             .map_err(Failure::failed)?;
         let limits = CallLimits { calls: self.max_calls.into(), timeout, ..CallLimits::default() };
-        let router = Proxy::new(catalogue, authorizer, limits).router(authentication);
+        let (proxy, anonymous) = (Proxy::new(catalogue, authorizer, limits), self.anonymous);
+        let router = move |address| {
+            let router = proxy.router(authentication);
+            // A browser needs no secret for an anonymous request.
+            if anonymous { AllowedHosts::of(address, &[]).guard(router) } else { router }
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
         let http = {
             let _inside = runtime.enter();

@@ -2,11 +2,13 @@
 
 mod schemas;
 
+use std::slice;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use spandrel::dynamic::{DynamicObject, InterfaceDescription, OperationDescription};
+use spandrel::services::name;
 use spandrel::types::TcKind;
 
 use crate::problem::PROBLEM_JSON;
@@ -63,35 +65,11 @@ fn tag(name: &str, interface: &InterfaceDescription) -> Value {
     json!({ "name": name, "description": description.trim() })
 }
 
-/// The path of an object: a segment for each component of its name.
+/// The path of an object: a segment for each component of its name, in its string form.
 fn path_of(name: &str) -> String {
-    let mut path = String::new();
-    for component in components(name) {
-        path.push('/');
-        path.extend(utf8_percent_encode(&component, RESERVED));
-    }
-    path
-}
-
-/// The components of a name in its string form; `\/` is a slash inside of one.
-fn components(name: &str) -> Vec<String> {
-    let (mut all, mut current, mut is_escaped) = (Vec::new(), String::new(), false);
-    for character in name.chars() {
-        match (is_escaped, character) {
-            (true, '/') => {
-                current.pop();
-                current.push('/');
-                is_escaped = false;
-            }
-            (false, '/') => all.push(std::mem::take(&mut current)),
-            _ => {
-                current.push(character);
-                is_escaped = !is_escaped && character == '\\';
-            }
-        }
-    }
-    all.push(current);
-    all
+    let components = name::parse(name).unwrap_or_default();
+    let segments = components.iter().map(|component| name::to_string(slice::from_ref(component)));
+    segments.map(|segment| format!("/{}", utf8_percent_encode(&segment, RESERVED))).collect()
 }
 
 /// The IDL name of an operation: that of the attribute for an accessor.

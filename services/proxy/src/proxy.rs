@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Extension, FromRequest as _, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, FromRequest as _, Request, State};
 use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware;
@@ -15,11 +15,13 @@ use percent_encoding::percent_decode_str;
 use serde::de::IgnoredAny;
 use spandrel::authorization::Authorizer;
 use spandrel::dynamic::{CallableError, DynamicObject, OperationDescription, TextContext};
+use spandrel::services::cos_naming::NameComponent;
+use spandrel::services::name;
 use spandrel::types::{Any, Ior};
 use tokio::sync::Semaphore;
 
 use crate::catalogue::Catalogue;
-use crate::http::{Authentication, Caller, HttpLimits};
+use crate::http::{Authentication, Caller};
 use crate::openapi::{self, idl_name};
 use crate::problem::Problem;
 
@@ -32,6 +34,8 @@ pub struct CallLimits {
     pub timeout: Duration,
     /// The time for a request's body (default 30 s).
     pub body_timeout: Duration,
+    /// The most octets of a request's body (default 4 MiB). A longer one gets 413.
+    pub body_octets: usize,
     /// The most octets of the bodies of all requests at a time (default 256 MiB); one without a length counts as the
     /// longest. Further requests get 503.
     pub bodies: usize,
@@ -42,7 +46,13 @@ const KIBIBYTE: usize = 1 << 10;
 
 impl Default for CallLimits {
     fn default() -> Self {
-        Self { calls: 1024, timeout: Duration::from_secs(30), body_timeout: Duration::from_secs(30), bodies: 256 << 20 }
+        Self {
+            calls: 1024,
+            timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            body_octets: 4 << 20,
+            bodies: 256 << 20,
+        }
     }
 }
 
@@ -73,34 +83,18 @@ impl Proxy {
             .route("/openapi.json", get(document))
             .fallback(call)
             .layer(middleware::from_fn(check))
+            .layer(DefaultBodyLimit::max(self.limits.body_octets))
             // Probes have no token.
             .route("/healthz", get(|| async { "ok\n" }))
             .with_state(Arc::new(self))
     }
 }
 
-/// A request's object, operation and caller, decided.
-struct Permitted<'o> {
-    object: &'o DynamicObject,
-    operation: &'o OperationDescription,
-}
-
 async fn document(State(proxy): State<Arc<Proxy>>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
-    let mut objects = Vec::new();
-    for name in proxy.catalogue.names().await? {
-        // An object that is out of reach is left out.
-        if objects.len() < openapi::MAX_OBJECTS
-            && let Ok(object) = proxy.catalogue.object(&name).await
-        {
-            objects.push((name, object));
-        }
-    }
-    let is_permitted = |name: &str, object: &DynamicObject, operation: &OperationDescription| {
-        proxy.catalogue.serves(name, idl_name(operation)) && proxy.permits(&caller, name, object, operation).is_ok()
-    };
-    let document = openapi::document(&objects, &is_permitted);
-    Ok(json_response(StatusCode::OK, document.to_string()))
+    let timeout = proxy.limits.timeout;
+    let made = tokio::time::timeout(timeout, proxy.document(&caller)).await;
+    made.map_err(|_| too_slow("the document was not made", timeout))?
 }
 
 async fn call(
@@ -154,14 +148,34 @@ async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Resp
     let operation = operation_of(&object, &name, &member, request.method())?;
     proxy.permits(caller, &name, &object, operation)?;
     let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
-    let _room = proxy.room.try_acquire_many(kibibytes(request.headers())).map_err(|_| busy())?;
+    let _room = proxy.room.try_acquire_many(proxy.kibibytes(request.headers())).map_err(|_| busy())?;
     let body = body_of(proxy, request).await?;
     let arguments = proxy.arguments(&object, operation, &body)?;
-    let permitted = Permitted { object: &object, operation };
-    Ok(proxy.perform(&name, permitted, &arguments, timeout).await?)
+    Ok(proxy.perform(&name, &object, operation, &arguments, timeout).await?)
 }
 
 impl Proxy {
+    /// The OpenAPI document of the operations that the caller may call.
+    async fn document(&self, caller: &Caller) -> Result<Response, Problem> {
+        let mut objects = Vec::new();
+        for name in self.catalogue.names().await? {
+            // An object that is out of reach is left out.
+            if objects.len() < openapi::MAX_OBJECTS
+                && let Ok(object) = self.catalogue.object(&name).await
+            {
+                objects.push((name, object));
+            }
+        }
+        let is_permitted = |name: &str, object: &DynamicObject, operation: &OperationDescription| {
+            let would_permit = |authorizer: &Authorizer| {
+                authorizer.would_permit_caller(&caller.0, &operation.name, object.interface().id(), Some(name))
+            };
+            self.catalogue.serves(name, idl_name(operation)) && self.authorizer.as_ref().is_none_or(would_permit)
+        };
+        let document = openapi::document(&objects, &is_permitted);
+        Ok(json_response(StatusCode::OK, document.to_string()))
+    }
+
     /// Decides about a call by the policy.
     fn permits(
         &self,
@@ -173,6 +187,15 @@ impl Proxy {
         let Some(authorizer) = &self.authorizer else { return Ok(()) };
         let decided = authorizer.permits_caller(&caller.0, &operation.name, object.interface().id(), Some(name));
         decided.map_err(|exception| Problem::of_system_exception(&exception))
+    }
+
+    /// The room for a request's body: for its length, or for the longest body if it comes in chunks.
+    fn kibibytes(&self, headers: &HeaderMap) -> u32 {
+        let longest = self.limits.body_octets;
+        let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        let is_chunked = headers.contains_key(TRANSFER_ENCODING);
+        let octets = if is_chunked { longest } else { length.unwrap_or(0).min(longest) };
+        u32::try_from(octets.div_ceil(KIBIBYTE)).unwrap_or(u32::MAX)
     }
 
     fn arguments(
@@ -204,11 +227,11 @@ impl Proxy {
     async fn perform(
         &self,
         name: &str,
-        permitted: Permitted<'_>,
+        object: &DynamicObject,
+        operation: &OperationDescription,
         arguments: &[Any],
         timeout: Duration,
     ) -> Result<Response, Problem> {
-        let Permitted { object, operation } = permitted;
         // A dropped future abandons the call: at the end of the time, and of the HTTP connection.
         let called = tokio::time::timeout(timeout, object.call_async(&operation.name, arguments)).await;
         let outcome = match called {
@@ -239,27 +262,29 @@ fn too_slow(reason: &str, timeout: Duration) -> Problem {
     Problem::new(StatusCode::GATEWAY_TIMEOUT, "the call took too long").detail(format!("{reason} within {timeout:?}"))
 }
 
-/// The room for a request's body: for its length, or for the longest body if it comes in chunks.
-fn kibibytes(headers: &HeaderMap) -> u32 {
-    let longest = HttpLimits::default().body_octets;
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let is_chunked = headers.contains_key(TRANSFER_ENCODING);
-    let octets = if is_chunked { longest } else { length.unwrap_or(0).min(longest) };
-    u32::try_from(octets.div_ceil(KIBIBYTE)).unwrap_or(u32::MAX)
+/// The name, in its string form, and the operation or attribute of a path. Each segment is a component of the name in its
+/// string form, in which a slash needs no backslash. All spellings of a name have the same string form here, so that
+/// patterns of what is served and rules of the policy see one name for an object.
+fn target(path: &str) -> Option<(String, String)> {
+    let mut segments = path.strip_prefix('/')?.split('/').map(|segment| percent_decode_str(segment).decode_utf8());
+    let member = segments.next_back()?.ok()?.into_owned();
+    let components = segments.map(|segment| component(&segment.ok()?)).collect::<Option<Vec<_>>>()?;
+    name::check(&components).ok()?;
+    if member.is_empty() { None } else { Some((name::to_string(&components), member)) }
 }
 
-/// The name and the operation or attribute of a path. Each segment is a component of the name in its string form.
-fn target(path: &str) -> Option<(String, String)> {
-    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-    let decoded = |segment: &str| percent_decode_str(segment).decode_utf8().ok().map(|text| text.into_owned());
-    let (member, components) = segments.split_last()?;
-    let components: Option<Vec<String>> = components
-        .iter()
-        // A slash inside of a component.
-        .map(|segment| decoded(segment).filter(|text| !text.is_empty()).map(|text| text.replace('/', "\\/")))
-        .collect();
-    let (components, member) = (components?, decoded(member)?);
-    if components.is_empty() || member.is_empty() { None } else { Some((components.join("/"), member)) }
+/// The component of a segment.
+fn component(segment: &str) -> Option<NameComponent> {
+    let (mut text, mut is_escaped) = (String::new(), false);
+    for character in segment.chars() {
+        if character == '/' && !is_escaped {
+            text.push('\\');
+        }
+        text.push(character);
+        is_escaped = character == '\\' && !is_escaped;
+    }
+    let mut parsed = name::parse(&text).ok()?;
+    parsed.pop().filter(|_| parsed.is_empty())
 }
 
 /// The operation for a method: POST for operations, GET and PUT for attributes.

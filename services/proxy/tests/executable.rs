@@ -1,7 +1,11 @@
 //! The executable: its options, exit codes and messages.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Output, Stdio};
+
+use crate::fixture::TIMEOUT;
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spandrel-proxy")).args(arguments).output().expect("the executable starts")
@@ -56,4 +60,32 @@ fn bad_files_are_named() {
     let certificate = ["--http-cert", &absent, "--http-key", &absent];
     let base = ["--expose", "a", "--anonymous", "--orb", name_service, "--listen", "127.0.0.1:0"];
     refuses(&[&base[..], &certificate[..]].concat(), 1, "cannot read the certificates in");
+}
+
+/// Without tokens, a page of another site could use a name of its own for this machine (DNS rebinding).
+#[test]
+fn an_anonymous_proxy_is_not_addressed_as_another_host() {
+    let options = ["--expose", "a", "--anonymous", "--listen", "127.0.0.1:0"];
+    let naming = ["--orb", "-ORBInitRef NameService=corbaloc::127.0.0.1:9/NameService"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-proxy"));
+    let mut proxy = command.args(options).args(naming).stdout(Stdio::piped()).spawn().expect("the executable starts");
+    let mut ready = String::new();
+    BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let address = ready.trim_end().strip_prefix("ready: proxy http://").expect("it is ready").trim_end_matches('/');
+    let status = |host: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    let port = address.rsplit(':').next().unwrap();
+    let [own, local] = [status(address), status(&format!("localhost:{port}"))];
+    let foreign = ["evil.example".to_owned(), format!("evil.example:{port}"), "localhost".to_owned()];
+    let refused = foreign.map(|host| status(&host));
+    proxy.kill().unwrap();
+    proxy.wait().unwrap();
+    assert_eq!([own, local], ["200", "200"]);
+    assert_eq!(refused, ["421", "421", "421"]);
 }

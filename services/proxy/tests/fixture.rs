@@ -230,15 +230,25 @@ impl Fixture {
         let authentication = settings
             .authentication
             .unwrap_or_else(|| Authentication { tokens: Tokens::one("tester", TOKEN), ..Authentication::default() });
-        let router = Proxy::new(catalogue, settings.authorizer, settings.calls).router(authentication);
+        let proxy = Proxy::new(catalogue, settings.authorizer, settings.calls);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let http = {
             let _inside = runtime.enter();
-            HttpServer::start(([127, 0, 0, 1], 0).into(), settings.tls.as_ref(), settings.http, router)
+            HttpServer::start(([127, 0, 0, 1], 0).into(), settings.tls.as_ref(), settings.http, |_| {
+                proxy.router(authentication)
+            })
         };
         let http = http.expect("a server");
         let address = http.address();
         Self { http: Some(http), address, runtime, objects, account, client, naming: Some(naming), _data: data }
+    }
+
+    /// Binds the object with a name of plain components by another name, too, whose components are identifiers and kinds.
+    pub(crate) fn bind(&self, name: &[(&str, &str)], of: &str) {
+        let part = |(id, kind): &(&str, &str)| NameComponent { id: (*id).to_owned(), kind: (*kind).to_owned() };
+        let root = NamingContextExt::unchecked_narrow(self.naming.as_ref().expect("a naming service").reference());
+        let object = root.resolve_str(of).expect("a name");
+        root.bind(&name.iter().map(part).collect::<Vec<_>>(), object.as_ref()).expect("a binding");
     }
 
     /// Sends a request with the tester's token, on a connection of its own.

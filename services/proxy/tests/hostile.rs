@@ -15,11 +15,10 @@ fn impatient() -> Fixture {
     let http = HttpLimits {
         header_timeout: Duration::from_millis(300),
         header_octets: 16 << 10,
-        body_octets: 64 << 10,
         connections: 8,
         ..HttpLimits::default()
     };
-    let calls = CallLimits { body_timeout: Duration::from_millis(300), ..CallLimits::default() };
+    let calls = CallLimits { body_timeout: Duration::from_millis(300), body_octets: 64 << 10, ..CallLimits::default() };
     Fixture::bank(Settings { http, calls, ..Settings::default() })
 }
 

@@ -6,4 +6,3 @@ mod executable;
 mod fixture;
 mod hostile;
 mod security;
-mod tools;

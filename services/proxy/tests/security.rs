@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use spandrel::authorization::Authorizer;
+use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
+use spandrel_proxy::Exposure;
 use spandrel_proxy::http::{Authentication, TlsFiles, Tokens};
 use spandrel_test_support::certificates::Authority;
 
-use crate::fixture::{AUTHORIZATION, Fixture, Response, Settings, TIMEOUT};
+use crate::fixture::{AUTHORIZATION, Fixture, Response, Settings, TIMEOUT, TOKEN};
 
 #[test]
 fn a_token_is_required() {
@@ -124,4 +125,71 @@ fn a_client_certificate_takes_the_place_of_a_token() {
     assert_eq!(get(None).unwrap().status, 401);
     // One of another authority is refused in the handshake.
     assert!(get(Some(&Authority::new("strangers").issue("teller.bank.example"))).is_err());
+}
+
+/// All spellings of a name are one name for what is served and for the policy.
+#[test]
+fn names_have_one_spelling() {
+    let policy = r#"
+        [[rule]]
+        action = "deny"
+        path = 'Bank/a\/b\.c.d'
+        operation = "withdraw"
+
+        [[rule]]
+        action = "allow"
+    "#;
+    let authorizer = Some(Authorizer::new(policy.parse().unwrap()));
+    let exposures = Some(vec![Exposure { name: r"Bank/a\/b\.c.d".to_owned(), operations: Vec::new() }]);
+    let fixture = Fixture::bank(Settings { authorizer, exposures, ..Settings::default() });
+    fixture.bind(&[("Bank", ""), ("a/b.c", "d")], "Bank/alice");
+    for name in ["a%5C%2Fb%5C.c.d", "a%2Fb%5C.c.d", "%61%2fb%5c%2Ec.%64"] {
+        assert_eq!(fixture.send("POST", &format!("/Bank/{name}/deposit"), "[1]").status, 200, "{name}");
+        let response = fixture.send("POST", &format!("/Bank/{name}/withdraw"), "[1]");
+        assert!(
+            response.status == 403 && response.body.contains("denied by the policy's rule"),
+            "{name}: {response:?}"
+        );
+    }
+    for name in ["a/b%5C.c.d", "a%2Fb.c.d", "a%2Fb%5C.c", "%5Ca%2Fb%5C.c.d", "a%2Fb%5C.c.d.", "a%5C%5C%2Fb%5C.c.d", ""]
+    {
+        assert_eq!(fixture.send("POST", &format!("/Bank/{name}/withdraw"), "[1]").status, 404, "{name}");
+    }
+    assert_eq!(fixture.send("POST", "/Bank%2Fa%5C%2Fb%5C.c.d/withdraw", "[1]").status, 404);
+    let document = fixture.send("GET", "/openapi.json", "").json();
+    let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+    assert!(paths.iter().any(|path| *path == "/Bank/a%5C%2Fb%5C.c.d/deposit"), "{paths:?}");
+}
+
+/// A browser shows no secret for an anonymous request, nor for one with a certificate: pages of others could make it.
+#[test]
+fn pages_of_other_origins_make_no_requests_without_a_token() {
+    let authentication =
+        Authentication { anonymous: true, tokens: Tokens::one("tester", TOKEN), ..Authentication::default() };
+    let fixture = Fixture::bank(Settings { authentication: Some(authentication), ..Settings::default() });
+    let status = |headers: &str| fixture.send_with("POST", "/Bank/alice/note", headers, "").status;
+    let content = "Content-Type: application/json\r\n";
+    for origin in ["http://evil.example", "null", "http://test.evil.example", "file://test"] {
+        assert_eq!(status(&format!("Origin: {origin}\r\n{content}")), 403, "{origin}");
+        let with_token = format!("Origin: {origin}\r\n{content}{AUTHORIZATION}");
+        assert_ne!(status(&with_token), 403, "{origin}");
+    }
+    assert_ne!(status(&format!("Origin: http://test\r\n{content}")), 403);
+}
+
+/// A policy's audit log has the calls, not what a document asks about.
+#[test]
+fn the_document_is_not_audited() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.log");
+    let audit = AuditLog::open(&file, AuditOptions::default()).unwrap();
+    let policy = "[[rule]]\naction = 'allow'\noperation = ['deposit']";
+    let authorizer = Authorizer::audited(policy.parse().unwrap(), audit);
+    let fixture = Fixture::bank(Settings { authorizer: Some(authorizer), ..Settings::default() });
+    let document = fixture.send("GET", "/openapi.json", "").json();
+    assert_eq!(document["paths"].as_object().unwrap().len(), 1, "{document}");
+    assert_eq!(fixture.send("POST", "/Bank/alice/deposit", "[1]").status, 200);
+    drop(fixture);
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
 }

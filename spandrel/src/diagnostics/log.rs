@@ -155,25 +155,3 @@ impl MakeWriter<'_> for LogTail {
         self.clone()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    #[test]
-    fn a_tail_keeps_the_last_lines_and_counts_all() {
-        let tail = LogTail::default();
-        for number in 0..LogTail::MAX_LINES + 2 {
-            tail.clone().write_all(format!("{number}\n").as_bytes()).unwrap();
-        }
-        let (lines, written) = tail.after(0);
-        assert_eq!((lines.len(), written), (LogTail::MAX_LINES, LogTail::MAX_LINES as u64 + 2));
-        assert_eq!(lines[0], "2");
-        assert_eq!(tail.after(written - 1), (vec![(written - 1).to_string()], written));
-        assert_eq!(tail.after(written + 9).0.len(), LogTail::MAX_LINES, "the count of another process");
-        tail.clone().write_all(&vec![b'x'; LogTail::MAX_LINE + 1]).unwrap();
-        assert!(tail.after(written).0[0].contains("was left out"));
-    }
-}

@@ -16,6 +16,7 @@ use spandrel::ssliop::PeerIdentity;
 use subtle::ConstantTimeEq as _;
 
 use super::Peer;
+use super::origin::refusal_of_other_origin;
 use crate::problem::Problem;
 
 /// The fewest characters of a token.
@@ -127,11 +128,17 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// A middleware that adds the [`Caller`] to a request, or answers 401.
+    /// A middleware that adds the [`Caller`] to a request, or answers 401. A browser adds a certificate, or nothing, to
+    /// the requests of every page: without a token, those of pages of another origin get 403.
     pub async fn check(self: Arc<Self>, mut request: Request, next: Next) -> Response {
         let Some(peer) = request.extensions().get::<Peer>() else {
             return Problem::internal("the connection is not known").into_response();
         };
+        if !request.headers().contains_key(AUTHORIZATION)
+            && let Some(refusal) = refusal_of_other_origin(&request)
+        {
+            return refusal.into_response();
+        }
         match self.identity(peer, request.headers()) {
             Some(identity) => {
                 let address = Address::new("http", peer.address.to_string());

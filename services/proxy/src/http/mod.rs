@@ -1,6 +1,6 @@
 //! An HTTP/1.1 server with limits, TLS and authentication, around a router of `axum`.
 //!
-//! Every octet and connection of a client is bounded ([`HttpLimits`]), and so is every wait for one.
+//! Connections and the headers of requests are bounded in number, size and time ([`HttpLimits`]). Routers bound bodies.
 
 mod authentication;
 mod origin;

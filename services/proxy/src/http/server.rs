@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::DefaultBodyLimit;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -33,12 +32,8 @@ pub struct HttpLimits {
     /// The time for a TLS handshake, and for a request's header; also the longest pause between two requests of a
     /// connection (default 10 s).
     pub header_timeout: Duration,
-    /// The time for a request's body (default 30 s).
-    pub body_timeout: Duration,
     /// The most octets of a request's header (default 32 KiB).
     pub header_octets: usize,
-    /// The most octets of a request's body (default 4 MiB).
-    pub body_octets: usize,
     /// The time in which the running requests may end when the server is stopped (default 10 s).
     pub stop_timeout: Duration,
 }
@@ -48,9 +43,7 @@ impl Default for HttpLimits {
         Self {
             connections: 1024,
             header_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
             header_octets: 32 << 10,
-            body_octets: 4 << 20,
             stop_timeout: Duration::from_secs(10),
         }
     }
@@ -124,7 +117,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens at an address, and serves the router. It must be called in a runtime of `tokio`.
+    /// Listens at an address, and serves the router that is made for it: with its port, also where the system has
+    /// chosen that. The router bounds the bodies of requests. It must be called in a runtime of `tokio`.
     ///
     /// # Errors
     /// An address in use; files of TLS that cannot be read.
@@ -132,7 +126,7 @@ impl HttpServer {
         address: SocketAddr,
         tls: Option<&TlsFiles>,
         limits: HttpLimits,
-        router: Router,
+        router: impl FnOnce(SocketAddr) -> Router,
     ) -> anyhow::Result<Self> {
         let tls = tls.map(TlsFiles::config).transpose()?.map(TlsAcceptor::from);
         let listener = TcpListener::bind(address).with_context(|| format!("cannot listen at {address}"))?;
@@ -141,12 +135,8 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         let is_secure = tls.is_some();
-        let connections = Connections {
-            router: router.layer(DefaultBodyLimit::max(limits.body_octets)),
-            tls,
-            limits,
-            free: Arc::new(Semaphore::new(limits.connections)),
-        };
+        let connections =
+            Connections { router: router(address), tls, limits, free: Arc::new(Semaphore::new(limits.connections)) };
         let accepting = tokio::spawn(connections.accept(listener, stopped));
         Ok(Self { address, is_secure, stop, accepting, stop_timeout: limits.stop_timeout })
     }
@@ -171,7 +161,7 @@ impl HttpServer {
     }
 }
 
-/// What all connections of a server need.
+/// The common part of all connections of a server.
 struct Connections {
     router: Router,
     tls: Option<TlsAcceptor>,

@@ -8,7 +8,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
+use spandrel::diagnostics::log::LogTail;
 
+use super::probe::Probe;
 use super::process::{WithConsole, data};
 use crate::executable::ANY_PORT;
 use crate::running::command;
@@ -144,7 +146,7 @@ fn the_policy_decides_about_the_token() {
         ("POST /api/servers/bank/start", "", [404, 403, 403]),
         ("GET /api/servers/bank/output", "", [200, 403, 403]),
         ("GET /api/object?path=", "", [200, 403, 403]),
-        ("POST /api/call", r#"{"path":"","operation":"list"}"#, [502, 502, 403]),
+        ("POST /api/call", r#"{"path":"","operation":"list"}"#, [502, 502, 502]),
     ];
     for (at, token) in ["ada-ada-ada-ada-ada", "bob-bob-bob-bob-bob", "eve-eve-eve-eve-eve"].into_iter().enumerate() {
         console.token = token.to_owned();
@@ -153,6 +155,55 @@ fn the_policy_decides_about_the_token() {
             assert_eq!(status, expected[at], "{token} {request}: {answer}");
         }
     }
+}
+
+/// Rules name accessors as requests do, and the interface that an object has, not the one that a reference claims.
+#[test]
+fn the_policy_sees_operations_and_interfaces_as_they_are() {
+    let (folder, data) = data();
+    let tokens = folder.path().join("tokens");
+    fs::write(&tokens, "bob bob-bob-bob-bob-bob\n").unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    let policy = folder.path().join("policy.toml");
+    let rules = r#"
+        [[rule]]
+        action = "allow"
+        identity = "token:bob"
+        interface = ["IDL:omg.org/*", "IDL:Probe/Other:1.0"]
+        [[rule]]
+        action = "allow"
+        identity = "token:bob"
+        interface = "IDL:Probe/Everything:1.0"
+        operation = ["_get_*", "_interface"]
+        [[rule]]
+        action = "deny"
+        identity = "token:*"
+        [[rule]]
+        action = "allow"
+        address = "loopback"
+    "#;
+    fs::write(&policy, rules).unwrap();
+    let words = ["--policy", policy.to_str().unwrap(), "--console-tokens", tokens.to_str().unwrap()];
+    let mut console = WithConsole::start(&data, &words);
+    console.token = "bob-bob-bob-bob-bob".to_owned();
+    let probe = Probe::start(&console.naming);
+    let call = |target: (&str, &str), operation: &str, set: bool, arguments: &str| {
+        let body = json!({ target.0: target.1, "operation": operation, "set": set, "arguments": arguments });
+        console.api("POST /api/call", &body.to_string())
+    };
+    let named = ("path", "probe/everything");
+    let (status, answer) = call(named, "level", false, "");
+    assert_eq!((status, answer["outcome"].as_str().unwrap_or_default()), (200, r#"{"result":7,"out":{}}"#), "{answer}");
+    assert_eq!(call(named, "level", true, "[5]").0, 403);
+    assert_eq!(call(named, "refuse", false, r#"["no"]"#).0, 403);
+    assert_eq!(call(("path", "probe/other"), "refuse", false, r#"["yes"]"#).0, 422);
+    let (_, object) = console.api("GET /api/object?path=probe/everything", "");
+    let forged = probe.reference_with_type(object["reference"].as_str().unwrap(), "IDL:Probe/Other:1.0");
+    let (status, answer) = call(("reference", &forged), "refuse", false, r#"["no"]"#);
+    assert!(status == 403 && answer["title"] == "the object is of another type", "{answer}");
+    assert!(probe.last("_set_level").is_none());
+    assert_eq!(probe.last("refuse"), Some(vec![json!("yes")]), "the last call that was permitted");
+    probe.stop();
 }
 
 #[test]
@@ -186,4 +237,19 @@ fn the_log_of_the_process_is_kept() {
     assert!(lines.iter().any(|line| line.as_str().unwrap().contains("\"level\":\"INFO\"")), "{log}");
     let after = format!("GET /api/log?after={}", lines.len());
     assert_eq!(console.api(&after, "").1["lines"], json!([]));
+}
+
+#[test]
+fn a_tail_keeps_the_last_lines_and_counts_all() {
+    let tail = LogTail::default();
+    for number in 0..LogTail::MAX_LINES + 2 {
+        tail.clone().write_all(format!("{number}\n").as_bytes()).unwrap();
+    }
+    let (lines, written) = tail.after(0);
+    assert_eq!((lines.len(), written), (LogTail::MAX_LINES, LogTail::MAX_LINES as u64 + 2));
+    assert_eq!(lines[0], "2");
+    assert_eq!(tail.after(written - 1), (vec![(written - 1).to_string()], written));
+    assert_eq!(tail.after(written + 9).0.len(), LogTail::MAX_LINES, "the count of another process");
+    tail.clone().write_all(&vec![b'x'; LogTail::MAX_LINE + 1]).unwrap();
+    assert!(tail.after(written).0[0].contains("was left out"));
 }

@@ -50,6 +50,8 @@ module Probe {
     void refuse(in string reason) raises (Refused);
     oneway void notify(in string text);
   };
+  /** Has an operation of the other interface. */
+  interface Other { void refuse(in string reason) raises (Refused); };
 };
 "#;
 
@@ -67,7 +69,7 @@ fn json(value: &Any) -> serde_json::Value {
 }
 
 impl Probe {
-    /// Serves the object, binds it as `probe/everything`, and describes it in the repository.
+    /// Serves the objects, binds them as `probe/everything` and `probe/other`, and describes them in the repository.
     pub(super) fn start(naming: &str) -> Self {
         let repository = naming.replace("/NameService", "/InterfaceRepository");
         let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).init_ref("InterfaceRepository", &repository);
@@ -95,11 +97,13 @@ impl Probe {
                 _ => Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap()),
             }
         };
-        let servant = DescribedServant::described(idl.interface("Probe::Everything").unwrap(), run);
-        let object = Poa::root(&orb).unwrap().activate(servant).unwrap();
         let names = root(&orb, naming);
         let context = names.bind_new_context(&name("probe")).unwrap().unwrap();
-        context.bind(&name("everything"), Some(&object)).unwrap();
+        for (interface, bound) in [("Probe::Everything", "everything"), ("Probe::Other", "other")] {
+            let servant = DescribedServant::described(idl.interface(interface).unwrap(), run.clone());
+            let object = Poa::root(&orb).unwrap().activate(servant).unwrap();
+            context.bind(&name(bound), Some(&object)).unwrap();
+        }
         Self { orb, calls }
     }
 
@@ -107,6 +111,13 @@ impl Probe {
     pub(super) fn last(&self, operation: &str) -> Option<Vec<serde_json::Value>> {
         let calls = self.calls.lock().unwrap();
         calls.iter().rev().find(|(name, _)| name == operation).map(|(_, arguments)| arguments.clone())
+    }
+
+    /// The reference with another type in it.
+    pub(super) fn reference_with_type(&self, reference: &str, type_id: &str) -> String {
+        let mut ior = self.orb.string_to_object(reference).unwrap().ior().clone();
+        ior.type_id = type_id.to_owned();
+        self.orb.reference(ior).to_string()
     }
 
     pub(super) fn stop(&self) {
