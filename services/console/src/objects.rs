@@ -168,7 +168,7 @@ impl Objects {
                 format!("its server says that it is not of type `{}`, as the reference has it", interface.id());
             return Err(Problem::new(StatusCode::FORBIDDEN, "the object is of another type").detail(detail));
         }
-        let arguments = self.arguments(&interface, operation, &call.arguments)?;
+        let arguments = self.arguments(&object, &interface, operation, &call.arguments)?;
         let timeout = match call.timeout {
             None => CALL_TIMEOUT,
             Some(seconds) if seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64() => Duration::from_secs_f64(seconds),
@@ -189,6 +189,7 @@ impl Objects {
 
     fn arguments(
         &self,
+        object: &ObjectRef,
         interface: &InterfaceDescription,
         operation: &OperationDescription,
         text: &str,
@@ -196,7 +197,10 @@ impl Objects {
         let named = interface.named_types();
         let types = |name: &str| {
             let is_named = |of: &&TypeCode| of.id() == Ok(name) || of.type_spec().to_string() == name;
-            named.iter().find(is_named).cloned()
+            named.iter().find(is_named).cloned().or_else(|| {
+                let repository = repository::repository_of(&self.orb, object);
+                repository.and_then(|repository| repository::type_by_id(&repository, name)).ok().flatten()
+            })
         };
         let references = |url: &str| {
             let object = self.orb.string_to_object(url);

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use spandrel::dynamic::{Descriptions, DynamicObject, InterfaceDescription};
 use spandrel::services::cos_naming::{Binding, BindingType, NamingContext, naming_context};
 use spandrel::services::{name, repository};
+use spandrel::types::TypeCode;
 use spandrel::{ObjectRef, Orb, SystemException, SystemExceptionKind};
 use tokio::sync::{Mutex, Semaphore};
 use wildmatch::WildMatch;
@@ -93,11 +94,6 @@ impl Catalogue {
         &self.orb
     }
 
-    /// The definitions of the IDL files.
-    pub(crate) fn idl(&self) -> Option<&Descriptions> {
-        self.idl.as_deref()
-    }
-
     /// Whether an object's operation is served. An attribute counts by its name.
     #[must_use]
     pub fn serves(&self, name: &str, operation: &str) -> bool {
@@ -159,17 +155,9 @@ impl Catalogue {
         {
             return Ok(Arc::clone(interface));
         }
-        let permit = Arc::clone(&self.describing).acquire_owned().await;
-        let permit = permit.map_err(|error| Problem::internal(error.to_string()))?;
         let (orb, object, idl) = (self.orb.clone(), object.clone(), self.idl.clone());
-        // The thread goes on, and keeps its permit, also if the request ends.
-        let described = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            describe(&orb, &object, idl.as_deref())
-        });
-        let described = described.await;
-        let described = described.map_err(|error| Problem::internal(error.to_string()))?;
-        let interface = Arc::new(described?);
+        let described = self.blocking(move || describe(&orb, &object, idl.as_deref())).await??;
+        let interface = Arc::new(described);
         // The object may be of another type than its reference claims.
         if interface.id() == id {
             let mut all = self.interfaces.lock().await;
@@ -179,6 +167,34 @@ impl Catalogue {
             all.insert(id, (Arc::clone(&interface), Instant::now()));
         }
         Ok(interface)
+    }
+
+    /// The type of this name: of the IDL files, or of the repository that describes an object.
+    ///
+    /// # Errors
+    /// The problem of the repository's exception.
+    pub(crate) async fn type_code(&self, object: &ObjectRef, name: &str) -> Result<Option<TypeCode>, Problem> {
+        if let Some(idl) = &self.idl {
+            return Ok(idl.type_code(name).ok());
+        }
+        let (orb, object, name) = (self.orb.clone(), object.clone(), name.to_owned());
+        let found = self.blocking(move || {
+            let repository = repository::repository_of(&orb, &object)?;
+            repository::type_by_id(&repository, &name)
+        });
+        found.await?.map_err(|exception| Problem::of_system_exception(&exception))
+    }
+
+    /// Runs calls of a repository on a thread that may block. The thread goes on, and keeps its permit, also if the
+    /// request ends.
+    async fn blocking<R: Send + 'static>(&self, calls: impl FnOnce() -> R + Send + 'static) -> Result<R, Problem> {
+        let permit = Arc::clone(&self.describing).acquire_owned().await;
+        let permit = permit.map_err(|error| Problem::internal(error.to_string()))?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            calls()
+        });
+        done.await.map_err(|error| Problem::internal(error.to_string()))
     }
 
     /// The names of all objects that are served, sorted: of some 10,000 bindings at most.

@@ -1,5 +1,7 @@
 //! Requests for objects: `POST /NAME/OPERATION`.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +16,10 @@ use axum::routing::get;
 use percent_encoding::percent_decode_str;
 use serde::de::IgnoredAny;
 use spandrel::authorization::Authorizer;
-use spandrel::dynamic::{CallableError, DynamicObject, OperationDescription, TextContext};
+use spandrel::dynamic::{ArgumentError, CallableError, DynamicObject, OperationDescription, TextContext};
 use spandrel::services::cos_naming::NameComponent;
 use spandrel::services::name;
-use spandrel::types::{Any, Ior};
+use spandrel::types::{Any, Ior, TypeCode};
 use tokio::sync::Semaphore;
 
 use crate::catalogue::Catalogue;
@@ -41,6 +43,8 @@ pub struct CallLimits {
     pub bodies: usize,
 }
 
+/// The most types that the values of `any` in a request may name.
+const MAX_NAMED_TYPES: usize = 64;
 /// The unit in which octets of bodies are counted.
 const KIBIBYTE: usize = 1 << 10;
 
@@ -150,7 +154,7 @@ async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Resp
     let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
     let _room = proxy.room.try_acquire_many(proxy.kibibytes(request.headers())).map_err(|_| busy())?;
     let body = body_of(proxy, request).await?;
-    let arguments = proxy.arguments(&object, operation, &body)?;
+    let arguments = proxy.arguments(&object, operation, &body, timeout).await?;
     Ok(proxy.perform(&name, &object, operation, &arguments, timeout).await?)
 }
 
@@ -198,19 +202,54 @@ impl Proxy {
         u32::try_from(octets.div_ceil(KIBIBYTE)).unwrap_or(u32::MAX)
     }
 
-    fn arguments(
+    /// Reads arguments. The types that an `any` names are looked up when they are seen to be unknown.
+    async fn arguments(
         &self,
         object: &DynamicObject,
         operation: &OperationDescription,
         body: &str,
+        timeout: Duration,
     ) -> Result<Vec<Any>, Problem> {
-        let types = |name: &str| self.catalogue.idl()?.type_code(name).ok();
+        let mut known = HashMap::new();
+        loop {
+            let (unknown, read) = self.read(object, operation, body, &known);
+            let error = match (unknown, read) {
+                (_, Ok(arguments)) => return Ok(arguments),
+                (Some(name), Err(_)) if known.len() < MAX_NAMED_TYPES => {
+                    let found = tokio::time::timeout(timeout, self.catalogue.type_code(object.object(), &name)).await;
+                    let found = found.map_err(|_| too_slow(&format!("the type `{name}` was not found"), timeout))??;
+                    known.insert(name, found);
+                    continue;
+                }
+                (_, Err(error)) => error,
+            };
+            let title = "the arguments are not those of the operation";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, title).caused_by(&error));
+        }
+    }
+
+    /// Reads arguments with these types, of which `None` is one that does not exist. The name is that of a type which
+    /// is not among them.
+    fn read(
+        &self,
+        object: &DynamicObject,
+        operation: &OperationDescription,
+        body: &str,
+        known: &HashMap<String, Option<TypeCode>>,
+    ) -> (Option<String>, Result<Vec<Any>, ArgumentError>) {
+        let unknown = Cell::new(None);
+        let types = |name: &str| {
+            let found = known.get(name);
+            if found.is_none() {
+                unknown.set(Some(name.to_owned()));
+            }
+            found.cloned().flatten()
+        };
         let references = |url: &str| self.reference(url);
         let context = TextContext::new();
         let context = context.value_types(object.interface().value_types()).types(&types).references(&references);
-        operation.read_arguments(body, &context).map_err(|error| {
-            Problem::new(StatusCode::BAD_REQUEST, "the arguments are not those of the operation").caused_by(&error)
-        })
+        let read = operation.read_arguments(body, &context);
+        (unknown.take(), read)
     }
 
     /// A reference in an argument. Those that would have to be looked up elsewhere are refused: the caller would make

@@ -1,7 +1,7 @@
 //! Interfaces that clients and servers without IDL find in the repository (CORBA 3.3 Part 1, 8.3.1).
 
 use spandrel::dynamic::{DescribedCall, DescribedServant, DynamicObject, NvList, RequestError, describe};
-use spandrel::services::repository::{documentation, fill, interface_of, repository_of};
+use spandrel::services::repository::{documentation, fill, interface_of, repository_of, type_by_id};
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException, SystemExceptionKind, minor};
 
@@ -46,6 +46,13 @@ fn an_object_is_called_without_idl() {
     assert!(interface.is_a("IDL:Bank/Base:1.0") && interface.find("_get_balance").is_some());
     // The comments are those of the IDL.
     let repository = repository_of(&client, &object).expect("a repository");
+    for name in ["Bank::Reason", "::Bank::Reason", "IDL:Bank/Reason:1.0"] {
+        let reason = type_by_id(&repository, name).expect("an answer").expect("a type");
+        assert_eq!(reason, idl.type_code("Bank::Reason").expect("a type"), "{name}");
+    }
+    for name in ["Bank", "Bank::Account::deposit", "Bank::Base::balance", "Bank::Nothing", "IDL:Bank/Nothing:1.0"] {
+        assert_eq!(type_by_id(&repository, name).expect("an answer"), None, "{name}");
+    }
     let found = documentation(&repository, &interface).expect("documentation");
     let documented = interface.clone().with_documentation(&found);
     let read = idl.interface("Bank::Account").expect("an interface");

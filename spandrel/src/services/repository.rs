@@ -13,6 +13,6 @@ mod description;
 mod fill;
 mod printing;
 
-pub use description::{documentation, interface_by_id, interface_of, repository_of};
+pub use description::{documentation, interface_by_id, interface_of, repository_of, type_by_id};
 pub use fill::{Changes, FillError, fill};
 pub use printing::{PrintError, print};

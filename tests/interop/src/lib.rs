@@ -12,7 +12,7 @@ pub mod callbacks;
 mod cases;
 pub mod client;
 pub mod features;
-mod json_cases;
+pub mod json;
 pub mod names;
 pub mod patterns;
 pub mod program;
@@ -21,7 +21,7 @@ pub mod suite;
 pub mod values;
 pub mod valuetypes;
 
-pub use json_cases::{JsonCase, json_cases};
+pub use json::{JsonCase, json_cases};
 
 /// The builder of an ORB with TLS available, for the programs that the suite also runs over TLS.
 #[must_use]

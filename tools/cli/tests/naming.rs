@@ -180,7 +180,7 @@ fn thousands_of_bindings_are_listed() {
 fn objects_are_called_and_described_by_name() {
     let services = Services::start();
     let bank = Bank::open();
-    let documented = "module Bank { enum Kind { checking, saving };
+    let documented = "module Bank { enum Kind { checking, saving }; struct Entry { string what; };
         /** An account. */
         interface Account {
             /** The customer. */
@@ -199,6 +199,10 @@ fn objects_are_called_and_described_by_name() {
     assert_eq!(services.ok("call", &["Bank/ada", "owner"]), "\"Ada \\\"A.\\\" L.\"\n");
     let url = format!("{}#Bank/ada", services.url.replace("corbaloc", "corbaname"));
     assert_eq!(services.ok("call", &[&url, "sort"]), "saving\n");
+    // A type that only the repository knows: the interface does not use it.
+    let entry = services.ok("call", &["Bank/ada", "echo", "Bank::Entry {what: rent}"]);
+    assert!(entry.contains("what: \"rent\""), "{entry}");
+    assert!(services.fails("call", &["Bank/ada", "echo", "Bank::Missing {what: rent}"]).contains("unknown type"));
     assert!(services.fails("call", &["Bank/eve", "owner"]).contains("cannot resolve `Bank/eve`"));
 
     let described = services.ok("describe", &["Bank/ada"]);

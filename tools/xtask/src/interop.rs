@@ -33,6 +33,9 @@ use totals::Totals;
 /// Engines besides the compiled one.
 const OTHER_ENGINES: [&str; 2] = ["interpretive", "adaptive"];
 
+/// Our programs through which calls go in JSON.
+pub(crate) const TOOLS: [&str; 3] = ["call", "proxy", "console"];
+
 /// How often the pairings of a suite run at most, until each of their packets is captured.
 const CAPTURES: u32 = 3;
 
@@ -89,6 +92,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let runner = PairingRunner { selection, absent: absent(selection), totals: Cell::default() };
     let mut is_good = runner.absent.is_empty() || selection.allow_absent;
     build_ours("compiled")?;
+    build_tools()?;
     if selection.tshark {
         // From here on the network is isolated: nothing can be installed any more.
         packages::require(packages::CAPTURING)?;
@@ -110,6 +114,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         is_good &= runner.run_all(pairings::anything());
         is_good &= runner.run_all(pairings::texts());
         is_good &= runner.run_all(pairings::names());
+        for tool in TOOLS {
+            is_good &= runner.run_all(pairings::json(tool));
+        }
         is_good &= runner.run_secure()?;
     }
     let is_whole = selection.only.is_empty() && selection.suite.is_empty() && !selection.representative;
@@ -160,11 +167,18 @@ fn absent(selection: Selection<'_>) -> Vec<(Peer, String)> {
 }
 
 /// Builds our programs with code for this marshaling engine.
-fn build_ours(engine: &str) -> Result<()> {
+pub(crate) fn build_ours(engine: &str) -> Result<()> {
     let mut build = Command::new(workspace::cargo_program());
     build.args(["build", "--quiet", "--package", "spandrel-interop"]).env("SPANDREL_INTEROP_MARSHAL", engine);
     workspace::run(build.current_dir(workspace::root()))
         .with_context(|| format!("our programs do not build for {engine}"))
+}
+
+/// Builds the programs through which calls go in JSON.
+pub(crate) fn build_tools() -> Result<()> {
+    let packages = ["spandrel-cli", "spandrel-up", "spandrel-proxy"].map(|package| format!("--package={package}"));
+    let mut build = Command::new(workspace::cargo_program());
+    workspace::run(build.args(["build", "--quiet"]).args(packages).current_dir(workspace::root()))
 }
 
 /// Builds the C++ programs, unless they are up to date.

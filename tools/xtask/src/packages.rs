@@ -46,6 +46,9 @@ pub(crate) const ETCD: &[Need] = &[
     Need { requirement: Requirement::Folder("/usr/include/google/protobuf"), package: "libprotobuf-dev" },
 ];
 
+/// A device server of the TANGO control system.
+pub(crate) const TANGO: &[Need] = &[program("/usr/lib/tango/TangoTest", "tango-test")];
+
 /// Programs that capture traffic and dissect it.
 pub(crate) const CAPTURING: &[Need] = &[
     program("tshark", "tshark"),

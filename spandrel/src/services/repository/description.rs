@@ -54,8 +54,10 @@ pub fn interface_of(orb: &Orb, object: &ObjectRef) -> Result<InterfaceDescriptio
 
 /// The definition that the object's server returns; `None` if it has no repository.
 fn definition_of(object: &ObjectRef) -> Result<Option<ObjectRef>, SystemException> {
+    use spandrel_giop::SystemExceptionKind as Kind;
     match object.interface() {
-        Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::IntfRepos || is_unknown_operation(&error) => {
+        // JacORB raises INITIALIZE without a repository.
+        Err(error) if matches!(error.kind(), Kind::IntfRepos | Kind::Initialize) || is_unknown_operation(&error) => {
             Ok(None)
         }
         answered => answered,
@@ -72,15 +74,43 @@ fn no_repository() -> SystemException {
 /// # Errors
 /// INTF_REPOS if the repository does not know it; the exceptions of the calls.
 pub fn interface_by_id(repository: &ObjectRef, id: &str) -> Result<InterfaceDescription, SystemException> {
-    let mut found: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
-    if found.is_none() && !id.starts_with("IDL:") {
-        found = call(repository, "lookup", &[&format!("::{}", id.trim_start_matches("::"))])?;
-    }
-    let found = found.ok_or_else(|| {
+    let found = lookup(repository, id)?.ok_or_else(|| {
         SystemException::intf_repos(minor::NO_SUCH_INTERFACE, CompletionStatus::No)
             .with_detail(format!("the interface repository has no definition `{id}`"))
     })?;
     describe(&found)
+}
+
+/// The type with this repository id or absolute name, such as `Bank::Reason`; `None` if the repository has no such type.
+///
+/// # Errors
+/// The exceptions of the calls.
+pub fn type_by_id(repository: &ObjectRef, id: &str) -> Result<Option<TypeCode>, SystemException> {
+    let Some(found) = lookup(repository, id)? else { return Ok(None) };
+    // Attributes and constants have a type, and are none.
+    match call(&found, "_get_def_kind", &[])? {
+        Kind::DkAlias
+        | Kind::DkStruct
+        | Kind::DkUnion
+        | Kind::DkEnum
+        | Kind::DkException
+        | Kind::DkInterface
+        | Kind::DkAbstractInterface
+        | Kind::DkLocalInterface
+        | Kind::DkValue
+        | Kind::DkValueBox
+        | Kind::DkNative
+        | Kind::DkEvent => call(&found, "_get_type", &[]).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn lookup(repository: &ObjectRef, id: &str) -> Result<Option<ObjectRef>, SystemException> {
+    let found: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
+    if found.is_some() || id.starts_with("IDL:") {
+        return Ok(found);
+    }
+    call(repository, "lookup", &[&format!("::{}", id.trim_start_matches("::"))])
 }
 
 /// The repository that describes an object: that of its server, else the ORB's initial reference `InterfaceRepository`.

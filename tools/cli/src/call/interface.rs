@@ -24,8 +24,9 @@ pub(crate) struct InterfaceArgs {
     interface: Option<String>,
 }
 
-/// An interface, and the IDL that declares it.
+/// The interface of an object, and the IDL that declares it, unless it is of a repository.
 pub(crate) struct Found {
+    pub(crate) object: ObjectRef,
     pub(crate) interface: InterfaceDescription,
     pub(crate) idl: Option<Descriptions>,
 }
@@ -35,10 +36,12 @@ impl InterfaceArgs {
     pub(crate) fn find(&self, orb: &Orb, object: &ObjectRef) -> anyhow::Result<Found> {
         let given = self.interface.as_deref();
         let Some(file) = &self.idl else {
-            return Ok(Found { interface: from_repository(orb, given, object)?, idl: None });
+            let interface = from_repository(orb, given, object)?;
+            return Ok(Found { object: object.clone(), interface, idl: None });
         };
         let idl = common::read_idl(file, &self.include)?;
-        Ok(Found { interface: find(&idl, file, given, object)?, idl: Some(idl) })
+        let interface = find(&idl, file, given, object)?;
+        Ok(Found { object: object.clone(), interface, idl: Some(idl) })
     }
 
     /// Whether the interface comes from a repository.

@@ -2,11 +2,12 @@
 
 use spandrel::Orb;
 use spandrel::dynamic::{DynAny, OperationDescription, Outcome, TextContext};
+use spandrel::services::repository::{repository_of, type_by_id};
 use spandrel::types::{Any, TcKind};
 
 use super::interface::Found;
 
-/// Reads arguments with the names that they may use: references, and types of the IDL file.
+/// Reads arguments with the names that they may use: references, and types of the IDL file or repository.
 pub(crate) fn with_context<E>(
     orb: &Orb,
     found: &Found,
@@ -16,7 +17,10 @@ pub(crate) fn with_context<E>(
         let object = orb.string_to_object(url);
         object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
     };
-    let types = |name: &str| found.idl.as_ref()?.type_code(name).ok();
+    let types = |name: &str| match &found.idl {
+        Some(idl) => idl.type_code(name).ok(),
+        None => repository_of(orb, &found.object).and_then(|from| type_by_id(&from, name)).ok().flatten(),
+    };
     let value_types = found.interface.value_types();
     read(&TextContext::new().value_types(value_types).types(&types).references(&resolve))
 }

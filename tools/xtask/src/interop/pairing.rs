@@ -37,6 +37,8 @@ pub(super) enum Suite {
     Texts { sample: &'static str, unencodable: &'static str },
     /// `corbaname:`, plain object keys, and the operations of every object.
     Names,
+    /// `idl/interop.idl` in JSON through one of our tools: `call`, `proxy` or `console`.
+    Json(&'static str),
     /// `idl/features.idl`
     Features,
     /// `idl/callbacks.idl`: servers call their clients over the clients' connections.
@@ -57,6 +59,7 @@ impl Suite {
             Self::Anything { .. } => "anything",
             Self::Texts { .. } => "texts",
             Self::Names => "names",
+            Self::Json(tool) => tool,
             Self::Features => "features",
             Self::Callbacks => "callbacks",
             Self::Secure | Self::SecureCallbacks => "tls",
@@ -70,7 +73,7 @@ impl Suite {
 
     fn server(self, side: Side) -> Result<Command> {
         Ok(match self {
-            Self::Types | Self::Bridged => side.types_server(),
+            Self::Types | Self::Bridged | Self::Json(_) => side.types_server(),
             Self::Values => side.serve("valuetypes"),
             Self::Anything { .. } | Self::Texts { .. } => side.serve("anything"),
             Self::Names => side.names_server(),
@@ -87,6 +90,11 @@ impl Suite {
             Self::Types | Self::Bridged => side.types_client(reference),
             Self::Values => side.call("valuetypes", reference),
             Self::Names => side.call("names", reference),
+            Self::Json(tool) => {
+                let mut command = side.call("json", reference);
+                command.args(["--through", tool]);
+                command
+            }
             Self::Features => side.call("features", reference),
             Self::Callbacks => side.call_both_ways("callbacks", reference, "tcp"),
             // It has objects that are called back over connections of the server's.
@@ -126,6 +134,7 @@ impl Pairing {
             Suite::Types => String::new(),
             Suite::Bridged => ", through our bridge".into(),
             Suite::SecureCallbacks => ", callbacks over TLS".into(),
+            Suite::Json(tool) => format!(", by {}", if tool == "console" { "the console" } else { tool }),
             other => format!(", {}", other.name()),
         };
         format!("{} -> {}{suite}", self.client.title(), self.server.title())

@@ -85,6 +85,13 @@ pub(super) fn names() -> Vec<Pairing> {
     pairs.map(|(client, server)| Pairing { client, server, suite: Suite::Names }).to_vec()
 }
 
+/// The types in JSON through our tools, in GIOP 1.2.
+pub(super) fn json(tool: &'static str) -> Vec<Pairing> {
+    let client = Side::ours("1.2", "little");
+    let servers = Peer::ALL.into_iter().map(|peer| Side::of(peer, "1.2")).chain([Side::ours("1.2", "big")]);
+    servers.map(|server| Pairing { client, server, suite: Suite::Json(tool) }).collect()
+}
+
 /// Object adapters and ways to call in GIOP 1.2, and ours against itself.
 pub(super) fn features() -> Vec<Pairing> {
     let ours = Side::ours("1.2", "little");
