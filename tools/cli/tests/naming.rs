@@ -200,9 +200,9 @@ fn objects_are_called_and_described_by_name() {
     let url = format!("{}#Bank/ada", services.url.replace("corbaloc", "corbaname"));
     assert_eq!(services.ok("call", &[&url, "sort"]), "saving\n");
     // A type that only the repository knows: the interface does not use it.
-    let entry = services.ok("call", &["Bank/ada", "echo", "Bank::Entry {what: rent}"]);
+    let entry = services.ok("call", &["Bank/ada", "echo", "Bank::Entry {what: \"rent\"}"]);
     assert!(entry.contains("what: \"rent\""), "{entry}");
-    assert!(services.fails("call", &["Bank/ada", "echo", "Bank::Missing {what: rent}"]).contains("unknown type"));
+    assert!(services.fails("call", &["Bank/ada", "echo", "Bank::Missing {what: \"rent\"}"]).contains("unknown type"));
     assert!(services.fails("call", &["Bank/eve", "owner"]).contains("cannot resolve `Bank/eve`"));
 
     let described = services.ok("describe", &["Bank/ada"]);
