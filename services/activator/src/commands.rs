@@ -7,6 +7,7 @@
 //! environment = { SPANDREL_LOG = "info" }         # the only variables besides PATH, HOME, LANG and TZ
 //! working_directory = "/var/lib/bank"             # by default the activator's data folder
 //! orb_arguments = true                            # whether -ORBUseImR 1 and the like are appended
+//! metrics = "127.0.0.1:9464"                      # where a server shows its metrics; appended as -ORBMetricsEndpoint
 //! uid = 1001                                      # Unix: another user and group, if the activator runs as root
 //! gid = 1001
 //!
@@ -18,6 +19,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -52,6 +54,9 @@ pub struct Command {
     /// Whether the ORB options of a started server are appended to the arguments (default true).
     #[serde(default = "yes")]
     pub orb_arguments: bool,
+    /// The address at which a server of this command shows its metrics (`-ORBMetricsEndpoint`), for the console. It is one
+    /// of the ORB options that are appended.
+    pub metrics: Option<SocketAddr>,
     /// The user of the process (Unix).
     pub uid: Option<u32>,
     /// The group of the process (Unix).
@@ -138,7 +143,7 @@ mod tests {
     #[test]
     fn a_command_with_all_settings_is_read() {
         let text = "[commands.bank]\nprogram = '/bin/true'\narguments = ['{server}']\nuid = 7\n\
-                    environment = { A = 'b' }\norb_arguments = false\n[commands.bank.limits]\ncpu_seconds = 1\n\
+                    environment = { A = 'b' }\norb_arguments = false\nmetrics = '127.0.0.1:9464'\n[commands.bank.limits]\ncpu_seconds = 1\n\
                     memory = 2\ndescriptors = 3\ninstances = 4\n";
         if cfg!(windows) {
             return; // the path is not absolute there
@@ -147,6 +152,7 @@ mod tests {
         let bank = &commands.commands["bank"];
         let limits = ResourceLimits { cpu_seconds: Some(1), memory: Some(2), descriptors: Some(3), instances: Some(4) };
         assert_eq!((bank.limits, bank.uid, bank.orb_arguments), (limits, Some(7), false));
+        assert_eq!(bank.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9464))));
     }
 
     #[test]

@@ -22,5 +22,5 @@ mod store;
 pub use commands::{Command, Commands, CommandsError, ResourceLimits};
 pub use limits::Limits;
 pub use logs::output_of;
-pub use service::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, STORE_FILE};
+pub use service::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, CurrentCommands, STORE_FILE};
 pub use store::StoreError;

@@ -101,6 +101,9 @@ pub(crate) fn start(manager: &ProcessManager, command: &Command, start: Start<'_
     if command.orb_arguments {
         process.args(["-ORBUseImR", "1", "-ORBServerId", start.server, "-ORBInitRef"]);
         process.arg(format!("{}={}", spandrel::services::activation::IMPL_REPO_SERVICE, start.repository));
+        if let Some(address) = command.metrics {
+            process.args(["-ORBMetricsEndpoint", &address.to_string()]);
+        }
     }
     process.env_clear();
     for name in INHERITED {

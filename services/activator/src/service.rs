@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -108,6 +109,24 @@ pub struct Activator {
     is_stopped: AtomicBool,
 }
 
+/// The commands of a running activator, also after they were read again. Cheap to clone.
+#[derive(Clone)]
+pub struct CurrentCommands(Arc<Shared>);
+
+impl CurrentCommands {
+    /// The address at which a server of this command shows its metrics; `None` without one.
+    #[must_use]
+    pub fn metrics_address(&self, command: &str) -> Option<SocketAddr> {
+        self.0.commands.lock().commands.get(command)?.metrics
+    }
+}
+
+impl fmt::Debug for CurrentCommands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CurrentCommands").field(&*self.0.commands.lock()).finish()
+    }
+}
+
 impl Activator {
     /// Opens the store in the folder of the options, or creates it, adopts the servers that run, and serves.
     ///
@@ -174,6 +193,12 @@ impl Activator {
     #[must_use]
     pub fn reference(&self) -> &ObjectRef {
         &self.reference
+    }
+
+    /// The programs that may be run, as they are from time to time.
+    #[must_use]
+    pub fn commands(&self) -> CurrentCommands {
+        CurrentCommands(Arc::clone(&self.shared))
     }
 
     /// Replaces the programs that may be run. Running processes are not affected.

@@ -18,6 +18,7 @@
 mod access;
 mod assets;
 mod load;
+mod metrics;
 mod names;
 mod objects;
 mod server;

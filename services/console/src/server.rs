@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use spandrel::authorization::Authorizer;
 use spandrel::diagnostics::log::LogTail;
 use spandrel::{ObjectRef, Orb};
+use spandrel_activator::CurrentCommands;
 use spandrel_proxy::http::{AllowedHosts, Authentication, Caller, HttpLimits, HttpServer, Tokens};
 use spandrel_proxy::problem::Problem;
 use tokio::runtime::Runtime;
@@ -83,6 +84,8 @@ pub struct Services {
     pub naming: ObjectRef,
     /// The administration of the activator.
     pub activator: ObjectRef,
+    /// The commands of the activator, which tell where servers show their metrics.
+    pub commands: CurrentCommands,
 }
 
 /// A running console. It ends with [`stop`](Self::stop), or when it is dropped.
@@ -271,7 +274,7 @@ async fn call(
 }
 
 async fn list_servers(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    run(shared, caller, |shared, _| servers::list(&shared.services.activator)).await
+    run(shared, caller, |shared, _| servers::list(&shared.services.activator, &shared.services.commands)).await
 }
 
 async fn change_server(
@@ -290,10 +293,29 @@ async fn server_output(
     run(shared, caller, move |shared, permissions| servers::output(permissions, &shared.data, &server)).await
 }
 
-async fn show_load(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    run(shared, caller, |shared, permissions| {
-        permissions.check("read_metrics", CONSOLE, None)?;
-        Ok(load::load_numbers(&shared.orb.render_metrics()))
+#[derive(Deserialize)]
+struct LoadQuery {
+    /// A server of the activator; without it, this process.
+    server: Option<String>,
+}
+
+async fn show_load(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<LoadQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| {
+        let text = match query.server {
+            Some(server) => {
+                let Services { activator, commands, .. } = &shared.services;
+                servers::metrics(permissions, activator, commands, &server)?
+            }
+            None => {
+                permissions.check("read_metrics", CONSOLE, None)?;
+                shared.orb.render_metrics()
+            }
+        };
+        Ok(load::load_numbers(&text))
     })
     .await
 }

@@ -6,15 +6,19 @@ use std::path::Path;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use spandrel::ObjectRef;
-use spandrel::services::implementation_repository::administration::{ActivateServerError, ShutdownServerError};
-use spandrel::services::implementation_repository::{Administration, ServerInformation};
+use spandrel::services::implementation_repository::administration::{
+    ActivateServerError, FindError, ShutdownServerError,
+};
+use spandrel::services::implementation_repository::{Administration, ServerInformation, ServerState};
+use spandrel_activator::CurrentCommands;
 use spandrel_proxy::problem::Problem;
 
 use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
+use crate::metrics;
 
 /// The most octets of a server's output that are shown.
 const MAX_OUTPUT: u64 = 64 << 10;
-/// The interface of the activator's administration, for rules about reading output.
+/// The interface of the activator's administration, for rules about reading output and metrics.
 const ADMINISTRATION: &str = "IDL:spandrel/ImplementationRepository/Administration:1.0";
 
 fn administration(activator: &ObjectRef) -> Administration {
@@ -22,12 +26,13 @@ fn administration(activator: &ObjectRef) -> Administration {
 }
 
 /// All servers and their states.
-pub(crate) fn list(activator: &ObjectRef) -> Result<Value, Problem> {
+pub(crate) fn list(activator: &ObjectRef, commands: &CurrentCommands) -> Result<Value, Problem> {
     let servers = administration(activator).list().map_err(|exception| failed(&exception))?;
-    Ok(json!({ "servers": servers.iter().map(described).collect::<Vec<_>>() }))
+    let described = servers.iter().map(|server| described(server, commands));
+    Ok(json!({ "servers": described.collect::<Vec<_>>() }))
 }
 
-fn described(server: &ServerInformation) -> Value {
+fn described(server: &ServerInformation, commands: &CurrentCommands) -> Value {
     json!({
         "name": server.server,
         "state": format!("{:?}", server.state).to_uppercase(),
@@ -38,6 +43,7 @@ fn described(server: &ServerInformation) -> Value {
         "waiting": server.waiting,
         "last_failure": server.last_failure,
         "command": server.startup.command,
+        "metrics": commands.metrics_address(&server.startup.command).is_some(),
         "activation": format!("{:?}", server.startup.activation),
         "description": server.startup.description,
     })
@@ -68,6 +74,31 @@ fn not_found(server: &str) -> Problem {
 
 fn cannot(server: &str, reason: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, format!("the state of `{server}` cannot be changed")).detail(reason)
+}
+
+/// The metrics of a server, as its endpoint shows them.
+pub(crate) fn metrics(
+    permissions: &Permissions,
+    activator: &ObjectRef,
+    commands: &CurrentCommands,
+    server: &str,
+) -> Result<String, Problem> {
+    permissions.check("read_metrics", ADMINISTRATION, Some(server))?;
+    let found = administration(activator).find(server).map_err(|error| match error {
+        FindError::NotFound(_) => not_found(server),
+        FindError::System(exception) => failed(&exception),
+    })?;
+    let title = "the server shows no metrics";
+    let Some(address) = commands.metrics_address(&found.startup.command) else {
+        let detail = format!("the command `{}` has no setting `metrics`", found.startup.command);
+        return Err(Problem::new(StatusCode::CONFLICT, title).detail(detail));
+    };
+    if found.state != ServerState::Running {
+        return Err(Problem::new(StatusCode::CONFLICT, title).detail(format!("`{server}` does not run")));
+    }
+    metrics::read(address).map_err(|error| {
+        Problem::new(StatusCode::BAD_GATEWAY, title).detail(format!("cannot read http://{address}/metrics: {error}"))
+    })
 }
 
 /// The end of a server's output.

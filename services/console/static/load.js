@@ -1,9 +1,11 @@
-// The load of the process: rates, latencies, errors and connections as charts, and all numbers.
+// The load of this process, or of a server of the activator: rates, latencies, errors and connections as charts, and all
+// numbers.
 
 import { detailsOf, repeat, request } from "./api.js";
 import { drawing, duration, element, problemNote, short } from "./dom.js";
 
 const INTERVAL = 1_000;
+const SERVERS_INTERVAL = 5_000;
 /** The samples of a chart: two minutes. */
 const SAMPLES = 120;
 /** The samples over which a latency is measured. */
@@ -65,6 +67,43 @@ class Chart {
 }
 
 export function showLoad(main) {
+  // The charts of another process begin anew.
+  const charts = element("div", {});
+  let shown = { end() {} };
+  const choice = element("select", { "aria-label": "Process", onchange: () => show(choice.value) }, element("option", { value: "" }, "this process"));
+  main.append(element("div", { class: "row spread" }, element("h1", {}, "Load"),
+    element("label", { class: "muted small" }, "of ", choice, ", measured each second")), charts);
+  const show = (server) => {
+    shown.end();
+    charts.replaceChildren();
+    shown = showProcess(charts, server);
+  };
+  /** Servers come and go. Those that show metrics can be chosen. */
+  async function loadServers() {
+    let names;
+    try {
+      names = (await request("servers")).servers.filter((server) => server.metrics).map((server) => server.name);
+    } catch {
+      return; // the charts show that the process is out of reach, and a policy may hide the servers
+    }
+    if (choice.value && !names.includes(choice.value)) names.push(choice.value);
+    const now = [...choice.options].slice(1).map((option) => option.value);
+    if (JSON.stringify(now) === JSON.stringify(names)) return;
+    const chosen = choice.value;
+    choice.replaceChildren(choice.options[0], ...names.map((name) => element("option", { value: name }, name)));
+    choice.value = chosen;
+  }
+  show("");
+  const endServers = repeat(SERVERS_INTERVAL, loadServers);
+  return {
+    end() {
+      endServers();
+      shown.end();
+    },
+  };
+}
+
+function showProcess(main, server) {
   const rate = (value) => `${short(value)}/s`;
   const charts = {
     served: new Chart("Requests served", ["requests"], rate),
@@ -79,8 +118,7 @@ export function showLoad(main) {
   const connections = element("tbody", {});
   const numbers = element("tbody", {});
   const heads = (names) => element("thead", {}, element("tr", {}, names.map((name, at) => element("th", { scope: "col", class: at ? "number" : null }, name))));
-  main.append(element("div", { class: "row spread" }, element("h1", {}, "Load"), element("span", { class: "muted small" }, "of this process, measured each second")),
-    note, element("div", { class: "charts" }, Object.values(charts).map((chart) => chart.element)),
+  main.append(note, element("div", { class: "charts" }, Object.values(charts).map((chart) => chart.element)),
     element("section", { class: "card" }, element("h2", {}, "Operations"), element("div", { class: "scroll" },
       element("table", {}, heads(["Operation", "Per second", "Requests", "Errors", "Mean", "p50", "p99"]), operations))),
     element("section", { class: "card" }, element("h2", {}, "Connections"), element("div", { class: "scroll" },
@@ -92,7 +130,7 @@ export function showLoad(main) {
   async function load() {
     let sample;
     try {
-      sample = { time: performance.now() / 1000, ...await request("load") };
+      sample = { time: performance.now() / 1000, ...await request("load", { query: server ? { server } : {} }) };
       note.replaceChildren();
     } catch (error) {
       note.replaceChildren(problemNote(detailsOf(error)));

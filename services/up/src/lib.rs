@@ -71,6 +71,7 @@ impl Services {
         spandrel_console::Services {
             naming: self.naming.reference().clone(),
             activator: self.activator.reference().clone(),
+            commands: self.activator.commands(),
         }
     }
 

@@ -143,6 +143,7 @@ fn the_policy_decides_about_the_token() {
         ("GET /api/servers", "", [200, 200, 403]),
         ("GET /api/log", "", [200, 403, 403]),
         ("GET /api/load", "", [200, 403, 403]),
+        ("GET /api/load?server=bank", "", [404, 403, 403]),
         ("POST /api/servers/bank/start", "", [404, 403, 403]),
         ("GET /api/servers/bank/output", "", [200, 403, 403]),
         ("GET /api/object?path=", "", [200, 403, 403]),

@@ -1,5 +1,6 @@
 //! An object with operations of every kind of type, and a server that the activator starts.
 
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use spandrel::dynamic::{
@@ -128,11 +129,14 @@ impl Probe {
 /// The arguments of a server that the activator starts.
 const ARGUMENTS: &str = "TEST_SERVER_ARGUMENTS";
 
-/// The configuration of an activator with the command `bank`, whose server is this test program.
+/// The configuration of an activator with the command `bank`, whose server is this test program, with metrics at an
+/// address that nobody listens at.
 pub(super) fn commands() -> String {
     let this = std::env::current_exe().unwrap();
+    // The port is not assigned again soon.
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
     format!(
-        "[commands.bank]\nprogram = '/bin/sh'\n\
+        "[commands.bank]\nprogram = '/bin/sh'\nmetrics = '{address}'\n\
          arguments = ['-c', '{ARGUMENTS}=\"$*\" exec {} --exact console::probe::server --nocapture', 'sh']\n",
         this.display()
     )

@@ -264,6 +264,19 @@ fn servers_are_started_and_stopped_and_their_death_is_shown() {
         page.picture("servers-narrow").await;
         page.resize(1280, 900).await;
 
+        // Its requests are counted in its own process.
+        let url = format!("{}/bank/bank", url);
+        assert!(orb.string_to_object(&url).unwrap().non_existent().is_ok());
+        page.click("nav a[href='#/load']").await;
+        page.wait("document.querySelector('select option[value=bank]')").await;
+        page.set("select", "bank").await;
+        let figure = "document.querySelector('[data-chart=\"Open connections\"] .figure').dataset.value";
+        page.wait(&format!("Number({figure}) >= 0")).await;
+        page.wait_for_text("ImplementationRepository/ServerObject").await;
+        page.picture("load-of-server").await;
+        page.click("nav a[href='#/servers']").await;
+        page.wait(&state("RUNNING")).await;
+
         // The server is killed.
         assert!(std::process::Command::new("kill").args(["-9", &first.to_string()]).status().unwrap().success());
         page.wait("!document.querySelector('tr[data-server=bank] [data-state=RUNNING]')").await;
@@ -279,6 +292,10 @@ fn servers_are_started_and_stopped_and_their_death_is_shown() {
         page.wait(&state("RUNNING")).await;
         page.click("tr[data-server=bank] .stop").await;
         page.wait(&state("STOPPED")).await;
+        page.click("nav a[href='#/load']").await;
+        page.wait("document.querySelector('select option[value=bank]')").await;
+        page.set("select", "bank").await;
+        page.wait_for_text("`bank` does not run").await;
     });
 }
 
