@@ -33,6 +33,10 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// The most candidates.
 const MAX_CANDIDATES: usize = 2000;
 
+/// The last line for zsh. It loads the script as a function when something is completed for the first time, which is to be
+/// completed, too.
+const ZSH_FIRST: &str = "if [[ $funcstack[1] == _spandrel ]]; then _clap_dynamic_completer_spandrel \"$@\"; fi\n";
+
 /// Print a script that completes commands, options, names and operations in a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -48,7 +52,11 @@ impl Args {
         let Some(shell) = shells.completer(&self.shell) else { anyhow::bail!("`{}` is no known shell", self.shell) };
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, "spandrel", "spandrel", "spandrel", &mut script)?;
-        common::print(&String::from_utf8(script)?)
+        let mut script = String::from_utf8(script)?;
+        if self.shell == "zsh" {
+            script += ZSH_FIRST;
+        }
+        common::print(&script)
     }
 }
 
