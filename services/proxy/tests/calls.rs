@@ -24,6 +24,59 @@ fn values_of_every_type_are_those_of_static_stubs() {
     assert!(types >= 4 * 50, "{types} cases");
 }
 
+/// The types that the suite of interoperability lacks.
+#[test]
+fn values_of_all_other_types_come_back() {
+    let cases = [
+        ("wchar", json!("ß"), json!("€")),
+        ("wstring", json!("grüß €"), json!("")),
+        ("wstring<4>", json!("abcd"), json!("ü")),
+        ("Price", json!("-123.45"), json!("0")),
+        ("unsigned long long", json!("18446744073709551615"), json!(7)),
+        ("CORBA::TypeCode", json!("sequence<short>"), json!("string<8>")),
+        ("any", json!({ "_type": "fixed<3, 1>", "_value": "1.5" }), json!(null)),
+        ("Object", json!(null), json!(null)),
+        ("Label", json!("a box"), json!(null)),
+        ("Node", json!({ "number": 1, "next": { "number": 2, "next": null } }), json!(null)),
+        ("Node", json!({ "_id": 1, "number": 1, "next": { "_ref": 1 } }), json!({ "number": 2, "next": null })),
+        ("Node", json!({ "_type": "IDL:Leaf:1.0", "number": 1, "next": null, "name": "x" }), json!(null)),
+        ("Shown", json!({ "_type": "IDL:Sign:1.0", "text": "y" }), json!(null)),
+        (
+            "Tree",
+            json!({ "label": "a", "below": [{ "label": "b", "below": [] }] }),
+            json!({ "label": "", "below": [] }),
+        ),
+        ("Choice", json!({ "_d": "c", "data": "AQI=" }), json!({ "_d": "b", "number": 5 })),
+        ("Choice", json!({ "_d": "z" }), json!({ "_d": "a", "number": 1 })),
+        ("Grid", json!([[1, 2], [3, 4]]), json!([[0, 0], [0, -1]])),
+        ("Octets", json!("AAEC"), json!("")),
+    ];
+    let operations: String = (0..)
+        .zip(&cases)
+        .map(|(at, (of, ..))| format!("{of} pass_{at}(in {of} a, inout {of} b, out {of} c);"))
+        .collect();
+    let idl = format!(
+        "#include <orb.idl>
+        typedef fixed<5, 2> Price; typedef long Grid[2][2]; typedef sequence<octet> Octets;
+        struct Tree; typedef sequence<Tree> Trees; struct Tree {{ string label; Trees below; }};
+        union Choice switch (char) {{ case 'a': case 'b': long number; case 'c': Octets data; }};
+        valuetype Label string;
+        valuetype Node {{ public long number; public Node next; }};
+        valuetype Leaf : Node {{ public string name; }};
+        abstract interface Shown {{ void show(); }};
+        valuetype Sign supports Shown {{ public string text; }};
+        interface Echo {{ {operations} }};"
+    );
+    let fixture = Fixture::echo(&idl, "Echo");
+    for (at, (of, a, b)) in cases.into_iter().enumerate() {
+        let response = fixture.send("POST", &format!("/Echo/all/pass_{at}"), &json!({ "a": a, "b": b }).to_string());
+        assert_eq!(response.status, 200, "{of} {a}: {response:?}");
+        assert_eq!(response.json(), json!({ "result": b, "out": { "b": a, "c": b } }), "{of}");
+    }
+    let document = fixture.send("GET", "/openapi.json", "").json();
+    assert_eq!(document["paths"].as_object().unwrap().len(), 18);
+}
+
 #[test]
 fn operations_and_attributes_are_called() {
     let fixture = Fixture::bank(Settings::default());

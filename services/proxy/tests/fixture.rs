@@ -204,6 +204,23 @@ impl Fixture {
         Self::with(Settings::default(), objects, Arc::default(), &bound, interop_idl())
     }
 
+    /// Serves an object of this interface as `Echo/all`. Each operation has the parameters `in a`, `inout b` and `out c`:
+    /// it returns `b`, sets `b` to `a` and `c` to `b`.
+    pub(crate) fn echo(idl: &str, interface: &str) -> Self {
+        let idl = describe(idl).unwrap_or_else(|error| panic!("{error}"));
+        let servant = |_: &DescribedCall<'_>, arguments: &mut NvList| {
+            let value = |at: usize| arguments.iter().nth(at).and_then(|item| item.value.clone()).expect("a value");
+            let (a, b) = (value(0), value(1));
+            arguments.set_any(1, &a)?;
+            arguments.set_any(2, &b)?;
+            Ok(b)
+        };
+        let servant = DescribedServant::described(idl.interface(interface).expect("an interface"), servant);
+        let objects = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().expect("an ORB");
+        let object = Poa::root(&objects).and_then(|poa| poa.activate(servant)).expect("an object");
+        Self::with(Settings::default(), objects, Arc::default(), &[("Echo", "all", object)], idl)
+    }
+
     fn with(
         settings: Settings,
         objects: Orb,
