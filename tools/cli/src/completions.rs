@@ -33,6 +33,9 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// The most candidates.
 const MAX_CANDIDATES: usize = 2000;
 
+/// The end for bash: a function that the shell calls instead of the one before.
+const BASH_COLONS: &str = include_str!("completions/colons.bash");
+
 /// The last line for zsh. It loads the script as a function when something is completed for the first time, which is to be
 /// completed, too.
 const ZSH_FIRST: &str = "if [[ $funcstack[1] == _spandrel ]]; then _clap_dynamic_completer_spandrel \"$@\"; fi\n";
@@ -53,8 +56,10 @@ impl Args {
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, "spandrel", "spandrel", "spandrel", &mut script)?;
         let mut script = String::from_utf8(script)?;
-        if self.shell == "zsh" {
-            script += ZSH_FIRST;
+        match &*self.shell {
+            "bash" => script += BASH_COLONS,
+            "zsh" => script += ZSH_FIRST,
+            _ => {}
         }
         common::print(&script)
     }

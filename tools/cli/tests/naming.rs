@@ -318,13 +318,18 @@ fn bash_completes() {
     services.ok("bind", &["--context", "Bank"]);
     let program = assert_cmd::cargo::cargo_bin("spandrel");
     let script = "source <(\"$SPANDREL\" completions bash)\nCOMP_WORDS=(spandrel list --orb \"$OPTION\" Ba); COMP_CWORD=4; COMP_TYPE=9\n\
-                  _clap_complete_spandrel spandrel Ba --orb\necho \"${COMPREPLY[@]}\"";
+                  _spandrel spandrel Ba --orb\necho \"${COMPREPLY[@]}\"\n\
+                  # As readline takes `spandrel list corbaname::HOST:PORT/NameService#Ba` apart.\n\
+                  COMP_WORDS=(spandrel list corbaname :: \"$HOST\" : \"$PORT/NameService#Ba\"); COMP_CWORD=6\n\
+                  _spandrel spandrel \"$PORT/NameService#Ba\" :\necho \"${COMPREPLY[@]}\"";
+    let (host, port) = services.url.trim_start_matches("corbaloc::").split_once(':').unwrap();
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
     bash.arg("-c").arg(script).env("SPANDREL", &program).env("PATH", path).env("OPTION", &services.option[0]);
+    bash.env("HOST", host).env("PORT", port);
     let output = bash.output().unwrap();
     check_code(&output, 0);
-    assert_eq!(stdout(&output).trim(), "Bank/", "{}", stderr(&output));
+    assert_eq!(stdout(&output), format!("Bank/\n{port}/NameService#Bank/\n"), "{}", stderr(&output));
     for shell in ["zsh", "fish"] {
         let script = spandrel(&["completions", shell]);
         check_code(&script, 0);
