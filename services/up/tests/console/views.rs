@@ -272,7 +272,7 @@ fn servers_are_started_and_stopped_and_their_death_is_shown() {
         page.set("select", "bank").await;
         let figure = "document.querySelector('[data-chart=\"Open connections\"] .figure').dataset.value";
         page.wait(&format!("Number({figure}) >= 0")).await;
-        page.wait_for_text("ImplementationRepository/ServerObject").await;
+        page.wait("document.querySelector('tr[data-operation=server_is_running]')").await;
         page.picture("load-of-server").await;
         page.click("nav a[href='#/servers']").await;
         page.wait(&state("RUNNING")).await;
