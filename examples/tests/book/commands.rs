@@ -121,6 +121,15 @@ struct Session {
     terminals: BTreeMap<String, Terminal>,
 }
 
+/// `kill` returns when the processes have ended: a reader does not type the next command before that.
+const KILL: &str = "kill() {
+  command kill \"$@\"
+  for id in \"$@\"; do
+    case $id in -*) ;; *) while command kill -0 \"$id\" 2> /dev/null; do sleep 0.01; done ;; esac
+  done
+}
+";
+
 impl Session {
     fn new(page: &Page) -> Self {
         let quoted = |path: &Path| format!("'{}'", path.display());
@@ -136,6 +145,7 @@ impl Session {
              shift 3\n  [ $# = 0 ] || shift\n  case $name in\n{programs}    *) echo \"programs: has no $name\" >&2; return 64 ;;\n  \
              esac\n  \"$@\"\n}}\n"
         );
+        prelude += KILL;
         if page.blocks.iter().any(|block| block.language == "sh" && block.content.contains("spandrel ")) {
             prelude += &format!("spandrel() {{ {} \"$@\"; }}\n", quoted(&crate::programs::command_line()));
             setting(page, "services").into_iter().for_each(crate::programs::build_service);
