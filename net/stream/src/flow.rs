@@ -3,7 +3,7 @@
 //! A task's thread that passes a message to a full queue waits until the queue's own task has taken messages. Where
 //! messages turn round, tasks can wait for each other in a circle. Every thread in it holds a message that it has taken
 //! from a queue, so that the circle has room as soon as one of them may exceed the limit of a queue by its message.
-//! The thread whose wait would close the circle does that.
+//! The thread whose wait would close the circle does that ([`Excess`](crate::excess::Excess)).
 //!
 //! Threads that bring messages in from outside (those of the application, of devices) are in no circle: no task
 //! waits for them. They always obey the limits.

@@ -57,7 +57,7 @@ impl<L: Monitor, S: Service<L>> Task<L> for Asynchronous<S>
 where
     MessageQueue<Message, L>: Send + Sync,
 {
-    fn open(&self, context: &OpenContext<'_, L>) -> Result<(), TaskError> {
+    fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
         context.activate(self.threads.get())
     }
 

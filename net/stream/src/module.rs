@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Condition, Monitor, Mutex, ThreadGroup};
+use spandrel_sync::{Arc, Condition, Monitor, Mutex, ThreadGroup, ThreadManager};
 
+use crate::excess::Excess;
 use crate::flow::TaskThreads;
-use crate::stream::StreamCore;
-use crate::task::TaskSlot;
 use crate::{Context, Message, MessageQueue, PutError, Side, Task, WaterMarks};
+
+/// The name of the module at the upper end, with which the application exchanges messages.
+pub const HEAD: &str = "head";
+/// The name of the module at the lower end.
+pub const TAIL: &str = "tail";
 
 /// A layer of a stream: a name, a task for messages on their way up (reader), and one for those on their way down
 /// (writer) (`ACE_Module`; paper 002, 2.3.1).
@@ -62,6 +66,37 @@ impl<L: Monitor> Task<L> for PassThrough {
     }
 }
 
+/// A task with its queue and its threads.
+pub(crate) struct TaskSlot<L: Monitor> {
+    pub(crate) task: Box<dyn Task<L>>,
+    pub(crate) queue: MessageQueue<Message, L>,
+    pub(crate) threads: Arc<TaskThreads>,
+    /// All threads have ended by panics.
+    has_failed: AtomicBool,
+}
+
+impl<L: Monitor> TaskSlot<L> {
+    fn new(task: Box<dyn Task<L>>, marks: WaterMarks, excess: &Arc<Excess>) -> Self {
+        let (queue, threads) = (MessageQueue::new(marks), Arc::<TaskThreads>::default());
+        queue.set_excess(Arc::clone(excess));
+        Self { task, queue, threads, has_failed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Called by a thread that panics. If it is the last one, nothing would take what is queued: producers get an error
+    /// instead of a wait without an end.
+    pub(crate) fn thread_panicked(&self) {
+        if self.threads.running() <= 1 {
+            self.has_failed.store(true, Ordering::Release);
+            self.queue.flush();
+            self.queue.close();
+        }
+    }
+}
+
 /// A module in a stream. Its tasks are closed when nothing refers to it any more: no topology, no thread.
 pub(crate) struct ModuleCore<L: Monitor> {
     pub(crate) name: String,
@@ -75,6 +110,9 @@ pub(crate) struct ModuleCore<L: Monitor> {
     /// A control message has stopped it.
     is_stopped: AtomicBool,
     is_open: [AtomicBool; 2],
+    /// The number of threads that were started, and of those that have found their place in the stream.
+    threads: Mutex<(usize, usize)>,
+    thread_began: Condition,
     ended: Arc<Ended>,
 }
 
@@ -102,18 +140,19 @@ impl Ended {
 }
 
 impl<L: Monitor> ModuleCore<L> {
-    pub(crate) fn new(module: Module<L>, slot: u64) -> Self {
+    pub(crate) fn new(module: Module<L>, slot: u64, excess: &Arc<Excess>) -> Self {
         let Module { name, reader, writer, marks } = module;
-        let slot_of = |task| TaskSlot { task, queue: MessageQueue::new(marks), threads: Arc::<TaskThreads>::default() };
         Self {
             name,
             slot: AtomicU64::new(slot),
-            reader: slot_of(reader),
-            writer: slot_of(writer),
+            reader: TaskSlot::new(reader, marks, excess),
+            writer: TaskSlot::new(writer, marks, excess),
             group: Mutex::new(None),
             is_removed: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             is_open: [AtomicBool::new(false), AtomicBool::new(false)],
+            threads: Mutex::new((0, 0)),
+            thread_began: Condition::new(),
             ended: Arc::default(),
         }
     }
@@ -158,8 +197,26 @@ impl<L: Monitor> ModuleCore<L> {
     }
 
     /// The group of the tasks' threads, which begin with [`release`](Self::release).
-    pub(crate) fn group(&self, stream: &StreamCore<L>) -> ThreadGroup {
-        self.group.lock().get_or_insert_with(|| stream.threads.held_group(&self.name)).clone()
+    pub(crate) fn group(&self, threads: &ThreadManager) -> ThreadGroup {
+        self.group.lock().get_or_insert_with(|| threads.held_group(&self.name)).clone()
+    }
+
+    pub(crate) fn threads_started(&self, threads: usize) {
+        self.threads.lock().0 += threads;
+    }
+
+    pub(crate) fn thread_began(&self) {
+        self.threads.lock().1 += 1;
+        self.thread_began.notify_all();
+    }
+
+    /// Waits until all threads have found their place in the stream. They need it for what is queued when the module is
+    /// taken out.
+    pub(crate) fn until_threads_began(&self) {
+        let mut threads = self.threads.lock();
+        while threads.1 < threads.0 {
+            self.thread_began.wait(&mut threads);
+        }
     }
 
     /// Lets the threads begin.

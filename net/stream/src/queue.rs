@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::Duration;
 
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Guarded, Monitor, Mutex};
+
+use crate::excess::Excess;
+use crate::wait::{Wait, WaitEnd};
 
 /// An item of a [`MessageQueue`].
 pub trait Queued {
@@ -34,17 +36,6 @@ pub enum Position {
     Priority,
     /// Behind the last item with the same or an earlier deadline.
     Deadline,
-}
-
-/// How long an operation may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Not at all.
-    Never,
-    /// For at most this time.
-    For(Duration),
-    /// Without a limit.
-    Forever,
 }
 
 /// The limits of a queue.
@@ -168,12 +159,29 @@ struct State<T> {
     consumers_waiting: usize,
     producers_waiting: usize,
     notification: Option<Notification>,
+    /// The items that were queued beyond the limits and not taken since then.
+    beyond: usize,
+    /// Counts them, with those of other queues.
+    excess: Option<Arc<Excess>>,
+}
+
+impl<T> Drop for State<T> {
+    fn drop(&mut self) {
+        self.take_from_excess(usize::MAX);
+    }
 }
 
 /// The function that is called when an item enters an empty queue.
 type Notification = Arc<dyn Fn() + Send + Sync>;
 
 impl<T> State<T> {
+    /// So many items have left the queue.
+    fn take_from_excess(&mut self, items: usize) {
+        let fewer = self.beyond.min(items);
+        self.beyond -= fewer;
+        self.excess.as_ref().inspect(|excess| excess.subtract(fewer));
+    }
+
     /// Whether a producer has to wait.
     fn is_full(&self) -> bool {
         self.is_flow_controlled || self.items.len() >= self.marks.messages
@@ -215,6 +223,7 @@ impl<T: Queued> State<T> {
     /// Accounts for an item that was taken; returns whether producers may go on.
     fn taken(&mut self, item: &T) -> bool {
         let was_full = self.is_full() || self.items.len() + 1 >= self.marks.messages;
+        self.take_from_excess(1);
         self.octets = self.octets.saturating_sub(item.octets());
         if self.octets <= self.marks.low {
             self.is_flow_controlled = false;
@@ -231,13 +240,15 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             items: VecDeque::new(),
             octets: 0,
             marks: WaterMarks { low: marks.low.min(marks.high), ..marks },
-            is_flow_controlled: marks.high == 0,
+            is_flow_controlled: false,
             is_closed: false,
             is_paused: false,
             pulses: 0,
             consumers_waiting: 0,
             producers_waiting: 0,
             notification: None,
+            beyond: 0,
+            excess: None,
         };
         Self { state: Guarded::new(state), not_empty: L::Condition::default(), not_full: L::Condition::default() }
     }
@@ -253,7 +264,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         }
         if state.is_full() {
             state.producers_waiting += 1;
-            let ended = wait_until::<_, L>(&self.not_full, &mut state, wait, |state| state.is_closed || !state.is_full());
+            let may_end = |state: &State<T>| state.is_closed || !state.is_full();
+            let ended = wait_until::<_, L>(&self.not_full, &mut state, wait.end(), may_end);
             state.producers_waiting -= 1;
             let reason = if state.is_closed { Some(EnqueueFailure::Closed) } else { None };
             if let Some(reason) = reason.or_else(|| (!ended).then_some(EnqueueFailure::Full)) {
@@ -270,17 +282,23 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         Ok(())
     }
 
+    /// Counts items beyond the limits.
+    pub(crate) fn set_excess(&self, excess: Arc<Excess>) {
+        self.state.lock().excess = Some(excess);
+    }
+
     /// Queues an item although the queue may be full, which exceeds its limits.
     ///
     /// # Errors
-    /// [`EnqueueError`] with the item, if the queue is closed, or has twice as much as its limits allow.
+    /// [`EnqueueError`] with the item, if the queue is closed.
     pub(crate) fn enqueue_beyond(&self, item: T, position: Position) -> Result<(), EnqueueError<T>> {
         let mut state = self.state.lock();
-        let (octets, items) = (state.octets, state.items.len());
-        let is_beyond = octets > state.marks.high.saturating_mul(2) || items > state.marks.messages.saturating_mul(2);
-        if state.is_closed || is_beyond {
-            let reason = if state.is_closed { EnqueueFailure::Closed } else { EnqueueFailure::Full };
-            return Err(EnqueueError { reason, item });
+        if state.is_closed {
+            return Err(EnqueueError { reason: EnqueueFailure::Closed, item });
+        }
+        if state.is_full() {
+            state.beyond += 1;
+            state.excess.as_ref().inspect(|excess| excess.add());
         }
         let notification = self.insert(&mut state, item, position);
         drop(state);
@@ -305,7 +323,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     pub fn dequeue(&self, wait: Wait) -> Result<T, DequeueError> {
         let state = self.state.lock();
         let mut pulses = state.pulses;
-        self.dequeue_locked(state, &mut pulses, wait)
+        self.dequeue_locked(state, &mut pulses, wait.end())
     }
 
     /// The number of calls of [`pulse`](Self::pulse).
@@ -315,15 +333,15 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
 
     /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came before the
     /// call; the known ones are updated.
-    pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, wait: Wait) -> Result<T, DequeueError> {
-        self.dequeue_locked(self.state.lock(), known_pulses, wait)
+    pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, end: WaitEnd) -> Result<T, DequeueError> {
+        self.dequeue_locked(self.state.lock(), known_pulses, end)
     }
 
     fn dequeue_locked(
         &self,
         mut state: L::Guard<'_, State<T>>,
         known_pulses: &mut u64,
-        wait: Wait,
+        end: WaitEnd,
     ) -> Result<T, DequeueError> {
         let pulses = std::mem::replace(known_pulses, state.pulses);
         let is_ready = |state: &State<T>| !state.items.is_empty() && !state.is_paused;
@@ -331,7 +349,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             let may_end = |state: &State<T>| state.is_closed || state.pulses != pulses || is_ready(state);
             if !may_end(&state) {
                 state.consumers_waiting += 1;
-                wait_until::<_, L>(&self.not_empty, &mut state, wait, may_end);
+                wait_until::<_, L>(&self.not_empty, &mut state, end, may_end);
                 state.consumers_waiting -= 1;
             }
             *known_pulses = state.pulses;
@@ -356,8 +374,9 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     pub fn flush(&self) -> usize {
         let mut state = self.state.lock();
         let items = std::mem::take(&mut state.items);
+        state.take_from_excess(items.len());
         state.octets = 0;
-        state.is_flow_controlled = state.is_above_high();
+        state.is_flow_controlled = false;
         drop(state);
         L::notify_all(&self.not_full);
         items.len() // they are dropped without the lock
@@ -394,7 +413,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     pub fn set_water_marks(&self, marks: WaterMarks) {
         let mut state = self.state.lock();
         state.marks = WaterMarks { low: marks.low.min(marks.high), ..marks };
-        state.is_flow_controlled = state.is_above_high() || (state.is_flow_controlled && state.octets > state.marks.low);
+        let is_controlled = state.is_above_high() || state.is_flow_controlled;
+        state.is_flow_controlled = is_controlled && state.octets > state.marks.low;
         drop(state);
         L::notify_all(&self.not_full);
     }
@@ -424,6 +444,12 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         self.state.lock().is_full()
     }
 
+    /// The number of threads that wait for it: producers and consumers.
+    pub fn waiting(&self) -> usize {
+        let state = self.state.lock();
+        state.producers_waiting + state.consumers_waiting
+    }
+
     /// Whether it is closed.
     pub fn is_closed(&self) -> bool {
         self.state.lock().is_closed
@@ -434,20 +460,17 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
 fn wait_until<T, L: Monitor>(
     condition: &L::Condition,
     state: &mut L::Guard<'_, State<T>>,
-    wait: Wait,
+    end: WaitEnd,
     is_done: impl Fn(&State<T>) -> bool,
 ) -> bool {
-    match wait {
-        Wait::Never => is_done(state),
-        Wait::Forever => {
+    match end {
+        WaitEnd::Now => is_done(state),
+        WaitEnd::Open => {
             // Without another thread, the wait would never end.
             _ = L::wait_while(condition, state, |state| !is_done(state));
             is_done(state)
         }
-        Wait::For(time) => {
-            let Some(deadline) = Instant::now().checked_add(time) else {
-                return wait_until::<T, L>(condition, state, Wait::Forever, is_done);
-            };
+        WaitEnd::At(deadline) => {
             while !is_done(state) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() || L::wait_for(condition, state, left).timed_out() {

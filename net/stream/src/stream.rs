@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use spandrel_message::MessageBlock;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spandrel_sync::{Arc, Condition, Monitor, Mutex, RwLock, ThreadManager, Weak};
+use spandrel_sync::time::Instant;
+use spandrel_sync::{Arc, Condition, Monitor, Mutex, RwLock, ThreadManager};
 
 use crate::control::{Answer, ControlError, Query, Request};
 use crate::ends::{Head, Tail};
+use crate::excess::Excess;
 use crate::flow::TaskThreads;
-use crate::module::{Ended, ModuleCore};
+use crate::module::{Ended, HEAD, ModuleCore, TAIL};
+use crate::stream_core::{Beyond, MakeThreadBody, StreamCore, linking};
+use crate::task::Sender;
+use crate::thread_body;
 use crate::topology::Topology;
+use crate::wait::WaitEnd;
 use crate::{
-    Context, DequeueError, Flush, Message, MessageKind, Module, OpenContext, PutError, PutFailure, Side, TaskError, Wait,
+    DequeueError, Flush, Message, MessageKind, MessageQueue, Module, OpenContext, PutError, PutFailure, Side,
+    TaskError, Wait,
 };
-
-/// The name of the module at the upper end, with which the application exchanges messages.
-pub const HEAD: &str = "head";
-/// The name of the module at the lower end.
-pub const TAIL: &str = "tail";
 
 /// The greatest number of modules between head and tail.
 pub const MAX_MODULES: usize = 256;
@@ -107,97 +109,48 @@ pub struct Stream<L: Monitor = Mutex> {
     core: Arc<StreamCore<L>>,
 }
 
-pub(crate) struct StreamCore<L: Monitor> {
-    pub(crate) name: String,
-    topology: RwLock<Arc<Topology<L>>>,
-    /// Held during a change of the stream.
-    change: Mutex<()>,
-    next_slot: AtomicU64,
-    pub(crate) threads: ThreadManager,
-    is_closed: AtomicBool,
-    is_suspended: Mutex<bool>,
-    resumed: Condition,
-    /// The stream that is linked with the tail.
-    pub(crate) link: RwLock<Option<Weak<StreamCore<L>>>>,
-}
-
-impl<L: Monitor> StreamCore<L> {
-    pub(crate) fn topology(&self) -> Arc<Topology<L>> {
-        Arc::clone(&self.topology.read())
-    }
-
-    pub(crate) fn is_present(&self, topology: &Arc<Topology<L>>) -> bool {
-        Arc::ptr_eq(&self.topology.read(), topology)
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
-    }
-
-    /// Makes consumers of the module's queues wait if the stream is suspended or the module stopped.
-    pub(crate) fn apply_pauses(&self, module: &ModuleCore<L>) {
-        let is_suspended = self.is_suspended.lock();
-        for side in [Side::Reader, Side::Writer] {
-            // The application takes messages from the head, whatever the modules do.
-            let is_head = module.name == HEAD;
-            module.slot(side).queue.pause((*is_suspended && !is_head) || module.is_stopped());
-        }
-    }
-
-    /// Passes a message up from below the lowest module.
-    pub(crate) fn put_up(
-        self: &Arc<Self>,
-        message: Message,
-        origin: Option<&Arc<TaskThreads>>,
-        wait: Wait,
-    ) -> Result<(), PutError> {
-        let topology = self.topology();
-        let Some(position) = topology.modules.len().checked_sub(1) else {
-            return Err(PutError { reason: PutFailure::Closed, message });
-        };
-        Context { stream: self, topology: &topology, position, side: Side::Reader, origin, wait }.put_next(message)
-    }
-
-    /// Passes a message down from above the highest module.
-    pub(crate) fn put_down(
-        self: &Arc<Self>,
-        message: Message,
-        origin: Option<&Arc<TaskThreads>>,
-        wait: Wait,
-    ) -> Result<(), PutError> {
-        let topology = self.topology();
-        if topology.modules.is_empty() {
-            return Err(PutError { reason: PutFailure::Closed, message });
-        }
-        Context { stream: self, topology: &topology, position: 0, side: Side::Writer, origin, wait }.deliver(message)
-    }
-
-    fn error_of_closed(&self) -> StreamError {
-        StreamError::Closed(self.name.clone())
+impl<L: Monitor> Stream<L>
+where
+    MessageQueue<Message, L>: Send + Sync,
+{
+    /// A stream without modules between the usual head and tail.
+    ///
+    /// The head queues messages for [`get`](Self::get), unless a [`Multiplexor`](crate::Multiplexor) is above. The tail
+    /// passes messages to a linked stream or to a multiplexor below; without these it refuses them.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self::with(name.into(), Some(thread_body::make))
     }
 }
 
 impl<L: Monitor> Stream<L> {
-    /// A stream without modules between the usual head and tail.
-    ///
-    /// The head queues messages for [`get`](Self::get). The tail passes messages to a linked stream; without a link it
-    /// refuses them.
+    /// As [`new`](Stream::new), with a locking strategy that may be for one thread alone, such as
+    /// [`NullMutex`](spandrel_sync::NullMutex). Its modules have no threads.
     #[must_use]
-    pub fn new(name: impl Into<String>) -> Self {
+    pub fn for_one_thread(name: impl Into<String>) -> Self {
+        Self::with(name.into(), None)
+    }
+
+    fn with(name: String, make_thread_body: Option<MakeThreadBody<L>>) -> Self {
         let head = Module::new(HEAD, Head, Head);
         let tail = Module::new(TAIL, Tail, Tail);
-        let modules = [head, tail].into_iter().zip(0..).map(|(module, slot)| Arc::new(ModuleCore::new(module, slot)));
+        let excess = Arc::<Excess>::default();
+        let modules = [head, tail].into_iter().zip(0..);
+        let modules = modules.map(|(module, slot)| Arc::new(ModuleCore::new(module, slot, &excess))).collect();
         Self {
             core: Arc::new(StreamCore {
-                name: name.into(),
-                topology: RwLock::new(Arc::new(Topology { modules: modules.collect() })),
+                name,
+                topology: RwLock::new(Arc::new(Topology { modules })),
                 change: Mutex::new(()),
                 next_slot: AtomicU64::new(2),
+                excess,
                 threads: ThreadManager::new(),
+                make_thread_body,
                 is_closed: AtomicBool::new(false),
                 is_suspended: Mutex::new(false),
                 resumed: Condition::new(),
-                link: RwLock::new(None),
+                above: RwLock::new(None),
+                below: RwLock::new(None),
             }),
         }
     }
@@ -206,6 +159,10 @@ impl<L: Monitor> Stream<L> {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
+    }
+
+    pub(crate) fn core(&self) -> &Arc<StreamCore<L>> {
+        &self.core
     }
 
     /// The names of the modules, from the head to the tail.
@@ -254,7 +211,7 @@ impl<L: Monitor> Stream<L> {
         let _change = self.core.change.lock();
         let topology = self.core.topology();
         match &topology.modules[..] {
-            [] => Err(self.core.error_of_closed()),
+            [] => Err(self.closed_error()),
             [_, module, _, ..] => Ok(self.take_out(&topology, Arc::clone(module))),
             _ => Err(self.no_module(&topology, "below the head")),
         }
@@ -284,6 +241,7 @@ impl<L: Monitor> Stream<L> {
         }
         let old = Arc::clone(&topology.modules[position]);
         let module = self.open(module, old.slot_id())?;
+        old.until_threads_began();
         let mut modules = topology.modules.clone();
         modules[position] = Arc::clone(&module);
         self.publish(modules);
@@ -315,7 +273,7 @@ impl<L: Monitor> Stream<L> {
         if !self.until_resumed(wait) {
             return Err(PutError { reason: PutFailure::Full, message });
         }
-        self.core.put_down(message, None, wait)
+        self.core.put_down(message, Sender::outside(wait))
     }
 
     /// Takes a message that has come up to the head.
@@ -323,9 +281,11 @@ impl<L: Monitor> Stream<L> {
     /// # Errors
     /// [`DequeueError::Empty`] if none came in time; [`DequeueError::Closed`].
     pub fn get(&self, wait: Wait) -> Result<Message, DequeueError> {
-        let head = self.core.topology().modules.first().cloned();
+        let head = self.core.topology().modules.first().cloned().ok_or(DequeueError::Closed)?;
+        let queue = &head.slot(Side::Reader).queue;
+        let (mut pulses, end) = (queue.pulses(), wait.end());
         loop {
-            match head.as_ref().ok_or(DequeueError::Closed)?.slot(Side::Reader).queue.dequeue(wait) {
+            match queue.dequeue_after(&mut pulses, end) {
                 Err(DequeueError::Pulsed) => {} // the stream has changed
                 taken => return taken,
             }
@@ -349,7 +309,7 @@ impl<L: Monitor> Stream<L> {
         if let Some(data) = data {
             message.set_block(data);
         }
-        match self.core.put_down(message, None, Wait::For(timeout)) {
+        match self.core.put_down(message, Sender::outside(Wait::For(timeout))) {
             Err(PutError { reason: PutFailure::Closed, .. }) => return Err(ControlError::Closed),
             Err(refused) => drop(refused), // with the request, which then counts as unanswered
             Ok(()) => {}
@@ -362,7 +322,7 @@ impl<L: Monitor> Stream<L> {
     /// # Errors
     /// [`PutError`] of a task that refuses the control message.
     pub fn flush(&self, flush: Flush) -> Result<(), PutError> {
-        self.core.put_down(Message::new(MessageKind::Flush(flush)), None, Wait::Never)
+        self.core.put_down(Message::new(MessageKind::Flush(flush)), Sender::outside(Wait::Never))
     }
 
     /// Suspends the stream: calls of [`put`](Self::put) wait, and so do the threads of all modules when they take their
@@ -386,12 +346,14 @@ impl<L: Monitor> Stream<L> {
 
     fn until_resumed(&self, wait: Wait) -> bool {
         let mut is_suspended = self.core.is_suspended.lock();
+        let end = if *is_suspended { wait.end() } else { WaitEnd::Now };
         while *is_suspended && !self.core.is_closed() {
-            match wait {
-                Wait::Never => return false,
-                Wait::Forever => self.core.resumed.wait(&mut is_suspended),
-                Wait::For(time) => {
-                    if self.core.resumed.wait_for(&mut is_suspended, time).timed_out() {
+            match end {
+                WaitEnd::Now => return false,
+                WaitEnd::Open => self.core.resumed.wait(&mut is_suspended),
+                WaitEnd::At(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() || self.core.resumed.wait_for(&mut is_suspended, left).timed_out() {
                         return !*is_suspended;
                     }
                 }
@@ -403,28 +365,29 @@ impl<L: Monitor> Stream<L> {
     /// Links the tails of two streams: what comes down in one goes up in the other.
     ///
     /// # Errors
-    /// [`StreamError::Linked`]; [`StreamError::Circle`] for a stream with itself.
+    /// [`StreamError::Linked`]; [`StreamError::Circle`] for a stream with itself; [`StreamError::Closed`].
     pub fn link(&self, other: &Self) -> Result<(), StreamError> {
+        let _linking = linking();
         if Arc::ptr_eq(&self.core, &other.core) {
             return Err(StreamError::Circle(self.core.name.clone(), other.core.name.clone()));
         }
-        // Two threads that link the same streams take the locks in the same order.
-        let mut ends = [&self.core, &other.core];
-        ends.sort_by_key(|core| Arc::as_ptr(core));
-        let [mut first, mut second] = ends.map(|core| core.link.write());
-        if let Some(linked) = [(&first, ends[0]), (&second, ends[1])].into_iter().find(|(link, _)| link.is_some()) {
-            return Err(StreamError::Linked(linked.1.name.clone()));
+        for core in [&self.core, &other.core] {
+            if core.is_closed() {
+                return Err(StreamError::Closed(core.name.clone()));
+            }
+            if core.below.read().as_ref().is_some_and(Beyond::is_alive) {
+                return Err(StreamError::Linked(core.name.clone()));
+            }
         }
-        *first = Some(Arc::downgrade(ends[1]));
-        *second = Some(Arc::downgrade(ends[0]));
+        *self.core.below.write() = Some(Beyond::Stream(Arc::downgrade(&other.core)));
+        *other.core.below.write() = Some(Beyond::Stream(Arc::downgrade(&self.core)));
         Ok(())
     }
 
-    /// Ends the link of the tail, for both streams; returns whether there was one.
+    /// Ends the link of the tail, for both streams, or its attachment to a multiplexor; returns whether there was one.
     pub fn unlink(&self) -> bool {
-        let other = self.core.link.write().take();
-        let other = other.as_ref().and_then(Weak::upgrade);
-        other.map(|other| other.link.write().take()).is_some()
+        let _linking = linking();
+        self.core.unlink_below()
     }
 
     /// Closes the stream: refuses messages, discards what is queued, ends the threads of its modules and closes their
@@ -434,32 +397,43 @@ impl<L: Monitor> Stream<L> {
     /// [`StreamError::StillRunning`] if threads have not ended in time; they are not stopped.
     pub fn close(&self, timeout: Duration) -> Result<(), StreamError> {
         let _change = self.core.change.lock();
-        self.unlink();
         let topology = self.core.topology();
+        let linking = linking();
         self.core.is_closed.store(true, Ordering::Release);
+        self.core.unlink_below();
+        self.core.unlink_above();
+        drop(linking);
         *self.core.topology.write() = Arc::new(Topology { modules: Vec::new() });
         self.set_suspended(false);
         let mut ends = Vec::new();
         for module in &topology.modules {
-            ends.push((module.name.clone(), module.ended()));
+            let threads = [Side::Reader, Side::Writer].map(|side| Arc::clone(&module.slot(side).threads));
+            ends.push((module.name.clone(), module.ended(), threads));
             for side in [Side::Reader, Side::Writer] {
                 module.slot(side).queue.flush();
             }
             _ = end(module);
         }
         drop(topology);
-        let running: Vec<_> = ends.into_iter().filter(|(_, ended)| !ended.wait(timeout)).map(|(name, _)| name).collect();
-        if running.is_empty() {
+        let deadline = Instant::now().checked_add(timeout);
+        let left = || deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        ends.retain(|(_, ended, _)| !ended.wait(left()));
+        if ends.is_empty() {
             return Ok(());
         }
+        // A thread keeps the modules around its own.
+        let is_running = |threads: &[Arc<TaskThreads>; 2]| threads.iter().any(|threads| threads.running() > 0);
+        let running: Vec<_> =
+            ends.into_iter().filter(|(_, _, threads)| is_running(threads)).map(|(name, ..)| name).collect();
         Err(StreamError::StillRunning { stream: self.core.name.clone(), timeout, modules: running.join(", ") })
     }
 
     /// Opens the tasks of a module that is not in the stream yet.
     fn open(&self, module: Module<L>, slot: u64) -> Result<Arc<ModuleCore<L>>, StreamError> {
-        let module = Arc::new(ModuleCore::new(module, slot));
+        let module = Arc::new(ModuleCore::new(module, slot, &self.core.excess));
         for side in [Side::Writer, Side::Reader] {
-            let context = OpenContext { stream: &self.core, module: &module, side };
+            let start = |threads| self.start(&module, side, threads);
+            let context = OpenContext { module: &module.name, side, start: &start };
             if let Err(TaskError(reason)) = module.slot(side).task.open(&context) {
                 module.cancel();
                 return Err(StreamError::Open { stream: self.core.name.clone(), module: module.name.clone(), reason });
@@ -468,6 +442,25 @@ impl<L: Monitor> Stream<L> {
         }
         self.core.apply_pauses(&module);
         Ok(module)
+    }
+
+    /// Starts threads of a task, which begin when the module is released.
+    fn start(&self, module: &Arc<ModuleCore<L>>, side: Side, threads: usize) -> Result<(), TaskError> {
+        let Some(make) = self.core.make_thread_body else {
+            return Err(TaskError("the stream is for one thread alone".to_owned()));
+        };
+        let running = &module.slot(side).threads;
+        running.started(threads);
+        let name = format!("{}-{}", self.core.name, module.name);
+        let group = module.group(&self.core.threads);
+        match group.spawn_n(threads, name.as_str(), make(&self.core, module, side)) {
+            Ok(_) => module.threads_started(threads),
+            Err(error) => {
+                (0..threads).for_each(|_| running.ended());
+                return Err(TaskError(error.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Makes a list of modules the present one, for messages that enter the stream or are taken from a queue from now on.
@@ -482,9 +475,14 @@ impl<L: Monitor> Stream<L> {
     }
 
     fn take_out(&self, topology: &Topology<L>, module: Arc<ModuleCore<L>>) -> Removal {
+        module.until_threads_began();
         let modules = topology.modules.iter().filter(|other| !Arc::ptr_eq(other, &module)).cloned().collect();
         self.publish(modules);
         end(&module)
+    }
+
+    fn closed_error(&self) -> StreamError {
+        StreamError::Closed(self.core.name.clone())
     }
 
     fn check_name(&self, topology: &Topology<L>, name: &str) -> Result<(), StreamError> {
@@ -496,7 +494,7 @@ impl<L: Monitor> Stream<L> {
 
     fn position(&self, topology: &Topology<L>, name: &str) -> Result<usize, StreamError> {
         if topology.modules.is_empty() {
-            return Err(self.core.error_of_closed());
+            return Err(self.closed_error());
         }
         topology.position_of_name(name).ok_or_else(|| self.no_module(topology, name))
     }
@@ -510,11 +508,7 @@ impl<L: Monitor> Stream<L> {
 
     fn no_module(&self, topology: &Topology<L>, name: &str) -> StreamError {
         let present: Vec<_> = topology.modules.iter().map(|module| format!("`{}`", module.name)).collect();
-        StreamError::NoModule {
-            stream: self.core.name.clone(),
-            module: name.to_owned(),
-            present: present.join(", "),
-        }
+        StreamError::NoModule { stream: self.core.name.clone(), module: name.to_owned(), present: present.join(", ") }
     }
 }
 
@@ -537,6 +531,9 @@ impl<L: Monitor> Drop for Stream<L> {
 
 impl<L: Monitor> fmt::Debug for Stream<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("name", &self.core.name).field("modules", &self.modules()).finish_non_exhaustive()
+        f.debug_struct("Stream")
+            .field("name", &self.core.name)
+            .field("modules", &self.modules())
+            .finish_non_exhaustive()
     }
 }

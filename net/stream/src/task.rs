@@ -1,19 +1,13 @@
 //! Tasks, and the contexts in which their methods run.
 
 use std::fmt;
-use std::time::Duration;
 
 use spandrel_sync::{Arc, Monitor, Mutex, ThreadContext};
 
 use crate::control::{Answer, Query};
 use crate::flow::TaskThreads;
-use crate::module::ModuleCore;
-use crate::stream::StreamCore;
-use crate::topology::Topology;
-use crate::{DequeueError, EnqueueFailure, Flush, Message, MessageKind, MessageQueue, Position, Wait};
-
-/// The time after which a thread that waits for room looks again for a circle of waits.
-const CIRCLE_CHECK: Duration = Duration::from_millis(50);
+use crate::wait::WaitEnd;
+use crate::{DequeueError, Flush, Message, MessageKind, MessageQueue, Position, Wait};
 
 /// The direction of a task's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +39,7 @@ pub trait Task<L: Monitor = Mutex>: Send + Sync + 'static {
     ///
     /// # Errors
     /// An error refuses the module; the stream is unchanged then.
-    fn open(&self, context: &OpenContext<'_, L>) -> Result<(), TaskError> {
+    fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
         _ = context;
         Ok(())
     }
@@ -61,7 +55,8 @@ pub trait Task<L: Monitor = Mutex>: Send + Sync + 'static {
     /// [`PutError`] with the message, if it cannot be processed.
     fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError>;
 
-    /// Runs in each thread of the task: takes messages from the queue until it is closed.
+    /// Runs in each thread of the task: takes messages from the queue until it is closed. A panic ends the thread; when
+    /// the last one has ended so, messages for the task are refused ([`PutFailure::Failed`]).
     fn svc(&self, context: &mut ServiceContext<'_, L>) {
         _ = context;
     }
@@ -91,6 +86,8 @@ pub enum PutFailure {
     Unclaimed,
     /// A task refuses the message.
     Refused,
+    /// All threads of a task on its way have panicked.
+    Failed,
 }
 
 /// A message that was not taken.
@@ -100,6 +97,7 @@ pub enum PutFailure {
     PutFailure::Full => "a queue is full",
     PutFailure::Unclaimed => "nothing takes it at the end of the stream",
     PutFailure::Refused => "a task refuses it",
+    PutFailure::Failed => "all threads of a task on its way have panicked",
 })]
 pub struct PutError {
     /// The reason.
@@ -122,24 +120,64 @@ impl fmt::Debug for PutError {
     }
 }
 
-/// A task with what a stream keeps for it.
-pub(crate) struct TaskSlot<L: Monitor> {
-    pub(crate) task: Box<dyn Task<L>>,
-    pub(crate) queue: MessageQueue<Message, L>,
-    pub(crate) threads: Arc<TaskThreads>,
-}
-
-/// The place of a task in its stream, for one message: argument of [`Task::put`] and [`Task::control`].
-pub struct Context<'s, L: Monitor = Mutex> {
-    pub(crate) stream: &'s Arc<StreamCore<L>>,
-    pub(crate) topology: &'s Arc<Topology<L>>,
-    /// The index of the module in the topology.
-    pub(crate) position: usize,
-    pub(crate) side: Side,
+/// The sender of a message.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'s> {
     /// The threads to which the current one belongs, if it is that of a task.
     pub(crate) origin: Option<&'s Arc<TaskThreads>>,
     /// The time that a queue may make the message wait.
     pub(crate) wait: Wait,
+}
+
+impl Sender<'_> {
+    /// The application, or anything else outside of tasks.
+    pub(crate) fn outside(wait: Wait) -> Self {
+        Self { origin: None, wait }
+    }
+}
+
+/// The place of a task: the index of its module, and the direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) module: usize,
+    pub(crate) side: Side,
+}
+
+impl Place {
+    /// The task of the other direction of the same module.
+    fn opposite(self) -> Self {
+        Self { side: self.side.opposite(), ..self }
+    }
+}
+
+/// The modules of a stream as their tasks see them: where messages go.
+pub(crate) trait Route<L: Monitor> {
+    fn stream_name(&self) -> &str;
+    fn module_name(&self, module: usize) -> &str;
+    fn task(&self, place: Place) -> &dyn Task<L>;
+    fn queue(&self, place: Place) -> &MessageQueue<Message, L>;
+    /// Passes a message to the next task in this direction.
+    fn pass(&self, from: Place, message: Message, sender: Sender<'_>) -> Result<(), PutError>;
+    /// Passes a message to what is beyond the end of the stream in this direction.
+    fn pass_beyond(&self, side: Side, message: Message, sender: Sender<'_>) -> Result<(), PassError>;
+    /// Queues a message for a task.
+    fn putq(&self, place: Place, message: Message, position: Position, sender: Sender<'_>) -> Result<(), PutError>;
+    /// Makes the threads of a module wait before their next message, or go on.
+    fn set_stopped(&self, module: usize, is_stopped: bool);
+}
+
+/// The reason for which a message did not leave the stream.
+pub(crate) enum PassError {
+    /// There is nothing beyond the end.
+    Nothing(Message),
+    Put(PutError),
+}
+
+/// The place of a task in its stream, for one message: argument of [`Task::put`] and [`Task::control`].
+pub struct Context<'s, L: Monitor = Mutex> {
+    route: &'s dyn Route<L>,
+    place: Place,
+    sender: Sender<'s>,
 }
 
 impl<L: Monitor> Clone for Context<'_, L> {
@@ -151,42 +189,38 @@ impl<L: Monitor> Clone for Context<'_, L> {
 impl<L: Monitor> Copy for Context<'_, L> {}
 
 impl<'s, L: Monitor> Context<'s, L> {
-    fn module(&self) -> &'s ModuleCore<L> {
-        &self.topology.modules[self.position]
-    }
-
-    fn slot(&self) -> &'s TaskSlot<L> {
-        self.module().slot(self.side)
+    pub(crate) fn new(route: &'s dyn Route<L>, place: Place, sender: Sender<'s>) -> Self {
+        Self { route, place, sender }
     }
 
     /// The name of the task's module.
     #[must_use]
     pub fn module_name(&self) -> &'s str {
-        &self.module().name
+        self.route.module_name(self.place.module)
     }
 
     /// The name of the stream.
     #[must_use]
     pub fn stream_name(&self) -> &'s str {
-        &self.stream.name
+        self.route.stream_name()
     }
 
     /// The direction of the task.
     #[must_use]
     pub fn side(&self) -> Side {
-        self.side
+        self.place.side
     }
 
     /// The task of the other direction of the same module.
     #[must_use]
     pub fn sibling(&self) -> &'s dyn Task<L> {
-        &*self.module().slot(self.side.opposite()).task
+        self.route.task(self.place.opposite())
     }
 
     /// The task's queue.
     #[must_use]
     pub fn queue(&self) -> &'s MessageQueue<Message, L> {
-        &self.slot().queue
+        self.route.queue(self.place)
     }
 
     /// Passes a message to the next task of the same direction.
@@ -195,7 +229,7 @@ impl<'s, L: Monitor> Context<'s, L> {
     /// [`PutError`] of the tasks after this one that process the message in this thread.
     #[inline]
     pub fn put_next(&self, message: Message) -> Result<(), PutError> {
-        self.put_from(self.side, message)
+        self.route.pass(self.place, message, self.sender)
     }
 
     /// Sends a message back: to the task of the opposite direction in the module from which this one receives.
@@ -203,47 +237,18 @@ impl<'s, L: Monitor> Context<'s, L> {
     /// # Errors
     /// As [`put_next`](Self::put_next).
     pub fn reply(&self, message: Message) -> Result<(), PutError> {
-        self.put_from(self.side.opposite(), message)
+        self.route.pass(self.place.opposite(), message, self.sender)
     }
 
-    /// Passes a message to the neighbour in the given direction.
-    fn put_from(&self, side: Side, message: Message) -> Result<(), PutError> {
-        let next = match side {
-            Side::Writer => self.position + 1,
-            Side::Reader => self.position.wrapping_sub(1),
-        };
-        match self.topology.modules.get(next) {
-            Some(module) if !module.is_removed() => Context { position: next, side, ..*self }.deliver(message),
-            Some(_) => self.put_around(side, message),
-            // Above the head and below the tail.
-            None => Err(PutError { reason: self.end_failure(), message }),
-        }
-    }
-
-    fn end_failure(&self) -> PutFailure {
-        if self.stream.is_closed() { PutFailure::Closed } else { PutFailure::Unclaimed }
-    }
-
-    /// Passes a message on although the next module was removed: to its replacement, or to the next one that is still there.
-    #[cold]
-    fn put_around(&self, side: Side, message: Message) -> Result<(), PutError> {
-        let current = self.stream.topology();
-        let modules = &self.topology.modules;
-        let present = |module: &Arc<ModuleCore<L>>| current.position_of_slot(module.slot_id());
-        let next = match side {
-            Side::Writer => modules[self.position + 1..].iter().find_map(present),
-            Side::Reader => modules[..self.position].iter().rev().find_map(present),
-        };
-        match next {
-            Some(position) => Context { topology: &current, position, side, ..*self }.deliver(message),
-            None => Err(PutError { reason: PutFailure::Closed, message }),
-        }
+    /// Passes a message to what is beyond this end of the stream.
+    pub(crate) fn put_beyond(&self, message: Message) -> Result<(), PassError> {
+        self.route.pass_beyond(self.place.side, message, self.sender)
     }
 
     /// Gives a message to the task of this context.
     #[inline]
     pub(crate) fn deliver(&self, message: Message) -> Result<(), PutError> {
-        let task = &*self.slot().task;
+        let task = self.route.task(self.place);
         match message.kind() {
             MessageKind::Data | MessageKind::Protocol => task.put(self, message),
             MessageKind::Flush(_) | MessageKind::Request(_) => task.control(self, message),
@@ -254,7 +259,7 @@ impl<'s, L: Monitor> Context<'s, L> {
     ///
     /// A full queue makes the calling thread wait: that of an application as long as its call allows; that of a task
     /// until there is room, or at once with a message more than the limit where tasks would wait for each other in a
-    /// circle. If the module is removed meanwhile, the message goes to the next one.
+    /// circle.
     ///
     /// # Errors
     /// [`PutError`].
@@ -262,63 +267,12 @@ impl<'s, L: Monitor> Context<'s, L> {
         self.putq_at(message, Position::Tail)
     }
 
-    /// As [`putq`](Self::putq), at another place in the queue.
+    /// As [`putq`](Self::putq), at another position of the queue.
     ///
     /// # Errors
-    /// As [`putq`](Self::putq).
+    /// [`PutError`].
     pub fn putq_at(&self, message: Message, position: Position) -> Result<(), PutError> {
-        let queue = self.queue();
-        let first_wait = if self.origin.is_some() { Wait::Never } else { self.wait };
-        let refused = match queue.enqueue(message, position, first_wait) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused,
-        };
-        match (refused.reason, self.origin) {
-            (EnqueueFailure::Closed, _) => self.put_past_closed(refused.item),
-            (EnqueueFailure::Full, None) => Err(PutError { reason: PutFailure::Full, message: refused.item }),
-            (EnqueueFailure::Full, Some(origin)) => self.putq_of_task(origin, refused.item, position),
-        }
-    }
-
-    /// Waits for room, in a thread of a task.
-    fn putq_of_task(
-        &self,
-        origin: &TaskThreads,
-        mut message: Message,
-        position: Position,
-    ) -> Result<(), PutError> {
-        let queue = self.queue();
-        let wait = origin.wait_for(&self.slot().threads);
-        loop {
-            let is_in_circle = wait.is_in_circle();
-            let refused = if is_in_circle {
-                queue.enqueue_beyond(message, position)
-            } else {
-                queue.enqueue(message, position, Wait::For(CIRCLE_CHECK))
-            };
-            let Err(refused) = refused else { return Ok(()) };
-            if refused.reason == EnqueueFailure::Closed {
-                drop(wait);
-                return self.put_past_closed(refused.item);
-            }
-            message = refused.item;
-            if is_in_circle {
-                return Err(PutError { reason: PutFailure::Full, message });
-            }
-        }
-    }
-
-    /// The queue is closed: the module was removed, or the stream is closed.
-    fn put_past_closed(&self, message: Message) -> Result<(), PutError> {
-        if !self.module().is_removed() {
-            return Err(PutError { reason: PutFailure::Closed, message });
-        }
-        let current = self.stream.topology();
-        match current.position_of_slot(self.module().slot_id()) {
-            // Its replacement.
-            Some(position) => Context { topology: &current, position, ..*self }.deliver(message),
-            None => self.put_around(self.side, message),
-        }
+        self.route.putq(self.place, message, position, self.sender)
     }
 
     /// The usual treatment of a control message: it empties the queues that a flush names, answers the queries of
@@ -331,14 +285,18 @@ impl<'s, L: Monitor> Context<'s, L> {
             MessageKind::Flush(flush) => {
                 for side in [Side::Reader, Side::Writer] {
                     if *flush == Flush::Both || (*flush == Flush::Reader) == (side == Side::Reader) {
-                        self.module().slot(side).queue.flush();
+                        self.route.queue(Place { side, ..self.place }).flush();
                     }
                 }
-                self.put_next(message)
+                // At the end of the stream it is done.
+                match self.put_next(message) {
+                    Err(PutError { reason: PutFailure::Unclaimed, .. }) => Ok(()),
+                    done => done,
+                }
             }
             MessageKind::Request(request) => {
                 let query = request.query();
-                if !request.is_for(&self.module().name) || matches!(query, Query::Custom(_)) {
+                if !request.is_for(self.module_name()) || matches!(query, Query::Custom(_)) {
                     return self.put_next(message);
                 }
                 let answer = self.answer(query);
@@ -352,7 +310,7 @@ impl<'s, L: Monitor> Context<'s, L> {
     }
 
     fn answer(&self, query: Query) -> Answer {
-        let [reader, writer] = [Side::Reader, Side::Writer].map(|side| &self.module().slot(side).queue);
+        let [reader, writer] = [Side::Reader, Side::Writer].map(|side| self.route.queue(Place { side, ..self.place }));
         match query {
             Query::WaterMarks => Answer::WaterMarks { reader: reader.water_marks(), writer: writer.water_marks() },
             Query::SetWaterMarks(marks) => {
@@ -361,8 +319,7 @@ impl<'s, L: Monitor> Context<'s, L> {
                 Answer::Done
             }
             Query::Stop | Query::Start => {
-                self.module().set_stopped(query == Query::Stop);
-                self.stream.apply_pauses(self.module());
+                self.route.set_stopped(self.place.module, query == Query::Stop);
                 Answer::Done
             }
             Query::Custom(_) => Answer::Custom(None),
@@ -372,22 +329,26 @@ impl<'s, L: Monitor> Context<'s, L> {
 
 impl<L: Monitor> fmt::Debug for Context<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("module", &self.module_name()).field("side", &self.side).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("module", &self.module_name())
+            .field("side", &self.side())
+            .finish_non_exhaustive()
     }
 }
 
 /// The argument of [`Task::open`].
-pub struct OpenContext<'s, L: Monitor = Mutex> {
-    pub(crate) stream: &'s Arc<StreamCore<L>>,
-    pub(crate) module: &'s Arc<ModuleCore<L>>,
+pub struct OpenContext<'s> {
+    pub(crate) module: &'s str,
     pub(crate) side: Side,
+    /// Starts threads.
+    pub(crate) start: &'s dyn Fn(usize) -> Result<(), TaskError>,
 }
 
-impl<L: Monitor> OpenContext<'_, L> {
+impl OpenContext<'_> {
     /// The name of the task's module.
     #[must_use]
     pub fn module_name(&self) -> &str {
-        &self.module.name
+        self.module
     }
 
     /// The direction of the task.
@@ -399,64 +360,35 @@ impl<L: Monitor> OpenContext<'_, L> {
     /// Starts threads that run [`Task::svc`]. They begin when the module is part of the stream.
     ///
     /// # Errors
-    /// If the system has no more threads; none was started then.
-    pub fn activate(&self, threads: usize) -> Result<(), TaskError>
-    where
-        MessageQueue<Message, L>: Send + Sync,
-    {
-        let (stream, module, side) = (Arc::clone(self.stream), Arc::clone(self.module), self.side);
-        let slot = module.slot(side);
-        slot.threads.started(threads);
-        let name = format!("{}-{}", self.stream.name, module.name);
-        let body = {
-            let module = Arc::clone(&module);
-            move |thread: &ThreadContext| ServiceContext::run(&stream, &module, side, thread)
-        };
-        module.group(self.stream).spawn_n(threads, name.as_str(), body).map_err(|error| {
-            (0..threads).for_each(|_| slot.threads.ended());
-            TaskError(error.to_string())
-        })
+    /// If the system has no more threads; none was started then. In a stream for one thread alone.
+    pub fn activate(&self, threads: usize) -> Result<(), TaskError> {
+        (self.start)(threads)
     }
 }
 
-impl<L: Monitor> fmt::Debug for OpenContext<'_, L> {
+impl fmt::Debug for OpenContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let module = &self.module.name;
-        f.debug_struct("OpenContext").field("module", module).field("side", &self.side).finish_non_exhaustive()
+        f.debug_struct("OpenContext").field("module", &self.module).field("side", &self.side).finish_non_exhaustive()
     }
+}
+
+/// A thread of a task in its stream.
+pub(crate) trait TaskThread<L: Monitor> {
+    /// Takes the next message from the task's queue, and learns changes of the stream.
+    fn take(&mut self, end: WaitEnd) -> Result<Message, DequeueError>;
+    fn route(&self) -> &dyn Route<L>;
+    fn place(&self) -> Place;
+    /// The threads of the task.
+    fn threads(&self) -> &Arc<TaskThreads>;
 }
 
 /// A thread of a task: argument of [`Task::svc`].
 pub struct ServiceContext<'s, L: Monitor = Mutex> {
-    stream: &'s Arc<StreamCore<L>>,
-    module: &'s Arc<ModuleCore<L>>,
-    side: Side,
-    thread: &'s ThreadContext,
-    /// A topology with the module in it, and the module's index.
-    topology: Arc<Topology<L>>,
-    position: usize,
-    /// The changes of the stream that are known, as pulses of the queue.
-    pulses: u64,
+    pub(crate) running: &'s mut dyn TaskThread<L>,
+    pub(crate) thread: &'s ThreadContext,
 }
 
-impl<'s, L: Monitor> ServiceContext<'s, L> {
-    /// Runs the task's `svc` in this thread.
-    fn run(stream: &'s Arc<StreamCore<L>>, module: &'s Arc<ModuleCore<L>>, side: Side, thread: &'s ThreadContext) {
-        struct Ended<'s>(&'s TaskThreads);
-        impl Drop for Ended<'_> {
-            fn drop(&mut self) {
-                self.0.ended();
-            }
-        }
-        let slot = module.slot(side);
-        let _ended = Ended(&slot.threads);
-        let pulses = slot.queue.pulses();
-        let topology = stream.topology();
-        let Some(position) = topology.position_of(module) else { return }; // it was removed at once
-        let mut context = Self { stream, module, side, thread, topology, position, pulses };
-        slot.task.svc(&mut context);
-    }
-
+impl<L: Monitor> ServiceContext<'_, L> {
     /// Takes the next message from the task's queue; waits while there is none.
     ///
     /// # Errors
@@ -470,25 +402,7 @@ impl<'s, L: Monitor> ServiceContext<'s, L> {
     /// # Errors
     /// [`DequeueError::Closed`], or [`DequeueError::Empty`] after the time.
     pub fn getq_for(&mut self, wait: Wait) -> Result<Message, DequeueError> {
-        loop {
-            let taken = self.module.slot(self.side).queue.dequeue_after(&mut self.pulses, wait);
-            self.refresh();
-            match taken {
-                Err(DequeueError::Pulsed) => {} // the stream has changed
-                taken => return taken,
-            }
-        }
-    }
-
-    /// Continues with the stream's present modules. A removed module keeps its last neighbours.
-    fn refresh(&mut self) {
-        if self.stream.is_present(&self.topology) {
-            return;
-        }
-        let topology = self.stream.topology();
-        if let Some(position) = topology.position_of(self.module) {
-            (self.topology, self.position) = (topology, position);
-        }
+        self.running.take(wait.end())
     }
 
     /// The index of the thread among those that the task has started together, from zero.
@@ -500,14 +414,8 @@ impl<'s, L: Monitor> ServiceContext<'s, L> {
     /// The task's place in the stream for the message that was taken last.
     #[must_use]
     pub fn context(&self) -> Context<'_, L> {
-        Context {
-            stream: self.stream,
-            topology: &self.topology,
-            position: self.position,
-            side: self.side,
-            origin: Some(&self.module.slot(self.side).threads),
-            wait: Wait::Forever,
-        }
+        let sender = Sender { origin: Some(self.running.threads()), wait: Wait::Forever };
+        Context::new(self.running.route(), self.running.place(), sender)
     }
 
     /// Passes a message to the next task ([`Context::put_next`]).
@@ -521,7 +429,6 @@ impl<'s, L: Monitor> ServiceContext<'s, L> {
 
 impl<L: Monitor> fmt::Debug for ServiceContext<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let module = &self.module.name;
-        f.debug_struct("ServiceContext").field("module", module).field("side", &self.side).finish_non_exhaustive()
+        f.debug_struct("ServiceContext").field("context", &self.context()).finish_non_exhaustive()
     }
 }
