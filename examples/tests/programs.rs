@@ -64,6 +64,13 @@ fn the_quick_start_greets() {
 }
 
 #[test]
+fn the_modules_of_streams_process_messages() {
+    let output = example("streams").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "one\ntwo\n(1 missing) four\nfive\n");
+}
+
+#[test]
 fn the_bank_serves_its_client() {
     let mut server = Running(example("bank-server").stdout(Stdio::piped()).spawn().unwrap());
     let mut reference = String::new();

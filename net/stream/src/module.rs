@@ -1,0 +1,243 @@
+//! Modules: a reader and a writer task under one name.
+
+use std::fmt;
+use std::time::Duration;
+
+use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spandrel_sync::time::Instant;
+use spandrel_sync::{Arc, Condition, Monitor, Mutex, ThreadGroup, ThreadManager};
+
+use crate::excess::Excess;
+use crate::flow::TaskThreads;
+use crate::{Context, Message, MessageQueue, PutError, Side, Task, WaterMarks};
+
+/// The name of the module at the upper end, with which the application exchanges messages.
+pub const HEAD: &str = "head";
+/// The name of the module at the lower end.
+pub const TAIL: &str = "tail";
+
+/// A layer of a stream: a name, a task for messages on their way up (reader), and one for those on their way down
+/// (writer) (`ACE_Module`; paper 002, 2.3.1).
+pub struct Module<L: Monitor = Mutex> {
+    pub(crate) name: String,
+    pub(crate) reader: Box<dyn Task<L>>,
+    pub(crate) writer: Box<dyn Task<L>>,
+    pub(crate) marks: WaterMarks,
+}
+
+impl<L: Monitor> Module<L> {
+    /// A module of these tasks.
+    pub fn new(name: impl Into<String>, reader: impl Task<L>, writer: impl Task<L>) -> Self {
+        let (reader, writer) = (Box::new(reader), Box::new(writer));
+        Self { name: name.into(), reader, writer, marks: WaterMarks::DEFAULT }
+    }
+
+    /// A module that processes messages on their way down only.
+    pub fn writer(name: impl Into<String>, writer: impl Task<L>) -> Self {
+        Self::new(name, PassThrough, writer)
+    }
+
+    /// A module that processes messages on their way up only.
+    pub fn reader(name: impl Into<String>, reader: impl Task<L>) -> Self {
+        Self::new(name, reader, PassThrough)
+    }
+
+    /// Sets the limits of the queues of both tasks.
+    #[must_use]
+    pub fn water_marks(mut self, marks: WaterMarks) -> Self {
+        self.marks = marks;
+        self
+    }
+}
+
+impl<L: Monitor> fmt::Debug for Module<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("name", &self.name).field("marks", &self.marks).finish_non_exhaustive()
+    }
+}
+
+/// A task that passes every message on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PassThrough;
+
+impl<L: Monitor> Task<L> for PassThrough {
+    fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
+        context.put_next(message)
+    }
+}
+
+/// A task with its queue and its threads.
+pub(crate) struct TaskSlot<L: Monitor> {
+    pub(crate) task: Box<dyn Task<L>>,
+    pub(crate) queue: MessageQueue<Message, L>,
+    pub(crate) threads: Arc<TaskThreads>,
+    /// All threads have ended by panics.
+    has_failed: AtomicBool,
+}
+
+impl<L: Monitor> TaskSlot<L> {
+    fn new(task: Box<dyn Task<L>>, marks: WaterMarks, excess: &Arc<Excess>) -> Self {
+        let (queue, threads) = (MessageQueue::new(marks), Arc::<TaskThreads>::default());
+        queue.set_excess(Arc::clone(excess));
+        Self { task, queue, threads, has_failed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Called by a thread that panics. If it is the last one, nothing would take what is queued: producers get an error
+    /// instead of a wait without an end.
+    pub(crate) fn thread_panicked(&self) {
+        if self.threads.running() <= 1 {
+            self.has_failed.store(true, Ordering::Release);
+            self.queue.flush();
+            self.queue.close();
+        }
+    }
+}
+
+/// A module in a stream. Its tasks are closed when nothing refers to it any more: no topology, no thread.
+pub(crate) struct ModuleCore<L: Monitor> {
+    pub(crate) name: String,
+    /// The place in the stream, which a replacement takes over.
+    slot: AtomicU64,
+    reader: TaskSlot<L>,
+    writer: TaskSlot<L>,
+    /// The threads of both tasks, held until the module is part of the stream.
+    group: Mutex<Option<ThreadGroup>>,
+    is_removed: AtomicBool,
+    /// A control message has stopped it.
+    is_stopped: AtomicBool,
+    is_open: [AtomicBool; 2],
+    /// The number of threads that were started, and of those that have found their place in the stream.
+    threads: Mutex<(usize, usize)>,
+    thread_began: Condition,
+    ended: Arc<Ended>,
+}
+
+/// The end of a module.
+#[derive(Default)]
+pub(crate) struct Ended {
+    has_ended: Mutex<bool>,
+    changed: Condition,
+}
+
+impl Ended {
+    /// Waits until the module's tasks are closed.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut has_ended = self.has_ended.lock();
+        while !*has_ended {
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(left) if left.is_zero() => return false,
+                Some(left) => _ = self.changed.wait_for(&mut has_ended, left),
+                None => self.changed.wait(&mut has_ended),
+            }
+        }
+        true
+    }
+}
+
+impl<L: Monitor> ModuleCore<L> {
+    pub(crate) fn new(module: Module<L>, slot: u64, excess: &Arc<Excess>) -> Self {
+        let Module { name, reader, writer, marks } = module;
+        Self {
+            name,
+            slot: AtomicU64::new(slot),
+            reader: TaskSlot::new(reader, marks, excess),
+            writer: TaskSlot::new(writer, marks, excess),
+            group: Mutex::new(None),
+            is_removed: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            is_open: [AtomicBool::new(false), AtomicBool::new(false)],
+            threads: Mutex::new((0, 0)),
+            thread_began: Condition::new(),
+            ended: Arc::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, side: Side) -> &TaskSlot<L> {
+        match side {
+            Side::Reader => &self.reader,
+            Side::Writer => &self.writer,
+        }
+    }
+
+    pub(crate) fn slot_id(&self) -> u64 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Acquire)
+    }
+
+    /// Marks it as removed, after the stream's topology without it was published.
+    pub(crate) fn set_removed(&self) {
+        self.is_removed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_stopped(&self, is_stopped: bool) {
+        self.is_stopped.store(is_stopped, Ordering::SeqCst);
+    }
+
+    /// Records that a task was opened, and has to be closed.
+    pub(crate) fn opened(&self, side: Side) {
+        self.is_open[side as usize].store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn ended(&self) -> Arc<Ended> {
+        Arc::clone(&self.ended)
+    }
+
+    /// The group of the tasks' threads, which begin with [`release`](Self::release).
+    pub(crate) fn group(&self, threads: &ThreadManager) -> ThreadGroup {
+        self.group.lock().get_or_insert_with(|| threads.held_group(&self.name)).clone()
+    }
+
+    pub(crate) fn threads_started(&self, threads: usize) {
+        self.threads.lock().0 += threads;
+    }
+
+    pub(crate) fn thread_began(&self) {
+        self.threads.lock().1 += 1;
+        self.thread_began.notify_all();
+    }
+
+    /// Waits until all threads have found their place in the stream. They need it for what is queued when the module is
+    /// taken out.
+    pub(crate) fn until_threads_began(&self) {
+        let mut threads = self.threads.lock();
+        while threads.1 < threads.0 {
+            self.thread_began.wait(&mut threads);
+        }
+    }
+
+    /// Lets the threads begin.
+    pub(crate) fn release(&self) {
+        self.group.lock().as_ref().inspect(|group| group.release());
+    }
+
+    /// Discards threads that have not begun.
+    pub(crate) fn cancel(&self) {
+        self.group.lock().as_ref().inspect(|group| group.cancel());
+    }
+}
+
+impl<L: Monitor> Drop for ModuleCore<L> {
+    fn drop(&mut self) {
+        for side in [Side::Reader, Side::Writer] {
+            if self.is_open[side as usize].load(Ordering::SeqCst) {
+                self.slot(side).task.close();
+            }
+        }
+        *self.ended.has_ended.lock() = true;
+        self.ended.changed.notify_all();
+    }
+}

@@ -1,0 +1,286 @@
+//! Multiplexors: many streams above and many below.
+
+use std::fmt;
+use std::hash::Hash;
+
+use spandrel_sync::{Arc, Lock, Monitor, Mutex, Weak};
+
+use crate::map_manager::BindError;
+use crate::stream_core::{Attachment, Beyond, StreamCore, linking};
+use crate::task::Sender;
+use crate::{MapManager, Message, MessageQueue, PutError, PutFailure, Stream};
+
+/// The choice of the stream in which a message of a [`Multiplexor`] goes on.
+pub trait Router<K>: Send + Sync + 'static {
+    /// The stream below for a message that comes down from the stream above that is bound to `from`; `None` refuses it.
+    fn down(&self, message: &Message, from: &K) -> Option<K>;
+
+    /// The stream above for a message that comes up from the stream below that is bound to `from`; `None` refuses it.
+    fn up(&self, message: &Message, from: &K) -> Option<K>;
+}
+
+/// The reason for which a stream was not attached to a multiplexor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// The identifier is bound already, or the multiplexor has as many streams as it may have.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// That end of the stream is linked already.
+    #[error("that end of the stream `{0}` is linked already")]
+    Linked(String),
+    /// Messages would come back to the stream from which they started.
+    #[error("the stream `{0}` would be above itself")]
+    Circle(String),
+    /// It is closed.
+    #[error("the stream `{0}` is closed")]
+    Closed(String),
+}
+
+/// A stream that is attached to a multiplexor: the internal identifier in its maps. It does not keep the stream.
+pub struct StreamHandle<L: Monitor>(Weak<StreamCore<L>>);
+
+impl<L: Monitor> Clone for StreamHandle<L> {
+    fn clone(&self) -> Self {
+        Self(Weak::clone(&self.0))
+    }
+}
+
+impl<L: Monitor> fmt::Debug for StreamHandle<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stream = self.0.upgrade();
+        f.debug_tuple("StreamHandle").field(&stream.as_ref().map(|stream| &stream.name)).finish()
+    }
+}
+
+/// Passes messages between many streams above and many streams below, which are bound to identifiers.
+///
+/// The tails of the streams above pass to it what comes down, and the heads of the streams below what comes up: a
+/// [`Router`] chooses the stream in which a message goes on. Streams that are closed or dropped are detached.
+///
+/// `K` identifies streams, and `M` is the locking strategy of the maps, such as [`RwLock`](spandrel_sync::RwLock).
+///
+/// ```
+/// use spandrel_stream::{Message, Multiplexor, Router, Stream, Wait};
+///
+/// /// The control block of a message.
+/// struct Port(u16);
+///
+/// /// Each port has a stream above; there is one device.
+/// struct Ports;
+///
+/// impl Router<u16> for Ports {
+///     fn down(&self, _: &Message, _: &u16) -> Option<u16> {
+///         Some(0)
+///     }
+///     fn up(&self, message: &Message, _: &u16) -> Option<u16> {
+///         message.control::<Port>().map(|port| port.0)
+///     }
+/// }
+///
+/// let (naming, device, wire): (Stream, Stream, Stream) = (Stream::new("naming"), Stream::new("device"), Stream::new("wire"));
+/// let ports: Multiplexor<u16> = Multiplexor::new(Ports);
+/// ports.bind_above(2809, &naming)?;
+/// ports.bind_below(0, &device)?;
+/// device.link(&wire)?;
+///
+/// naming.put(Message::data(b"down".into()), Wait::Never)?;
+/// assert_eq!(&**wire.get(Wait::Never)?.block().unwrap(), b"down");
+/// wire.put(Message::data(b"up".into()).with_control(Port(2809)), Wait::Never)?;
+/// assert_eq!(&**naming.get(Wait::Never)?.block().unwrap(), b"up");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Multiplexor<K, L: Monitor = Mutex, M: Lock = Mutex> {
+    core: Arc<Core<K, L, M>>,
+}
+
+struct Core<K, L: Monitor, M: Lock> {
+    router: Box<dyn Router<K>>,
+    above: MapManager<K, StreamHandle<L>, M>,
+    below: MapManager<K, StreamHandle<L>, M>,
+}
+
+impl<K, L, M> Multiplexor<K, L, M>
+where
+    K: Clone + Eq + Hash + Send + Sync + 'static,
+    L: Monitor,
+    M: Lock,
+    MessageQueue<Message, L>: Send + Sync,
+    MapManager<K, StreamHandle<L>, M>: Send + Sync,
+{
+    /// A multiplexor without streams and without a limit for them.
+    #[must_use]
+    pub fn new(router: impl Router<K>) -> Self {
+        Self::with_limits(router, usize::MAX, usize::MAX)
+    }
+
+    /// A multiplexor of at most that many streams above and below.
+    #[must_use]
+    pub fn with_limits(router: impl Router<K>, above: usize, below: usize) -> Self {
+        let (above, below) = (MapManager::with_limit(above), MapManager::with_limit(below));
+        Self { core: Arc::new(Core { router: Box::new(router), above, below }) }
+    }
+
+    /// Attaches the lower end of a stream.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn bind_above(&self, key: K, stream: &Stream<L>) -> Result<(), AttachError> {
+        let _linking = linking();
+        let stream = stream.core();
+        if live_streams(&self.core.below).iter().any(|below| is_above(below, stream)) {
+            return Err(AttachError::Circle(stream.name.clone()));
+        }
+        let attachment = FromAbove(Arc::downgrade(&self.core), key.clone());
+        attach(stream, &stream.below, &self.core.above, key, Arc::new(attachment))
+    }
+
+    /// Attaches the upper end of a stream.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn bind_below(&self, key: K, stream: &Stream<L>) -> Result<(), AttachError> {
+        let _linking = linking();
+        let stream = stream.core();
+        if live_streams(&self.core.above).iter().any(|above| is_above(stream, above)) {
+            return Err(AttachError::Circle(stream.name.clone()));
+        }
+        let attachment = FromBelow(Arc::downgrade(&self.core), key.clone());
+        attach(stream, &stream.above, &self.core.below, key, Arc::new(attachment))
+    }
+
+    /// Detaches a stream above; returns whether there was one.
+    pub fn unbind_above(&self, key: &K) -> bool {
+        let _linking = linking();
+        let found = self.core.above.unbind(key).and_then(|stream| stream.0.upgrade());
+        found.map(|stream| stream.below.write().take()).is_some()
+    }
+
+    /// Detaches a stream below; returns whether there was one.
+    pub fn unbind_below(&self, key: &K) -> bool {
+        let _linking = linking();
+        let found = self.core.below.unbind(key).and_then(|stream| stream.0.upgrade());
+        found.map(|stream| stream.above.write().take()).is_some()
+    }
+
+    /// The identifiers of the streams above, in no certain order.
+    #[must_use]
+    pub fn above(&self) -> Vec<K> {
+        self.core.above.bindings().into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// The identifiers of the streams below, in no certain order.
+    #[must_use]
+    pub fn below(&self) -> Vec<K> {
+        self.core.below.bindings().into_iter().map(|(key, _)| key).collect()
+    }
+}
+
+/// Attaches an end of a stream.
+fn attach<K: Clone + Eq + Hash, L: Monitor, M: Lock>(
+    stream: &Arc<StreamCore<L>>,
+    end: &spandrel_sync::RwLock<Option<Beyond<L>>>,
+    map: &MapManager<K, StreamHandle<L>, M>,
+    key: K,
+    attachment: Arc<dyn Attachment<L> + Send + Sync>,
+) -> Result<(), AttachError> {
+    if stream.is_closed() {
+        return Err(AttachError::Closed(stream.name.clone()));
+    }
+    let mut end = end.write();
+    if end.as_ref().is_some_and(Beyond::is_alive) {
+        return Err(AttachError::Linked(stream.name.clone()));
+    }
+    map.bind(key, StreamHandle(Arc::downgrade(stream)))?;
+    *end = Some(Beyond::Multiplexor(attachment));
+    Ok(())
+}
+
+fn live_streams<K: Clone + Eq + Hash, L: Monitor, M: Lock>(
+    map: &MapManager<K, StreamHandle<L>, M>,
+) -> Vec<Arc<StreamCore<L>>> {
+    map.bindings().into_iter().filter_map(|(_, stream)| stream.0.upgrade()).collect()
+}
+
+/// Whether messages that go down in one stream can come to the other, or both are the same. Where tails are linked, messages
+/// turn round, and never go down again by themselves.
+fn is_above<L: Monitor>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore<L>>) -> bool {
+    let mut seen = vec![Arc::clone(upper)];
+    let mut next = 0;
+    while let Some(stream) = seen.get(next).cloned() {
+        next += 1;
+        if Arc::ptr_eq(&stream, lower) {
+            return true;
+        }
+        let below = stream.below.read().clone();
+        if let Some(Beyond::Multiplexor(attachment)) = below {
+            for stream in attachment.next() {
+                if !seen.iter().any(|known| Arc::ptr_eq(known, &stream)) {
+                    seen.push(stream);
+                }
+            }
+        }
+    }
+    false
+}
+
+/// The attachment of a stream above: its messages come down.
+struct FromAbove<K, L: Monitor, M: Lock>(Weak<Core<K, L, M>>, K);
+
+/// The attachment of a stream below: its messages come up.
+struct FromBelow<K, L: Monitor, M: Lock>(Weak<Core<K, L, M>>, K);
+
+fn unclaimed(message: Message) -> PutError {
+    PutError { reason: PutFailure::Unclaimed, message }
+}
+
+impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for FromAbove<K, L, M> {
+    fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError> {
+        let Some(core) = self.0.upgrade() else { return Err(unclaimed(message)) };
+        let stream = core.router.down(&message, &self.1).and_then(|key| core.below.find(&key));
+        match stream.and_then(|stream| stream.0.upgrade()) {
+            Some(stream) => stream.put_down(message, sender),
+            None => Err(unclaimed(message)),
+        }
+    }
+
+    fn next(&self) -> Vec<Arc<StreamCore<L>>> {
+        self.0.upgrade().map(|core| live_streams(&core.below)).unwrap_or_default()
+    }
+
+    fn detach(&self) {
+        self.0.upgrade().map(|core| core.above.unbind(&self.1));
+    }
+
+    fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for FromBelow<K, L, M> {
+    fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError> {
+        let Some(core) = self.0.upgrade() else { return Err(unclaimed(message)) };
+        let stream = core.router.up(&message, &self.1).and_then(|key| core.above.find(&key));
+        match stream.and_then(|stream| stream.0.upgrade()) {
+            Some(stream) => stream.put_up(message, sender),
+            None => Err(unclaimed(message)),
+        }
+    }
+
+    fn next(&self) -> Vec<Arc<StreamCore<L>>> {
+        self.0.upgrade().map(|core| live_streams(&core.above)).unwrap_or_default()
+    }
+
+    fn detach(&self) {
+        self.0.upgrade().map(|core| core.below.unbind(&self.1));
+    }
+
+    fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl<K: fmt::Debug, L: Monitor, M: Lock> fmt::Debug for Multiplexor<K, L, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Multiplexor").field("above", &self.core.above).field("below", &self.core.below).finish()
+    }
+}
