@@ -30,20 +30,20 @@ pub(crate) struct StreamCore<L: Monitor> {
     /// Held during a change of the stream.
     pub(crate) change: Mutex<()>,
     pub(crate) next_slot: AtomicU64,
-    /// What the queues hold beyond their limits.
+    /// Counts the messages that queues hold beyond their limits.
     pub(crate) excess: Arc<Excess>,
     pub(crate) threads: ThreadManager,
     pub(crate) make_thread_body: Option<MakeThreadBody<L>>,
     pub(crate) is_closed: AtomicBool,
     pub(crate) is_suspended: Mutex<bool>,
     pub(crate) resumed: Condition,
-    /// What the head passes messages to; without it, it queues them for the application.
+    /// The receiver of messages above the head; without it, the head queues them for the application.
     pub(crate) above: RwLock<Option<Beyond<L>>>,
-    /// What the tail passes messages to.
+    /// The receiver of messages below the tail.
     pub(crate) below: RwLock<Option<Beyond<L>>>,
 }
 
-/// What is beyond an end of a stream.
+/// The receiver of messages beyond an end of a stream.
 pub(crate) enum Beyond<L: Monitor> {
     /// Another stream, whose tail is linked with this one's.
     Stream(Weak<StreamCore<L>>),

@@ -1,5 +1,5 @@
-//! The naming service against Java's ORBs, also started by the activator, the end of both at many instants, and the
-//! naming service over etcd.
+//! The naming service and the interface repository against Java's ORBs, the former also started by the activator; the end
+//! of naming service and activator at many instants; and the naming service over etcd.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,12 +29,15 @@ const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.cor
 /// service this many times while clients bind names, and the activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
-    workspace::cargo(&["build", "--package", "spandrel-naming", "--package", "spandrel-activator"])?;
+    let packages = ["naming", "activator", "repository", "cli"].map(|name| format!("--package=spandrel-{name}"));
+    workspace::cargo(&[&["build"], &packages.each_ref().map(String::as_str)[..]].concat())?;
+    workspace::cargo(&["build", "--package=spandrel-examples", "--example=bank-server"])?;
     for orb in [&JACORB, &GLASSFISH] {
         orb.build()?;
         call_ours(orb)?;
     }
     call_activated()?;
+    call_repository()?;
     call_jacorb()?;
     println!("-- {kills} times kill -9 of the naming service under load");
     let test = "acknowledged_changes_survive_kill_9_under_load";
@@ -115,7 +118,7 @@ fn call_ours(orb: &JavaOrb) -> Result<()> {
         client.arg(format!("-Dorg.omg.CORBA.ORBInitialPort={port}"));
     }
     println!("-- the client of {} against our naming service", orb.profile);
-    run_client(&mut client)
+    run_client(client.arg("NamesClient"), 25)
 }
 
 /// Runs JacORB's client against our naming service, which the activator starts.
@@ -148,14 +151,42 @@ fn call_activated() -> Result<()> {
     println!("-- the client of jacorb against our naming service, started by the activator");
     let mut client = JACORB.java();
     client.arg(format!("-DORBInitRef.NameService={url}/names/NameService"));
-    let outcome = run_client(&mut client);
+    let outcome = run_client(client.arg("NamesClient"), 25);
     administer(&["stop", "names"])?;
     outcome
 }
 
-/// Runs a client, and counts the cases that passed.
-fn run_client(client: &mut Command) -> Result<()> {
-    let mut client = Bounded::start("the client", client.arg("NamesClient"))?;
+/// Runs JacORB's stubs of the interface repository against ours. (GlassFish's ORB has the `FullInterfaceDescription` of
+/// CORBA 2.3, which has a member more.)
+fn call_repository() -> Result<()> {
+    let data = workspace::target().join("services/repository");
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
+    }
+    let program = |name: &str| Command::new(workspace::target().join("debug").join(name));
+    let mut command = program("spandrel-repository");
+    command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
+    let service = Bounded::start("spandrel-repository", &mut command)?;
+    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    let url = ready.strip_prefix("ready: InterfaceRepository ");
+    let url = url.with_context(|| format!("not ready: {}", service.stderr()))?;
+    let mut idl = program("spandrel");
+    idl.args(["idl", &format!("--to-repository={url}")]).arg(workspace::root().join("examples/bank/bank.idl"));
+    workspace::run(&mut idl)?;
+    let mut command = program("examples/bank-server");
+    command.args(["-ORBListenEndpoints", "iiop://127.0.0.1:0", "-ORBInitRef", &format!("InterfaceRepository={url}")]);
+    let server = Bounded::start("bank-server", &mut command)?;
+    let account = server.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    ensure!(account.starts_with("IOR:"), "no reference: {account}\n{}", server.stderr());
+    println!("-- the client of jacorb against our interface repository");
+    let mut client = JACORB.java();
+    client.arg(format!("-DORBInitRef.InterfaceRepository={url}"));
+    run_client(client.args(["RepositoryClient", &account]), 9)
+}
+
+/// Runs a client, and counts the cases that passed: so many at least.
+fn run_client(client: &mut Command, cases: u32) -> Result<()> {
+    let mut client = Bounded::start("the client", client)?;
     let deadline = Instant::now() + RUN_TIMEOUT;
     let mut passed = 0;
     while let Some(line) = client.line(deadline)? {
@@ -167,7 +198,7 @@ fn run_client(client: &mut Command) -> Result<()> {
     }
     let errors = client.stderr();
     let status = client.finish(START_TIMEOUT)?;
-    ensure!(status.success() && passed >= 25, "{passed} cases passed, {status}\n{errors}");
+    ensure!(status.success() && passed >= cases, "{passed} cases passed, {status}\n{errors}");
     println!("{passed} cases passed");
     Ok(())
 }
