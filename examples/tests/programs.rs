@@ -63,6 +63,32 @@ fn the_quick_start_greets() {
     assert_eq!(lines.next().unwrap(), "Hello, world!");
 }
 
+/// One client and server, over each family.
+#[test]
+#[cfg(target_os = "linux")]
+fn data_streams_flow_over_each_family() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in ["inet", "unix", "spipe", "shm"] {
+        let path = folder.path().join(family);
+        let address = if family == "inet" { "127.0.0.1:0" } else { path.to_str().unwrap() };
+        let mut server = example("data-stream-server");
+        server.args([family, address]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = Running(server.spawn().unwrap());
+        let mut notes = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let listening = notes.next().unwrap();
+        let address = listening.strip_prefix("listening at ").unwrap();
+        let mut client = example("data-stream-client");
+        let mut client = client.args([family, address]).stdin(Stdio::piped()).spawn().unwrap();
+        let text = "one line\n".repeat(20_000);
+        client.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let mut received = vec![0; text.len()];
+        server.0.stdout.take().unwrap().read_exact(&mut received).unwrap();
+        assert!(client.wait().unwrap().success() && received == text.as_bytes(), "{family}");
+        assert!(notes.next().unwrap().ends_with(" connected"), "{family}");
+        assert!(notes.next().unwrap().ends_with(" sent 180000 octets"), "{family}");
+    }
+}
+
 #[test]
 fn the_modules_of_streams_process_messages() {
     let output = example("streams").output().unwrap();
