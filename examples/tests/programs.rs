@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{TcpStream, UdpSocket},
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
@@ -61,6 +61,87 @@ fn the_quick_start_greets() {
     let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.next().unwrap().starts_with("IOR:"));
     assert_eq!(lines.next().unwrap(), "Hello, world!");
+}
+
+/// One client and server, over each family.
+#[test]
+#[cfg(target_os = "linux")]
+fn data_streams_flow_over_each_family() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in ["inet", "unix", "spipe", "shm"] {
+        let path = folder.path().join(family);
+        let address = if family == "inet" { "127.0.0.1:0" } else { path.to_str().unwrap() };
+        let mut server = example("data-stream-server");
+        server.args([family, address]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = Running(server.spawn().unwrap());
+        let mut notes = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let listening = notes.next().unwrap();
+        let address = listening.strip_prefix("listening at ").unwrap();
+        let mut client = example("data-stream-client");
+        let mut client = client.args([family, address]).stdin(Stdio::piped()).spawn().unwrap();
+        let text = "one line\n".repeat(20_000);
+        client.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let mut received = vec![0; text.len()];
+        server.0.stdout.take().unwrap().read_exact(&mut received).unwrap();
+        assert!(client.wait().unwrap().success() && received == text.as_bytes(), "{family}");
+        assert!(notes.next().unwrap().ends_with(" connected"), "{family}");
+        assert!(notes.next().unwrap().ends_with(" sent 180000 octets"), "{family}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn services_are_found_by_multicast() {
+    let name = format!("bank-{}", std::process::id());
+    let loopback = "127.0.0.1";
+    let found = |name: &str| example("discovery").args(["find", name, loopback]).output().unwrap();
+    let mut server = example("discovery");
+    server.args(["answer", &name, "corbaloc::bank.example/Account", loopback]).stderr(Stdio::piped());
+    let mut server = Running(server.spawn().unwrap());
+    let mut notes = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(notes.next().unwrap(), format!("answering for {name}"));
+    let output = found(&name);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "127.0.0.1: corbaloc::bank.example/Account\n");
+    let output = found("nothing of this name");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nobody answers"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_magic_packet_is_broadcast() {
+    let machine = UdpSocket::bind("0.0.0.0:0").unwrap();
+    machine.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
+    let port = machine.local_addr().unwrap().port().to_string();
+    let mut wake = example("wake-on-lan");
+    let output = wake.args(["00:16:3e:12:34:56", "127.0.0.1"]).env("PORT", port).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "sent over 1 of 1 networks\n");
+    let mut packet = [0; 200];
+    assert_eq!(machine.recv(&mut packet).unwrap(), 102);
+    assert_eq!(packet[..12], [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x16, 0x3e, 0x12, 0x34, 0x56]);
+    assert_eq!(packet[96..102], packet[6..12]);
+    assert!(!example("wake-on-lan").arg("00:16").output().unwrap().status.success());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn many_processes_have_one_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let path = path.to_str().unwrap();
+    let mut reader = example("log-pipe");
+    let mut reader =
+        Running(reader.args(["read", path]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut notes = BufReader::new(reader.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(notes.next().unwrap(), format!("reading {path}"));
+    for text in ["started\n", "one\ntwo\n"] {
+        let mut writer = example("log-pipe").args(["write", path]).stdin(Stdio::piped()).spawn().unwrap();
+        writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success());
+    }
+    let lines = BufReader::new(reader.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.take(3).collect::<Vec<_>>(), ["1: started", "2: one", "3: two"]);
 }
 
 #[test]

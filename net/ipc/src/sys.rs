@@ -5,6 +5,8 @@
 #[cfg(unix)]
 pub(crate) mod copies;
 pub(crate) mod dgram;
+#[cfg(unix)]
+pub(crate) mod host_name;
 #[cfg(windows)]
 pub(crate) mod named_pipe;
 #[cfg(target_os = "linux")]

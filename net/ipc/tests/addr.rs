@@ -75,3 +75,11 @@ fn addresses_are_ordered_and_hashed() {
     assert!(addrs.is_sorted());
     assert_eq!(addrs.into_iter().chain(addrs).collect::<HashSet<_>>().len(), 3);
 }
+
+#[test]
+#[cfg(unix)]
+fn the_name_of_a_host_leads_back_to_its_address() {
+    let loopback = Addr::loopback(7);
+    let name = loopback.host_name().unwrap().expect("the loopback address has a name");
+    assert!(Addr::resolve(&name, 7).unwrap().contains(&loopback), "{name}");
+}

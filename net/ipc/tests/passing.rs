@@ -229,3 +229,79 @@ fn receive_without_descriptors(addr: &unix::Addr) {
     stream.send_n(b"2").unwrap();
     stream.recv_handle::<fifo::Writer>().unwrap();
 }
+
+#[test]
+fn handles_are_passed_in_datagrams_of_connected_endpoints() {
+    let (here, there) = unix::ConnectedDgram::pair().unwrap();
+    let (reader, writer) = probe();
+    let short = Duration::from_millis(10);
+    assert_eq!(there.try_recv_handle::<fifo::Writer>().unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(there.recv_handle_within::<fifo::Writer>(short).unwrap_err().kind(), ErrorKind::TimedOut);
+    here.send_handles(&[writer.try_clone().unwrap(), writer]).unwrap();
+    let received = there.recv_handles::<fifo::Writer>(2).unwrap();
+    received[1].send_n(b"x").unwrap();
+    reader.recv_n(&mut [0; 1]).unwrap();
+    drop(received);
+    assert!(is_closed(&reader));
+    // The other way, another type, and the end of the peer, which receives do not tell.
+    let (one, other) = pair().unwrap();
+    there.send_handle(&one).unwrap();
+    drop(one);
+    here.recv_handle_within::<Stream>(TEST_TIMEOUT).unwrap().send_n(b"u").unwrap();
+    other.recv_n(&mut [0; 1]).unwrap();
+    drop(there);
+    assert_eq!(here.send_handle(&other).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn handles_are_passed_in_datagrams_with_the_sender() {
+    let receiver = unix::Dgram::open(&unix::Addr::unnamed()).unwrap(); // with a free abstract name
+    let sender = unix::Dgram::open(&unix::Addr::unnamed()).unwrap();
+    let (to, from) = (receiver.local_addr().unwrap(), sender.local_addr().unwrap());
+    let (reader, writer) = probe();
+    assert_eq!(receiver.try_recv_handle_from::<File>().unwrap_err().kind(), ErrorKind::WouldBlock);
+    sender.send_handle_to(&writer, &to).unwrap();
+    let (received, seen) = receiver.recv_handle_from::<fifo::Writer>().unwrap();
+    assert_eq!(seen, from);
+    received.send_n(b"x").unwrap();
+    reader.recv_n(&mut [0; 1]).unwrap();
+    drop(received);
+    // From nobody that could be answered.
+    unix::Dgram::unnamed().unwrap().send_handle_to(&writer, &to).unwrap();
+    let (received, seen) = receiver.recv_handle_from_within::<fifo::Writer>(TEST_TIMEOUT).unwrap();
+    assert!(seen.is_unnamed());
+    drop((received, writer));
+    assert!(is_closed(&reader));
+    let nobody = unix::Addr::abstract_name("spandrel, nobody is here").unwrap();
+    assert_eq!(sender.send_handle_to(&receiver, &nobody).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(sender.send_handle_to(&receiver, &unix::Addr::unnamed()).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn other_datagrams_are_errors_and_their_handles_closed() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    let (here, there) = unix::ConnectedDgram::pair().unwrap();
+    let failure = || {
+        let error = there.recv_handle::<fifo::Writer>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        *error.get_ref().unwrap().downcast_ref::<PassingError>().unwrap()
+    };
+    here.send(b"").unwrap(); // no end
+    assert_eq!(failure(), PassingError::NoHandle { octet: 0 });
+    here.send(b"octets").unwrap();
+    assert_eq!(failure(), PassingError::NoHandle { octet: b'o' });
+    let (reader, writer) = probe();
+    here.send_handle(&writer).unwrap();
+    assert!(there.recv_handle::<fifo::Reader>().is_err());
+    let tag = fifo::Writer::TAG;
+    for octets in [&[][..], &[tag, tag]] {
+        let mut space = vec![std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let handles = [writer.as_fd()];
+        assert!(beside.push(SendAncillaryMessage::ScmRights(&handles)));
+        sendmsg(&here, &[std::io::IoSlice::new(octets)], &mut beside, SendFlags::empty()).unwrap();
+        assert_eq!(failure(), PassingError::NotATag, "{octets:?}");
+    }
+    drop(writer);
+    assert!(is_closed(&reader));
+}

@@ -166,6 +166,18 @@ fn anys_of_the_types_of_the_idl_are_arguments() {
 
 /// A `corbaloc:` names no type.
 #[test]
+fn the_file_of_an_interface_may_stand_behind_include() {
+    let bank = Bank::open();
+    let (file, folder) = (bank.file.to_str().unwrap(), bank.file.parent().unwrap().to_str().unwrap());
+    let output = spandrel(&["call", "-I", file, "-I", folder, &bank.reference, "deposit", "5", "x"]);
+    check_code(&output, 0);
+    assert!(stdout(&output).starts_with("105\n"));
+    let output = spandrel(&["call", "-I", file, "--idl", file, &bank.reference, "owner"]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("one file declares the interface"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_object_tells_which_interface_it_has() {
     let bank = Bank::open();
     let file = bank.file.to_str().unwrap();

@@ -91,6 +91,18 @@ impl Addr {
         }
     }
 
+    /// The name of the host, which the system's resolver looks up (getnameinfo(3)); `None` if there is none.
+    ///
+    /// This may take seconds and has no timeout here. Whoever manages the address chooses the name: it serves logs, and
+    /// proves nothing unless [`resolve`](Self::resolve) leads back from it.
+    ///
+    /// # Errors
+    /// A resolver that does not answer, with its reason.
+    #[cfg(unix)]
+    pub fn host_name(&self) -> io::Result<Option<String>> {
+        crate::sys::host_name::host_name(self.0)
+    }
+
     /// The IP address.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {

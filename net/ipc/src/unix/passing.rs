@@ -1,6 +1,6 @@
 //! Passing open handles between processes, with types: a handle sent as a stream is received as a stream.
 //!
-//! On the stream, each message is one octet, the type's tag, with the handles beside it (`SCM_RIGHTS`,
+//! On a stream, and in a datagram, each message is one octet, the type's tag, with the handles beside it (`SCM_RIGHTS`,
 //! unix(7)). Both sides must know when one comes: a plain `recv` in its place takes the octet, and the system
 //! closes the handles. The receiver closes handles that it did not request: handles of another type, too
 //! many, or a truncated set. It checks each handle itself, since the tag is only a claim of the sender.
@@ -9,20 +9,23 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::slice;
 use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    SocketType, recvmsg, sendmsg, sendmsg_addr, sockopt::socket_type,
 };
 
-use super::Stream;
+use super::{Addr, ConnectedDgram, Dgram, Stream};
 use crate::deadline::Deadline;
+use crate::dgram::{Encode as _, Name};
 use crate::socket::calls::NO_SIGNAL;
 use crate::socket::interrupted::retry_interrupted;
-use crate::{Interest, fifo, inet, unix, wait_ready};
+use crate::{Interest, Pollable, fifo, inet, unix, wait_ready};
 
-/// A type whose values can be passed to another process over a UNIX-domain stream.
+/// A type whose values can be passed to another process over a UNIX-domain stream or in a UNIX-domain
+/// datagram.
 ///
 /// Implemented by the endpoints of this crate and by [`File`]; programs may add types of their own.
 pub trait Passable: AsFd + Sized {
@@ -67,6 +70,9 @@ pub enum PassingError {
         /// The number of handles requested.
         limit: usize,
     },
+    /// A datagram had handles, and not one octet.
+    #[error("there were handles with a datagram that is not the tag of a type")]
+    NotATag,
     /// Some handles were lost: there were too many, or this process has no descriptors left.
     #[error("some of the handles were lost on the way: too many were sent, or this process has no descriptors left")]
     Lost,
@@ -79,102 +85,171 @@ impl From<PassingError> for io::Error {
     }
 }
 
-/// Passing handles.
-impl Stream {
-    /// Passes a handle to the peer, which then has it too; this process's own stays open.
+/// Methods of endpoints with one peer.
+macro_rules! passes_to_peer {
+    ($Type:ty, $end:literal) => {
+        /// Passing handles.
+        impl $Type {
+            /// Passes a handle to the peer, which then has it too; this process's own stays open.
+            ///
+            /// # Errors
+            /// The errors of sending; on Linux also "too many references" when too many handles are in flight.
+            pub fn send_handle<T: Passable>(&self, endpoint: &T) -> io::Result<()> {
+                self.send_handles(slice::from_ref(endpoint))
+            }
+
+            /// Passes several handles of one type at once.
+            ///
+            /// # Errors
+            /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as
+            /// [`send_handle`](Self::send_handle).
+            pub fn send_handles<T: Passable>(&self, endpoints: &[T]) -> io::Result<()> {
+                send(self.as_fd(), None, endpoints)
+            }
+
+            /// Receives a handle that the peer passes as a `T`; waits while none is queued.
+            ///
+            /// # Errors
+            #[doc = $end]
+            /// [`io::ErrorKind::InvalidData`] with a [`PassingError`] for anything else than one handle of this type;
+            /// [`io::ErrorKind::InvalidInput`] if the handle does not match its tag; otherwise those of receiving.
+            pub fn recv_handle<T: Passable>(&self) -> io::Result<T> {
+                receive(self.as_fd(), 1, RecvFlags::empty())?.one()
+            }
+
+            /// Like [`recv_handle`](Self::recv_handle), but never waits.
+            ///
+            /// # Errors
+            /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::WouldBlock`] when none is queued.
+            pub fn try_recv_handle<T: Passable>(&self) -> io::Result<T> {
+                receive(self.as_fd(), 1, RecvFlags::DONTWAIT)?.one()
+            }
+
+            /// Like [`recv_handle`](Self::recv_handle), but waits no longer than `timeout`.
+            ///
+            /// # Errors
+            /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::TimedOut`] on a timeout.
+            pub fn recv_handle_within<T: Passable>(&self, timeout: Duration) -> io::Result<T> {
+                within(self, timeout, || self.try_recv_handle())
+            }
+
+            /// Receives the handles, at most `limit`, that the peer passes at once as `T`s; waits while none are
+            /// queued.
+            ///
+            /// # Errors
+            /// As [`recv_handle`](Self::recv_handle).
+            pub fn recv_handles<T: Passable>(&self, limit: usize) -> io::Result<Vec<T>> {
+                receive(self.as_fd(), limit, RecvFlags::empty())?.all()
+            }
+        }
+    };
+}
+
+passes_to_peer!(Stream, "[`io::ErrorKind::UnexpectedEof`] at the end of the stream;");
+passes_to_peer!(ConnectedDgram, "[`io::ErrorKind::ConnectionRefused`] when an earlier datagram found no receiver;");
+
+/// Passing handles, each in a datagram of its own.
+impl Dgram {
+    /// Passes a handle to the endpoint at an address, which then has it too; this process's own stays open.
     ///
     /// # Errors
     /// The errors of sending; on Linux also "too many references" when too many handles are in flight.
-    pub fn send_handle<T: Passable>(&self, endpoint: &T) -> io::Result<()> {
-        self.send_handles(std::slice::from_ref(endpoint))
+    pub fn send_handle_to<T: Passable>(&self, endpoint: &T, peer: &Addr) -> io::Result<()> {
+        self.send_handles_to(slice::from_ref(endpoint), peer)
     }
 
     /// Passes several handles of one type at once.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as
-    /// [`send_handle`](Self::send_handle).
-    pub fn send_handles<T: Passable>(&self, endpoints: &[T]) -> io::Result<()> {
-        if endpoints.is_empty() || endpoints.len() > MAX_HANDLES {
-            let message = format!("1 to {MAX_HANDLES} handles can be passed at once, not {}", endpoints.len());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        let mut handles = [self.as_fd(); MAX_HANDLES];
-        handles.iter_mut().zip(endpoints).for_each(|(handle, endpoint)| *handle = endpoint.as_fd());
-        send(self, T::TAG, &handles[..endpoints.len()], NO_SIGNAL)
+    /// [`send_handle_to`](Self::send_handle_to).
+    pub fn send_handles_to<T: Passable>(&self, endpoints: &[T], peer: &Addr) -> io::Result<()> {
+        send(self.as_fd(), Some(&peer.encode()?), endpoints)
     }
 
-    /// Receives a handle that the peer passes as a `T`; waits while none is queued.
+    /// Receives a handle that is passed as a `T`, with its sender; waits while none is queued. Every process that
+    /// may send to this endpoint can pass handles: the sender should be checked.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] at the end of the stream; [`io::ErrorKind::InvalidData`] with a
-    /// [`PassingError`] for anything else than one handle of this type; [`io::ErrorKind::InvalidInput`] if
-    /// the handle does not match its tag; otherwise those of receiving.
-    pub fn recv_handle<T: Passable>(&self) -> io::Result<T> {
-        one(receive(self, 1, RecvFlags::empty())?)
+    /// [`io::ErrorKind::InvalidData`] with a [`PassingError`] for anything else than one handle of this type;
+    /// [`io::ErrorKind::InvalidInput`] if the handle does not match its tag; otherwise those of receiving.
+    pub fn recv_handle_from<T: Passable>(&self) -> io::Result<(T, Addr)> {
+        receive(self.as_fd(), 1, RecvFlags::empty())?.one_from()
     }
 
-    /// Like [`recv_handle`](Self::recv_handle), but never waits.
+    /// Like [`recv_handle_from`](Self::recv_handle_from), but never waits.
     ///
     /// # Errors
-    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::WouldBlock`] when none is queued.
-    pub fn try_recv_handle<T: Passable>(&self) -> io::Result<T> {
-        one(receive(self, 1, RecvFlags::DONTWAIT)?)
+    /// As [`recv_handle_from`](Self::recv_handle_from), and [`io::ErrorKind::WouldBlock`] when none is queued.
+    pub fn try_recv_handle_from<T: Passable>(&self) -> io::Result<(T, Addr)> {
+        receive(self.as_fd(), 1, RecvFlags::DONTWAIT)?.one_from()
     }
 
-    /// Like [`recv_handle`](Self::recv_handle), but waits no longer than `timeout`.
+    /// Like [`recv_handle_from`](Self::recv_handle_from), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::TimedOut`] on a timeout.
-    pub fn recv_handle_within<T: Passable>(&self, timeout: Duration) -> io::Result<T> {
-        let deadline = Deadline::after(Some(timeout));
-        loop {
-            match self.try_recv_handle() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return result,
-            }
-            let left = deadline.left();
-            if left.is_some_and(|left| left.is_zero()) {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            wait_ready(self, Interest::INPUT, left)?;
-        }
-    }
-
-    /// Receives the handles, at most `limit`, that the peer passes at once as `T`s; waits while none are
-    /// queued.
-    ///
-    /// # Errors
-    /// As [`recv_handle`](Self::recv_handle).
-    pub fn recv_handles<T: Passable>(&self, limit: usize) -> io::Result<Vec<T>> {
-        all(receive(self, limit, RecvFlags::empty())?)
+    /// As [`recv_handle_from`](Self::recv_handle_from), and [`io::ErrorKind::TimedOut`] on a timeout.
+    pub fn recv_handle_from_within<T: Passable>(&self, timeout: Duration) -> io::Result<(T, Addr)> {
+        within(self, timeout, || self.try_recv_handle_from())
     }
 }
 
-/// One received message: the tag and the handles.
-type Received = (u8, Vec<OwnedFd>);
+/// Receives within a time limit; `receive` never waits.
+fn within<R>(endpoint: &impl Pollable, timeout: Duration, receive: impl Fn() -> io::Result<R>) -> io::Result<R> {
+    let deadline = Deadline::after(Some(timeout));
+    loop {
+        match receive() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+        let left = deadline.left();
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        wait_ready(endpoint, Interest::INPUT, left)?;
+    }
+}
 
-fn send(stream: &Stream, tag: u8, handles: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
+/// Sends one octet, the tag, with the handles beside it: to the peer, or to an address.
+fn send<T: Passable>(socket: BorrowedFd<'_>, to: Option<&Name>, endpoints: &[T]) -> io::Result<()> {
+    if endpoints.is_empty() || endpoints.len() > MAX_HANDLES {
+        let message = format!("1 to {MAX_HANDLES} handles can be passed at once, not {}", endpoints.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let mut handles = [socket; MAX_HANDLES];
+    handles.iter_mut().zip(endpoints).for_each(|(handle, endpoint)| *handle = endpoint.as_fd());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
-    let fits = beside.push(SendAncillaryMessage::ScmRights(handles));
+    let fits = beside.push(SendAncillaryMessage::ScmRights(&handles[..endpoints.len()]));
     assert!(fits, "there is space for MAX_HANDLES");
-    match retry_interrupted(stream, Interest::OUTPUT, || sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))?
-    {
+    let tag = [T::TAG];
+    let octets = [IoSlice::new(&tag)];
+    let sent = retry_interrupted(socket, Interest::OUTPUT, || match to {
+        Some(to) => sendmsg_addr(socket, to, &octets, &mut beside, NO_SIGNAL),
+        None => sendmsg(socket, &octets, &mut beside, NO_SIGNAL),
+    });
+    match sent? {
         1 => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
     }
 }
 
+/// One received message: the tag, the handles, and the sender of a datagram.
+struct Received {
+    tag: u8,
+    handles: Vec<OwnedFd>,
+    from: Option<Name>,
+}
+
 /// Receives one octet and the handles beside it; on any error all of them are closed.
-fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Received> {
+fn receive(socket: BorrowedFd<'_>, limit: usize, flags: RecvFlags) -> io::Result<Received> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let flags = flags | RecvFlags::CMSG_CLOEXEC;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut tag = [0];
-    let message = retry_interrupted(stream, Interest::INPUT, || {
-        recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags)
+    let message = retry_interrupted(socket, Interest::INPUT, || {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags)
     })?;
     let mut handles = Vec::new();
     for part in beside.drain() {
@@ -186,7 +261,8 @@ fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Receiv
     for handle in &handles {
         rustix::io::fcntl_setfd(handle, rustix::io::FdFlags::CLOEXEC)?;
     }
-    if message.bytes == 0 {
+    // A datagram without octets is no end.
+    if message.bytes == 0 && socket_type(socket)? == SocketType::STREAM {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if message.flags.contains(ReturnFlags::CTRUNC) {
@@ -195,24 +271,37 @@ fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Receiv
     if handles.is_empty() {
         return Err(PassingError::NoHandle { octet: tag[0] }.into());
     }
+    if message.flags.contains(ReturnFlags::TRUNC) || message.bytes == 0 {
+        return Err(PassingError::NotATag.into());
+    }
     if handles.len() > limit {
         return Err(PassingError::TooMany { received: handles.len(), limit }.into());
     }
-    Ok((tag[0], handles))
+    Ok(Received { tag: tag[0], handles, from: message.address })
 }
 
-fn one<T: Passable>((tag, mut handles): Received) -> io::Result<T> {
-    expect::<T>(tag)?;
-    T::from_received(handles.pop().expect("one was requested, and none is an error"))
-}
+impl Received {
+    fn one<T: Passable>(mut self) -> io::Result<T> {
+        self.expect::<T>()?;
+        T::from_received(self.handles.pop().expect("one was requested, and none is an error"))
+    }
 
-fn all<T: Passable>((tag, handles): Received) -> io::Result<Vec<T>> {
-    expect::<T>(tag)?;
-    handles.into_iter().map(T::from_received).collect()
-}
+    fn one_from<T: Passable>(mut self) -> io::Result<(T, Addr)> {
+        let from = Addr::decode(self.from.take().as_ref())?;
+        Ok((self.one()?, from))
+    }
 
-fn expect<T: Passable>(tag: u8) -> io::Result<()> {
-    if tag == T::TAG { Ok(()) } else { Err(PassingError::WrongType { expected: T::TAG, received: tag }.into()) }
+    fn all<T: Passable>(self) -> io::Result<Vec<T>> {
+        self.expect::<T>()?;
+        self.handles.into_iter().map(T::from_received).collect()
+    }
+
+    fn expect<T: Passable>(&self) -> io::Result<()> {
+        if self.tag == T::TAG {
+            return Ok(());
+        }
+        Err(PassingError::WrongType { expected: T::TAG, received: self.tag }.into())
+    }
 }
 
 /// Endpoints whose `TryFrom<OwnedFd>` checks the kind of the handle.

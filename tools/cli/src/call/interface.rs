@@ -15,8 +15,8 @@ pub(crate) struct InterfaceArgs {
     /// The file that declares the interface; without it, an interface repository describes it
     #[arg(long, value_name = "FILE")]
     idl: Option<PathBuf>,
-    /// A folder with included files
-    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    /// A folder with included files, or the file that declares the interface, as with --idl
+    #[arg(short = 'I', long = "include", value_name = "PATH")]
     include: Vec<PathBuf>,
     /// The interface, as Bank::Account or by its repository id; by default that of the reference, or the one
     /// that the object supports
@@ -35,18 +35,30 @@ impl InterfaceArgs {
     /// The interface of the object.
     pub(crate) fn find(&self, orb: &Orb, object: &ObjectRef) -> anyhow::Result<Found> {
         let given = self.interface.as_deref();
-        let Some(file) = &self.idl else {
+        let Some(file) = self.file()? else {
             let interface = from_repository(orb, given, object)?;
             return Ok(Found { object: object.clone(), interface, idl: None });
         };
-        let idl = common::read_idl(file, &self.include)?;
+        let folders: Vec<PathBuf> = self.include.iter().filter(|path| !path.is_file()).cloned().collect();
+        let idl = common::read_idl(file, &folders)?;
         let interface = find(&idl, file, given, object)?;
         Ok(Found { object: object.clone(), interface, idl: Some(idl) })
     }
 
+    /// The file that declares the interface; `None` if that comes from a repository.
+    fn file(&self) -> anyhow::Result<Option<&Path>> {
+        let mut files = self.idl.iter().chain(self.include.iter().filter(|path| path.is_file()));
+        match (files.next(), files.next()) {
+            (Some(one), Some(other)) => {
+                bail!("{} and {} are given: one file declares the interface", one.display(), other.display())
+            }
+            (one, _) => Ok(one.map(PathBuf::as_path)),
+        }
+    }
+
     /// Whether the interface comes from a repository.
     pub(crate) fn is_of_repository(&self) -> bool {
-        self.idl.is_none()
+        matches!(self.file(), Ok(None))
     }
 }
 
