@@ -50,7 +50,7 @@ pub(crate) struct Selection<'w> {
     pub(crate) peer: Option<Peer>,
     /// An absent peer is reported, but is no failure.
     pub(crate) allow_absent: bool,
-    /// All plain traffic is captured, and tshark must agree with it.
+    /// All plain GIOP traffic is captured, and tshark must agree with it.
     pub(crate) tshark: bool,
     /// Only the first and the last pairing of each client and server in a suite, with our compiled engine
     /// alone.
@@ -208,8 +208,8 @@ impl PairingRunner<'_> {
         if selection.is_empty() {
             return true; // the selected peer has no part in these
         }
-        let is_plain = !selection.iter().any(|pairing| pairing.suite.is_secure());
-        let (matrix, agrees) = if self.selection.tshark && is_plain {
+        let is_plain_giop = selection.iter().all(|pairing| pairing.suite.is_plain_giop());
+        let (matrix, agrees) = if self.selection.tshark && is_plain_giop {
             self.run_captured(&selection)
         } else {
             (self.run_pairings(&selection), true)

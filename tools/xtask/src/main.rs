@@ -47,7 +47,7 @@ cargo xtask NAME
   interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record] [--chosen]
                             run our ORB against omniORB and JacORB in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
                             and compare our IDL compiler with omniidl; builds and installs what it needs; an absent peer is a
-                            failure without --allow-absent; with --tshark all plain traffic is captured, and tshark must dissect
+                            failure without --allow-absent; with --tshark all plain GIOP traffic is captured, and tshark must dissect
                             as many messages and report no fault; the cases of a whole run are compared with the number in
                             docs/interoperability.md, or written there with --record; --chosen runs, for each suite, client and
                             server, only the oldest and the newest version, and only the compiled engine

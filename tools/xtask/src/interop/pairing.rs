@@ -66,9 +66,9 @@ impl Suite {
         }
     }
 
-    /// Whether its traffic is encrypted.
-    pub(super) fn is_secure(self) -> bool {
-        matches!(self, Self::Secure | Self::SecureCallbacks)
+    /// Whether its traffic is GIOP without encryption. HTTP is none, which tshark is told to take for GIOP at any port.
+    pub(super) fn is_plain_giop(self) -> bool {
+        !matches!(self, Self::Secure | Self::SecureCallbacks | Self::Json("proxy" | "console"))
     }
 
     fn server(self, side: Side) -> Result<Command> {
