@@ -31,8 +31,9 @@ impl TaskThreads {
         self.running.fetch_add(threads, Ordering::SeqCst);
     }
 
-    pub(crate) fn ended(&self) {
-        self.running.fetch_sub(1, Ordering::SeqCst);
+    /// One of them has ended; returns whether it was the last.
+    pub(crate) fn ended(&self) -> bool {
+        self.running.fetch_sub(1, Ordering::SeqCst) == 1
     }
 
     /// The number of threads that run the task's `svc`.

@@ -122,7 +122,7 @@ fn a_circle_of_tasks_goes_on() {
                             thread::yield_now();
                         }
                     }
-                    own.1.ended();
+                    _ = own.1.ended();
                 })
             })
             .collect();

@@ -71,7 +71,9 @@ pub(crate) struct TaskSlot<L: Monitor> {
     pub(crate) task: Box<dyn Task<L>>,
     pub(crate) queue: MessageQueue<Message, L>,
     pub(crate) threads: Arc<TaskThreads>,
-    /// All threads have ended by panics.
+    /// A thread has panicked.
+    has_panicked: AtomicBool,
+    /// All threads have ended, and one at least has panicked.
     has_failed: AtomicBool,
 }
 
@@ -79,17 +81,18 @@ impl<L: Monitor> TaskSlot<L> {
     fn new(task: Box<dyn Task<L>>, marks: WaterMarks, excess: &Arc<Excess>) -> Self {
         let (queue, threads) = (MessageQueue::new(marks), Arc::<TaskThreads>::default());
         queue.set_excess(Arc::clone(excess));
-        Self { task, queue, threads, has_failed: AtomicBool::new(false) }
+        Self { task, queue, threads, has_panicked: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
     }
 
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Called by a thread that panics. If it is the last one, nothing would take what is queued: producers get an error
-    /// instead of a wait without an end.
-    pub(crate) fn thread_panicked(&self) {
-        if self.threads.running() <= 1 {
+    /// Called by each thread at its end. After a panic and the end of the last one, nothing would take what is queued:
+    /// producers get an error instead of a wait without an end.
+    pub(crate) fn thread_ended(&self, has_panicked: bool) {
+        self.has_panicked.fetch_or(has_panicked, Ordering::SeqCst);
+        if self.threads.ended() && self.has_panicked.load(Ordering::SeqCst) {
             self.has_failed.store(true, Ordering::Release);
             self.queue.flush();
             self.queue.close();

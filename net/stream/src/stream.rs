@@ -456,7 +456,7 @@ impl<L: Monitor> Stream<L> {
         match group.spawn_n(threads, name.as_str(), make(&self.core, module, side)) {
             Ok(_) => module.threads_started(threads),
             Err(error) => {
-                (0..threads).for_each(|_| running.ended());
+                (0..threads).for_each(|_| _ = running.ended());
                 return Err(TaskError(error.to_string()));
             }
         }

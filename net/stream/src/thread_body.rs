@@ -23,19 +23,15 @@ where
 
 /// Runs the task's `svc` in this thread.
 fn run<L: Monitor>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, side: Side, thread: &ThreadContext) {
-    struct Ended<'s>(&'s TaskThreads);
-    impl Drop for Ended<'_> {
-        fn drop(&mut self) {
-            self.0.ended();
-        }
-    }
     let slot = module.slot(side);
-    let _ended = Ended(&slot.threads);
     let pulses = slot.queue.pulses();
     let topology = stream.topology();
     let position = topology.position_of(module);
     module.thread_began();
-    let Some(position) = position else { return }; // the stream was closed at once
+    let Some(position) = position else {
+        slot.thread_ended(false); // the stream was closed at once
+        return;
+    };
     let route = StreamRoute { stream: Arc::clone(stream), topology };
     let mut running = Running { module, route, place: Place { module: position, side }, pulses };
     let done = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -44,7 +40,9 @@ fn run<L: Monitor>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, sid
     if let Err(payload) = done {
         let (stream, module, reason) = (&stream.name, &module.name, panic_text(&*payload));
         tracing::error!(stream, module, ?side, reason, "a thread of a task has panicked");
-        slot.thread_panicked();
+        slot.thread_ended(true);
+    } else {
+        slot.thread_ended(false);
     }
 }
 

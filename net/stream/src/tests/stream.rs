@@ -362,12 +362,12 @@ fn a_module_with_several_threads_passes_each_message_on_once() {
     assert!(is_quiet(&stream));
 }
 
-/// Panics at the message with the number 13, in its own thread.
-struct Unlucky;
+/// Panics at the message with the number 13, in one of so many threads of its own.
+struct Unlucky(usize);
 
 impl Task for Unlucky {
     fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
-        context.activate(1)
+        context.activate(self.0)
     }
 
     fn put(&self, context: &Context<'_>, message: Message) -> Result<(), PutError> {
@@ -386,7 +386,10 @@ impl Task for Unlucky {
 fn a_module_that_panics_refuses_further_messages() {
     let stream = Stream::new("unlucky");
     stream.push(echoing("echo")).unwrap();
-    stream.push(Module::writer("unlucky", Unlucky)).unwrap();
+    stream.push(Module::writer("unlucky", Unlucky(3))).unwrap();
+    for _ in 0..2 {
+        stream.put(numbered(13), Wait::Never).unwrap(); // the third thread goes on
+    }
     stream.put(numbered(12), Wait::Never).unwrap();
     assert_eq!(number_of(&get(&stream)), 12);
     stream.put(numbered(13), Wait::Never).unwrap();
@@ -394,7 +397,7 @@ fn a_module_that_panics_refuses_further_messages() {
         stream.put(numbered(14), Wait::Never).is_err_and(|error| error.reason == PutFailure::Failed)
     });
     // Its replacement goes on.
-    assert!(stream.replace("unlucky", Module::writer("unlucky", Unlucky)).unwrap().wait(LONG));
+    assert!(stream.replace("unlucky", Module::writer("unlucky", Unlucky(1))).unwrap().wait(LONG));
     stream.put(numbered(15), Wait::Never).unwrap();
     assert_eq!(number_of(&get(&stream)), 15);
     stream.close(LONG).unwrap();
