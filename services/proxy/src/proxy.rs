@@ -43,8 +43,8 @@ pub struct CallLimits {
     pub bodies: usize,
 }
 
-/// The most types that the values of `any` in a request may name.
-const MAX_NAMED_TYPES: usize = 64;
+/// The most types that the values of `any` in a request may name. For each, the arguments are read again.
+const MAX_NAMED_TYPES: usize = 16;
 /// The unit in which octets of bodies are counted.
 const KIBIBYTE: usize = 1 << 10;
 
@@ -154,7 +154,8 @@ async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Resp
     let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
     let _room = proxy.room.try_acquire_many(proxy.kibibytes(request.headers())).map_err(|_| busy())?;
     let body = body_of(proxy, request).await?;
-    let arguments = proxy.arguments(&object, operation, &body, timeout).await?;
+    let read = tokio::time::timeout(timeout, proxy.arguments(&object, operation, &body)).await;
+    let arguments = read.map_err(|_| too_slow("the types in the arguments were not found", timeout))??;
     Ok(proxy.perform(&name, &object, operation, &arguments, timeout).await?)
 }
 
@@ -208,7 +209,6 @@ impl Proxy {
         object: &DynamicObject,
         operation: &OperationDescription,
         body: &str,
-        timeout: Duration,
     ) -> Result<Vec<Any>, Problem> {
         let mut known = HashMap::new();
         loop {
@@ -216,8 +216,7 @@ impl Proxy {
             let error = match (unknown, read) {
                 (_, Ok(arguments)) => return Ok(arguments),
                 (Some(name), Err(_)) if known.len() < MAX_NAMED_TYPES => {
-                    let found = tokio::time::timeout(timeout, self.catalogue.type_code(object.object(), &name)).await;
-                    let found = found.map_err(|_| too_slow(&format!("the type `{name}` was not found"), timeout))??;
+                    let found = self.catalogue.type_code(object.object(), &name).await?;
                     known.insert(name, found);
                     continue;
                 }
