@@ -26,25 +26,9 @@ import org.omg.CosNaming.NamingContextPackage.NotFoundReason;
  * configuration are properties of the VM. Prints `ok NAME` or `FAIL NAME: reason` for each case.
  */
 public final class NamesClient {
-    private static int failed;
-
-    private interface Body {
-        void run() throws Exception;
-    }
-
     private NamesClient() {}
 
-    private static void check(String name, Body body) {
-        try {
-            body.run();
-            System.out.println("ok " + name);
-        } catch (Throwable error) {
-            ++failed;
-            System.out.println("FAIL " + name + ": " + error);
-        }
-    }
-
-    private static <E extends Throwable> E raises(Class<E> kind, Body body) {
+    private static <E extends Throwable> E raises(Class<E> kind, Cases.Body body) {
         try {
             body.run();
         } catch (Throwable error) {
@@ -54,18 +38,14 @@ public final class NamesClient {
         throw new IllegalStateException("no exception");
     }
 
-    private static void equal(Object found, Object expected) {
-        if (!found.equals(expected)) throw new IllegalStateException("expected " + expected + ", found " + found);
-    }
-
     private static NameComponent[] name(String... ids) {
         return Arrays.stream(ids).map(id -> new NameComponent(id, "")).toArray(NameComponent[]::new);
     }
 
-    private static void notFound(int why, String[] rest, Body body) {
+    private static void notFound(int why, String[] rest, Cases.Body body) {
         NotFound error = raises(NotFound.class, body);
-        equal(error.why.value(), why);
-        equal(Arrays.asList(Arrays.stream(error.rest_of_name).map(step -> step.id).toArray()), Arrays.asList((Object[]) rest));
+        Cases.equal(error.why.value(), why);
+        Cases.equal(Arrays.asList(Arrays.stream(error.rest_of_name).map(step -> step.id).toArray()), Arrays.asList((Object[]) rest));
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -75,35 +55,35 @@ public final class NamesClient {
         org.omg.CORBA.Object two = orb.string_to_object("corbaloc::127.0.0.1:9/two");
 
         if (Boolean.getBoolean("bootstrap")) {
-            check("list_initial_services", () -> equal(Arrays.asList(orb.list_initial_services()).contains("NameService"), true));
+            Cases.check("list_initial_services", () -> Cases.equal(Arrays.asList(orb.list_initial_services()).contains("NameService"), true));
         }
-        check("bind_new_context", () -> root.bind_new_context(name("java")));
-        check("bind", () -> root.bind(name("java", "one"), one));
-        check("bind/already_bound", () -> raises(AlreadyBound.class, () -> root.bind(name("java", "one"), two)));
-        check("bind/invalid_name", () -> raises(InvalidName.class, () -> root.bind(name(), two)));
-        check("bind/not_context", () -> notFound(NotFoundReason._not_context, new String[] {"one", "x"},
+        Cases.check("bind_new_context", () -> root.bind_new_context(name("java")));
+        Cases.check("bind", () -> root.bind(name("java", "one"), one));
+        Cases.check("bind/already_bound", () -> raises(AlreadyBound.class, () -> root.bind(name("java", "one"), two)));
+        Cases.check("bind/invalid_name", () -> raises(InvalidName.class, () -> root.bind(name(), two)));
+        Cases.check("bind/not_context", () -> notFound(NotFoundReason._not_context, new String[] {"one", "x"},
             () -> root.bind(name("java", "one", "x"), two)));
-        check("resolve", () -> equal(root.resolve(name("java", "one"))._is_equivalent(one), true));
-        check("resolve/missing_node", () -> notFound(NotFoundReason._missing_node, new String[] {"no", "x"},
+        Cases.check("resolve", () -> Cases.equal(root.resolve(name("java", "one"))._is_equivalent(one), true));
+        Cases.check("resolve/missing_node", () -> notFound(NotFoundReason._missing_node, new String[] {"no", "x"},
             () -> root.resolve(name("java", "no", "x"))));
-        check("rebind", () -> {
+        Cases.check("rebind", () -> {
             root.rebind(name("java", "one"), two);
-            equal(root.resolve(name("java", "one"))._is_equivalent(two), true);
+            Cases.equal(root.resolve(name("java", "one"))._is_equivalent(two), true);
         });
-        check("rebind/not_object", () -> notFound(NotFoundReason._not_object, new String[] {"java"}, () -> root.rebind(name("java"), one)));
+        Cases.check("rebind/not_object", () -> notFound(NotFoundReason._not_object, new String[] {"java"}, () -> root.rebind(name("java"), one)));
         NamingContext inner = root.new_context();
-        check("bind_context", () -> root.bind_context(name("java", "inner"), inner));
-        check("rebind_context", () -> root.rebind_context(name("java", "inner"), root.new_context()));
-        check("rebind_context/not_context", () -> notFound(NotFoundReason._not_context, new String[] {"one"},
+        Cases.check("bind_context", () -> root.bind_context(name("java", "inner"), inner));
+        Cases.check("rebind_context", () -> root.rebind_context(name("java", "inner"), root.new_context()));
+        Cases.check("rebind_context/not_context", () -> notFound(NotFoundReason._not_context, new String[] {"one"},
             () -> root.rebind_context(name("java", "one"), inner)));
-        check("resolve_str", () -> equal(root.resolve_str("java/one")._is_equivalent(two), true));
-        check("to_string", () -> equal(root.to_string(new NameComponent[] {new NameComponent("a/b", "c.d")}), "a\\/b.c\\.d"));
-        check("to_name", () -> equal(root.to_name("a\\/b.c\\.d")[0].kind, "c.d"));
-        check("to_name/invalid_name", () -> raises(InvalidName.class, () -> root.to_name("a//b")));
-        check("to_url", () -> equal(root.to_url("iiop:1.2@host:2809", "a b"), "corbaname:iiop:1.2@host:2809#a%20b"));
-        check("to_url/invalid_address", () -> raises(InvalidAddress.class, () -> root.to_url("", "a")));
-        check("corbaname", () -> raises(BAD_PARAM.class, () -> orb.string_to_object("corbaname:rir:#java//one")));
-        check("list", () -> {
+        Cases.check("resolve_str", () -> Cases.equal(root.resolve_str("java/one")._is_equivalent(two), true));
+        Cases.check("to_string", () -> Cases.equal(root.to_string(new NameComponent[] {new NameComponent("a/b", "c.d")}), "a\\/b.c\\.d"));
+        Cases.check("to_name", () -> Cases.equal(root.to_name("a\\/b.c\\.d")[0].kind, "c.d"));
+        Cases.check("to_name/invalid_name", () -> raises(InvalidName.class, () -> root.to_name("a//b")));
+        Cases.check("to_url", () -> Cases.equal(root.to_url("iiop:1.2@host:2809", "a b"), "corbaname:iiop:1.2@host:2809#a%20b"));
+        Cases.check("to_url/invalid_address", () -> raises(InvalidAddress.class, () -> root.to_url("", "a")));
+        Cases.check("corbaname", () -> raises(BAD_PARAM.class, () -> orb.string_to_object("corbaname:rir:#java//one")));
+        Cases.check("list", () -> {
             NamingContextExt java = NamingContextExtHelper.narrow(root.resolve(name("java")));
             for (int nth = 0; nth < 25; ++nth) java.bind(name("many" + nth), one);
             BindingListHolder some = new BindingListHolder();
@@ -111,37 +91,37 @@ public final class NamesClient {
             java.list(3, some, rest);
             Set<String> found = new TreeSet<>();
             for (Binding binding : some.value) found.add(binding.binding_name[0].id);
-            equal(found.size(), 3);
+            Cases.equal(found.size(), 3);
             BindingHolder next = new BindingHolder();
-            equal(rest.value.next_one(next), true);
+            Cases.equal(rest.value.next_one(next), true);
             found.add(next.value.binding_name[0].id);
             BindingListHolder more = new BindingListHolder();
             while (rest.value.next_n(10, more)) {
                 for (Binding binding : more.value) {
                     found.add(binding.binding_name[0].id);
                     boolean isContext = binding.binding_type.value() == BindingType._ncontext;
-                    equal(isContext, binding.binding_name[0].id.equals("inner"));
+                    Cases.equal(isContext, binding.binding_name[0].id.equals("inner"));
                 }
             }
-            equal(found.size(), 27);
+            Cases.equal(found.size(), 27);
             rest.value.destroy();
             raises(OBJECT_NOT_EXIST.class, () -> rest.value.next_one(next));
         });
-        check("destroy/not_empty", () -> raises(NotEmpty.class, () -> NamingContextExtHelper.narrow(root.resolve(name("java"))).destroy()));
-        check("unbind", () -> root.unbind(name("java", "one")));
-        check("unbind/missing_node", () -> notFound(NotFoundReason._missing_node, new String[] {"one"}, () -> root.unbind(name("java", "one"))));
-        check("destroy", () -> {
+        Cases.check("destroy/not_empty", () -> raises(NotEmpty.class, () -> NamingContextExtHelper.narrow(root.resolve(name("java"))).destroy()));
+        Cases.check("unbind", () -> root.unbind(name("java", "one")));
+        Cases.check("unbind/missing_node", () -> notFound(NotFoundReason._missing_node, new String[] {"one"}, () -> root.unbind(name("java", "one"))));
+        Cases.check("destroy", () -> {
             inner.destroy();
             raises(OBJECT_NOT_EXIST.class, () -> inner.new_context());
         });
-        check("unreachable", () -> {
+        Cases.check("unreachable", () -> {
             NamingContext gone = org.omg.CosNaming.NamingContextHelper.unchecked_narrow(one);
             root.bind_context(name("gone"), gone);
             CannotProceed error = raises(CannotProceed.class, () -> root.resolve(name("gone", "x")));
-            equal(error.rest_of_name[0].id, "x");
+            Cases.equal(error.rest_of_name[0].id, "x");
             root.unbind(name("gone"));
         });
         System.out.flush();
-        Runtime.getRuntime().halt(failed == 0 ? 0 : 1);
+        Cases.exit();
     }
 }

@@ -25,27 +25,7 @@ import org.omg.CORBA.TCKind;
 public final class RepositoryClient {
     private static final String ACCOUNT = "IDL:Bank/Account:1.0";
 
-    private static int failed;
-
-    private interface Body {
-        void run() throws Exception;
-    }
-
     private RepositoryClient() {}
-
-    private static void check(String name, Body body) {
-        try {
-            body.run();
-            System.out.println("ok " + name);
-        } catch (Throwable error) {
-            ++failed;
-            System.out.println("FAIL " + name + ": " + error);
-        }
-    }
-
-    private static void equal(Object found, Object expected) {
-        if (!expected.equals(found)) throw new IllegalStateException("expected " + expected + ", found " + found);
-    }
 
     private static TreeSet<String> names(Contained[] contents) {
         TreeSet<String> names = new TreeSet<>();
@@ -62,59 +42,59 @@ public final class RepositoryClient {
         Repository repository = RepositoryHelper.narrow(orb.resolve_initial_references("InterfaceRepository"));
         InterfaceDef account = InterfaceDefHelper.narrow(repository.lookup_id(ACCOUNT));
 
-        check("lookup_id", () -> {
-            equal(account.name(), "Account");
-            equal(account.absolute_name(), "::Bank::Account");
-            equal(account.version(), "1.0");
-            equal(account.def_kind(), DefinitionKind.dk_Interface);
-            equal(repository.lookup_id("IDL:Bank/Nothing:1.0") == null, true);
+        Cases.check("lookup_id", () -> {
+            Cases.equal(account.name(), "Account");
+            Cases.equal(account.absolute_name(), "::Bank::Account");
+            Cases.equal(account.version(), "1.0");
+            Cases.equal(account.def_kind(), DefinitionKind.dk_Interface);
+            Cases.equal(repository.lookup_id("IDL:Bank/Nothing:1.0") == null, true);
         });
-        check("lookup", () -> equal(repository.lookup("::Bank::Overdrawn").id(), "IDL:Bank/Overdrawn:1.0"));
-        check("contents", () -> {
+        Cases.check("lookup", () -> Cases.equal(repository.lookup("::Bank::Overdrawn").id(), "IDL:Bank/Overdrawn:1.0"));
+        Cases.check("contents", () -> {
             ModuleDef bank = ModuleDefHelper.narrow(repository.lookup("Bank"));
-            equal(names(bank.contents(DefinitionKind.dk_all, true)), set("Account", "Overdrawn"));
-            equal(names(account.contents(DefinitionKind.dk_Operation, true)), set("deposit", "withdraw"));
-            equal(names(account.contents(DefinitionKind.dk_Attribute, true)), set("owner"));
+            Cases.equal(names(bank.contents(DefinitionKind.dk_all, true)), set("Account", "Overdrawn"));
+            Cases.equal(names(account.contents(DefinitionKind.dk_Operation, true)), set("deposit", "withdraw"));
+            Cases.equal(names(account.contents(DefinitionKind.dk_Attribute, true)), set("owner"));
         });
-        check("describe_interface", () -> {
+        Cases.check("describe_interface", () -> {
             FullInterfaceDescription described = account.describe_interface();
-            equal(described.id, ACCOUNT);
-            equal(described.operations.length, 2);
-            equal(described.attributes[0].type.kind(), TCKind.tk_string);
+            Cases.equal(described.id, ACCOUNT);
+            Cases.equal(described.operations.length, 2);
+            Cases.equal(described.attributes[0].type.kind(), TCKind.tk_string);
             for (OperationDescription operation : described.operations) {
-                equal(operation.parameters[0].name, "cents");
-                equal(operation.parameters[0].type.kind(), TCKind.tk_longlong);
-                equal(operation.exceptions.length, operation.name.equals("withdraw") ? 1 : 0);
+                Cases.equal(operation.parameters[0].name, "cents");
+                Cases.equal(operation.parameters[0].type.kind(), TCKind.tk_longlong);
+                Cases.equal(operation.exceptions.length, operation.name.equals("withdraw") ? 1 : 0);
             }
         });
-        check("exception", () -> {
+        Cases.check("exception", () -> {
             StructMember[] members = ExceptionDefHelper.narrow(repository.lookup("::Bank::Overdrawn")).members();
-            equal(members.length, 1);
-            equal(members[0].name, "balance");
-            equal(members[0].type.kind(), TCKind.tk_longlong);
+            Cases.equal(members.length, 1);
+            Cases.equal(members[0].name, "balance");
+            Cases.equal(members[0].type.kind(), TCKind.tk_longlong);
         });
-        check("type", () -> {
-            equal(account.type().kind(), TCKind.tk_objref);
-            equal(account.type().id(), ACCOUNT);
+        Cases.check("type", () -> {
+            Cases.equal(account.type().kind(), TCKind.tk_objref);
+            Cases.equal(account.type().id(), ACCOUNT);
         });
-        check("is_a", () -> {
-            equal(account.is_a(ACCOUNT), true);
-            equal(account.is_a("IDL:Bank/Overdrawn:1.0"), false);
+        Cases.check("is_a", () -> {
+            Cases.equal(account.is_a(ACCOUNT), true);
+            Cases.equal(account.is_a("IDL:Bank/Overdrawn:1.0"), false);
         });
-        check("get_interface", () -> {
+        Cases.check("get_interface", () -> {
             org.omg.CORBA.Object object = orb.string_to_object(arguments[0]);
-            equal(InterfaceDefHelper.narrow(object._get_interface_def()).id(), ACCOUNT);
+            Cases.equal(InterfaceDefHelper.narrow(object._get_interface_def()).id(), ACCOUNT);
         });
-        check("create_and_destroy", () -> {
+        Cases.check("create_and_destroy", () -> {
             ModuleDef made = repository.create_module("IDL:Made:1.0", "Made", "1.0");
             StructMember member =
                 new StructMember("number", orb.get_primitive_tc(TCKind.tk_long), repository.get_primitive(PrimitiveKind.pk_long));
             StructDef pair = made.create_struct("IDL:Made/Pair:1.0", "Pair", "1.0", new StructMember[] {member});
-            equal(pair.type().member_name(0), "number");
-            equal(names(made.contents(DefinitionKind.dk_all, true)), set("Pair"));
+            Cases.equal(pair.type().member_name(0), "number");
+            Cases.equal(names(made.contents(DefinitionKind.dk_all, true)), set("Pair"));
             made.destroy();
-            equal(repository.lookup("::Made::Pair") == null, true);
+            Cases.equal(repository.lookup("::Made::Pair") == null, true);
         });
-        System.exit(failed == 0 ? 0 : 1);
+        Cases.exit();
     }
 }
