@@ -5,34 +5,23 @@ use spandrel_sync::Monitor;
 use crate::task::PassError;
 use crate::{Context, Message, PutError, PutFailure, Side, Task};
 
-/// The upper end: passes messages to a multiplexor above, or queues them for the application.
-pub(crate) struct Head;
+/// An end of a stream, at which messages of this direction leave it: the head for those on their way up, the tail for
+/// those on their way down. They go on in a linked stream or a multiplexor. Without these the head queues them for the
+/// application, and the tail refuses them.
+pub(crate) struct End(pub(crate) Side);
 
-impl<L: Monitor> Task<L> for Head {
+impl<L: Monitor> Task<L> for End {
     fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
-        if context.side() == Side::Writer {
+        if context.side() != self.0 {
             return context.put_next(message);
         }
-        match context.put_beyond(message) {
-            Ok(()) => Ok(()),
-            Err(PassError::Nothing(message)) => context.putq(message),
-            Err(PassError::Put(error)) => Err(error),
-        }
-    }
-}
-
-/// The lower end: passes messages to a linked stream, or to a multiplexor below.
-pub(crate) struct Tail;
-
-impl<L: Monitor> Task<L> for Tail {
-    fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
-        if context.side() == Side::Reader {
-            return context.put_next(message);
-        }
-        match context.put_beyond(message) {
-            Ok(()) => Ok(()),
-            Err(PassError::Nothing(message)) => Err(PutError { reason: PutFailure::Unclaimed, message }),
-            Err(PassError::Put(error)) => Err(error),
+        match (context.put_beyond(message), self.0) {
+            (Ok(()), _) => Ok(()),
+            (Err(PassError::Nothing(message)), Side::Reader) => context.putq(message),
+            (Err(PassError::Nothing(message)), Side::Writer) => {
+                Err(PutError { reason: PutFailure::Unclaimed, message })
+            }
+            (Err(PassError::Put(error)), _) => Err(error),
         }
     }
 }

@@ -8,7 +8,7 @@ use spandrel_sync::{Arc, Lock, Monitor, Mutex, Weak};
 use crate::map_manager::BindError;
 use crate::stream_core::{Attachment, Beyond, StreamCore, linking};
 use crate::task::Sender;
-use crate::{MapManager, Message, MessageQueue, PutError, PutFailure, Stream};
+use crate::{MapManager, Message, MessageQueue, PutError, PutFailure, Side, Stream};
 
 /// The choice of the stream in which a message of a [`Multiplexor`] goes on.
 pub trait Router<K>: Send + Sync + 'static {
@@ -130,8 +130,7 @@ where
         if live_streams(&self.core.below).iter().any(|below| is_above(below, stream)) {
             return Err(AttachError::Circle(stream.name.clone()));
         }
-        let attachment = FromAbove(Arc::downgrade(&self.core), key.clone());
-        attach(stream, &stream.below, &self.core.above, key, Arc::new(attachment))
+        attach(stream, &stream.below, &self.core.above, key.clone(), self.attached(key, Side::Writer))
     }
 
     /// Attaches the upper end of a stream.
@@ -144,8 +143,11 @@ where
         if live_streams(&self.core.above).iter().any(|above| is_above(stream, above)) {
             return Err(AttachError::Circle(stream.name.clone()));
         }
-        let attachment = FromBelow(Arc::downgrade(&self.core), key.clone());
-        attach(stream, &stream.above, &self.core.below, key, Arc::new(attachment))
+        attach(stream, &stream.above, &self.core.below, key.clone(), self.attached(key, Side::Reader))
+    }
+
+    fn attached(&self, key: K, side: Side) -> Arc<Attached<K, L, M>> {
+        Arc::new(Attached { core: Arc::downgrade(&self.core), key, side })
     }
 
     /// Detaches a stream above; returns whether there was one.
@@ -223,59 +225,51 @@ fn is_above<L: Monitor>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore<L>>) 
     false
 }
 
-/// The attachment of a stream above: its messages come down.
-struct FromAbove<K, L: Monitor, M: Lock>(Weak<Core<K, L, M>>, K);
-
-/// The attachment of a stream below: its messages come up.
-struct FromBelow<K, L: Monitor, M: Lock>(Weak<Core<K, L, M>>, K);
-
-fn unclaimed(message: Message) -> PutError {
-    PutError { reason: PutFailure::Unclaimed, message }
+/// An attached stream: its messages come down from a stream above, or up from one below.
+struct Attached<K, L: Monitor, M: Lock> {
+    core: Weak<Core<K, L, M>>,
+    key: K,
+    /// The direction of its messages.
+    side: Side,
 }
 
-impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for FromAbove<K, L, M> {
+impl<K: Clone + Eq + Hash, L: Monitor, M: Lock> Core<K, L, M> {
+    /// The streams from which messages of this direction come, and those to which they go.
+    fn sources_and_targets(&self, side: Side) -> [&MapManager<K, StreamHandle<L>, M>; 2] {
+        match side {
+            Side::Writer => [&self.above, &self.below],
+            Side::Reader => [&self.below, &self.above],
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for Attached<K, L, M> {
     fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError> {
-        let Some(core) = self.0.upgrade() else { return Err(unclaimed(message)) };
-        let stream = core.router.down(&message, &self.1).and_then(|key| core.below.find(&key));
-        match stream.and_then(|stream| stream.0.upgrade()) {
-            Some(stream) => stream.put_down(message, sender),
-            None => Err(unclaimed(message)),
+        let unclaimed = |message| PutError { reason: PutFailure::Unclaimed, message };
+        let Some(core) = self.core.upgrade() else { return Err(unclaimed(message)) };
+        let key = match self.side {
+            Side::Writer => core.router.down(&message, &self.key),
+            Side::Reader => core.router.up(&message, &self.key),
+        };
+        let [_, to] = core.sources_and_targets(self.side);
+        let stream = key.and_then(|key| to.find(&key)).and_then(|stream| stream.0.upgrade());
+        match (stream, self.side) {
+            (Some(stream), Side::Writer) => stream.put_down(message, sender),
+            (Some(stream), Side::Reader) => stream.put_up(message, sender),
+            (None, _) => Err(unclaimed(message)),
         }
     }
 
     fn next(&self) -> Vec<Arc<StreamCore<L>>> {
-        self.0.upgrade().map(|core| live_streams(&core.below)).unwrap_or_default()
+        self.core.upgrade().map(|core| live_streams(core.sources_and_targets(self.side)[1])).unwrap_or_default()
     }
 
     fn detach(&self) {
-        self.0.upgrade().map(|core| core.above.unbind(&self.1));
+        self.core.upgrade().map(|core| core.sources_and_targets(self.side)[0].unbind(&self.key));
     }
 
     fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
-    }
-}
-
-impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for FromBelow<K, L, M> {
-    fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError> {
-        let Some(core) = self.0.upgrade() else { return Err(unclaimed(message)) };
-        let stream = core.router.up(&message, &self.1).and_then(|key| core.above.find(&key));
-        match stream.and_then(|stream| stream.0.upgrade()) {
-            Some(stream) => stream.put_up(message, sender),
-            None => Err(unclaimed(message)),
-        }
-    }
-
-    fn next(&self) -> Vec<Arc<StreamCore<L>>> {
-        self.0.upgrade().map(|core| live_streams(&core.above)).unwrap_or_default()
-    }
-
-    fn detach(&self) {
-        self.0.upgrade().map(|core| core.below.unbind(&self.1));
-    }
-
-    fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
+        self.core.strong_count() > 0
     }
 }
 

@@ -9,7 +9,7 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Monitor, Mutex, RwLock, ThreadManager};
 
 use crate::control::{Answer, ControlError, Query, Request};
-use crate::ends::{Head, Tail};
+use crate::ends::End;
 use crate::excess::Excess;
 use crate::flow::TaskThreads;
 use crate::module::{Ended, HEAD, ModuleCore, TAIL};
@@ -132,8 +132,8 @@ impl<L: Monitor> Stream<L> {
     }
 
     fn with(name: String, make_thread_body: Option<MakeThreadBody<L>>) -> Self {
-        let head = Module::new(HEAD, Head, Head);
-        let tail = Module::new(TAIL, Tail, Tail);
+        let head = Module::new(HEAD, End(Side::Reader), End(Side::Reader));
+        let tail = Module::new(TAIL, End(Side::Writer), End(Side::Writer));
         let excess = Arc::<Excess>::default();
         let modules = [head, tail].into_iter().zip(0..);
         let modules = modules.map(|(module, slot)| Arc::new(ModuleCore::new(module, slot, &excess))).collect();
