@@ -195,7 +195,7 @@ impl Activator {
         &self.reference
     }
 
-    /// The programs that may be run, as they are from time to time.
+    /// The programs that may be run, also those that will be read later.
     #[must_use]
     pub fn commands(&self) -> CurrentCommands {
         CurrentCommands(Arc::clone(&self.shared))

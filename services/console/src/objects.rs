@@ -146,7 +146,7 @@ impl Objects {
     }
 
     /// Whether the server says that an object is of this type. The type in a reference is the word of whoever wrote it.
-    fn is_really(&self, object: &ObjectRef, id: &str) -> Result<bool, Problem> {
+    fn server_confirms(&self, object: &ObjectRef, id: &str) -> Result<bool, Problem> {
         let mut ior = object.ior().clone();
         ior.type_id = String::new();
         let untyped = self.orb.reference(ior).with_timeout(Some(CALL_TIMEOUT));
@@ -163,7 +163,7 @@ impl Objects {
         let operation = interface.callable(&call.operation, call.set).map_err(|error| invalid(error.to_string()))?;
         permissions.check(&operation.name, interface.id(), path.as_deref())?;
         // Rules name interfaces.
-        if permissions.has_policy() && !self.is_really(&object, interface.id())? {
+        if permissions.has_policy() && !self.server_confirms(&object, interface.id())? {
             let detail =
                 format!("its server says that it is not of type `{}`, as the reference has it", interface.id());
             return Err(Problem::new(StatusCode::FORBIDDEN, "the object is of another type").detail(detail));

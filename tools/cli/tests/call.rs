@@ -172,6 +172,10 @@ fn the_file_of_an_interface_may_stand_behind_include() {
     let output = spandrel(&["call", "-I", file, "-I", folder, &bank.reference, "deposit", "5", "x"]);
     check_code(&output, 0);
     assert!(stdout(&output).starts_with("105\n"));
+    bank.fails(&["-I", "missing.idl", "owner"], "missing.idl");
+    let output = spandrel(&["call", "-I", "missing.idl", &bank.reference, "owner"]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("cannot read missing.idl"), "{}", stderr(&output));
     let output = spandrel(&["call", "-I", file, "--idl", file, &bank.reference, "owner"]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("one file declares the interface"), "{}", stderr(&output));

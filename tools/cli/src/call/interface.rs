@@ -39,7 +39,7 @@ impl InterfaceArgs {
             let interface = from_repository(orb, given, object)?;
             return Ok(Found { object: object.clone(), interface, idl: None });
         };
-        let folders: Vec<PathBuf> = self.include.iter().filter(|path| !path.is_file()).cloned().collect();
+        let folders: Vec<PathBuf> = self.include.iter().filter(|path| !is_idl(path)).cloned().collect();
         let idl = common::read_idl(file, &folders)?;
         let interface = find(&idl, file, given, object)?;
         Ok(Found { object: object.clone(), interface, idl: Some(idl) })
@@ -47,7 +47,7 @@ impl InterfaceArgs {
 
     /// The file that declares the interface; `None` if that comes from a repository.
     fn file(&self) -> anyhow::Result<Option<&Path>> {
-        let mut files = self.idl.iter().chain(self.include.iter().filter(|path| path.is_file()));
+        let mut files = self.idl.iter().chain(self.include.iter().filter(|path| is_idl(path)));
         match (files.next(), files.next()) {
             (Some(one), Some(other)) => {
                 bail!("{} and {} are given: one file declares the interface", one.display(), other.display())
@@ -60,6 +60,11 @@ impl InterfaceArgs {
     pub(crate) fn is_of_repository(&self) -> bool {
         matches!(self.file(), Ok(None))
     }
+}
+
+/// Whether a path behind `-I` names an IDL file, which may be missing, rather than a folder.
+fn is_idl(path: &Path) -> bool {
+    path.is_file() || (!path.is_dir() && path.extension().is_some_and(|extension| extension == "idl"))
 }
 
 /// The interface as an interface repository describes it: the one with the given name or id, or that of the object.
