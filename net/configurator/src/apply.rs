@@ -12,9 +12,7 @@ use crate::plugin::{ForeignFactory, Library};
 use crate::repository::{Object, Record};
 use crate::service_object::Process;
 use crate::svc_conf::arguments;
-use crate::{
-    Changes, ConfigureError, Problem, ServiceContext, ServiceKind, ServiceRepository, StreamObject,
-};
+use crate::{Changes, ConfigureError, Problem, ServiceContext, ServiceKind, ServiceRepository, StreamObject};
 
 /// The process that services of this program see.
 struct ThisProcess {
@@ -57,7 +55,9 @@ impl<'a> Application<'a> {
     pub(crate) fn apply(mut self, desired: Vec<Definition>) -> Result<Changes, ConfigureError> {
         let present = self.shared.repository.records();
         let unchanged = |definition: &Definition| {
-            present.iter().find(|record| record.definition.is_same_service(definition) && record.name() == definition.name)
+            present
+                .iter()
+                .find(|record| record.definition.is_same_service(definition) && record.name() == definition.name)
         };
         // Factories are called before anything is changed: so a missing library or symbol touches no service.
         let mut problems = Vec::new();
@@ -71,7 +71,11 @@ impl<'a> Application<'a> {
             let before = present.iter().find(|record| record.name() == definition.name);
             for module in &definition.modules {
                 let is_new = before.is_none_or(|record| {
-                    !record.definition.modules.iter().any(|other| other.name == module.name && other.is_same_module(module))
+                    !record
+                        .definition
+                        .modules
+                        .iter()
+                        .any(|other| other.name == module.name && other.is_same_module(module))
                 });
                 if !is_new {
                     continue;
@@ -85,10 +89,9 @@ impl<'a> Application<'a> {
         if !problems.is_empty() {
             return Err(ConfigureError::Directives(problems));
         }
-        let (kept, stopping): (Vec<_>, Vec<_>) = present
-            .iter()
-            .cloned()
-            .partition(|record| desired.iter().any(|other| other.name == record.name() && record.definition.is_same_service(other)));
+        let (kept, stopping): (Vec<_>, Vec<_>) = present.iter().cloned().partition(|record| {
+            desired.iter().any(|other| other.name == record.name() && record.definition.is_same_service(other))
+        });
         let mut changes = Changes::default();
         let mut started = self.start_new(&desired, &present, &stopping, &mut changes)?;
         let changed_streams = self.change_streams(&desired, &kept, &started, &stopping, &mut changes)?;
@@ -189,7 +192,10 @@ impl<'a> Application<'a> {
                 (Ok(_), None) => {}
                 (Err(error), place) => {
                     place.map(|place| records.remove(place));
-                    text.push_str(&format!("; the service `{}`, which ran before, cannot run again: {error}", old.name()));
+                    text.push_str(&format!(
+                        "; the service `{}`, which ran before, cannot run again: {error}",
+                        old.name()
+                    ));
                 }
             }
         }
@@ -299,7 +305,8 @@ impl<'a> Application<'a> {
         act: impl FnOnce(&dyn StreamObject) -> crate::ServiceResult + Send + 'static,
     ) -> Result<(), String> {
         let stream = Arc::clone(stream);
-        call_simply("stream", method, self.shared.call_timeout, move || act(&*stream)).map_err(|error| error.to_string())
+        call_simply("stream", method, self.shared.call_timeout, move || act(&*stream))
+            .map_err(|error| error.to_string())
     }
 
     /// Publishes the services, in the order of their definitions.
@@ -375,7 +382,9 @@ impl<'a> Application<'a> {
                     ForeignFactory::Service(make) if definition.kind == ServiceKind::ServiceObject => {
                         Ok((Object::Service(Arc::new(make)), Some(library)))
                     }
-                    made => Err(format!("{location} makes a {}, no {}", made.kind().keyword(), definition.kind.keyword())),
+                    made => {
+                        Err(format!("{location} makes a {}, no {}", made.kind().keyword(), definition.kind.keyword()))
+                    }
                 }
             }
         }
@@ -542,4 +551,3 @@ fn problem(definition: &Definition, text: String) -> ConfigureError {
     tracing::error!("{text}");
     ConfigureError::Directives(vec![Problem { origin: definition.origin.clone(), text }])
 }
-

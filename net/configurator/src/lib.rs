@@ -66,7 +66,7 @@ pub mod svc_conf;
 mod tests;
 
 pub use catalogue::Catalogue;
-pub use configurator::{Changes, ConfigureError, Configurator, Problem};
+pub use configurator::{Changes, Configurator, ConfigureError, Problem};
 pub use options::{OptionError, Options};
 pub use plugin::ForeignModule;
 pub use reload::Reload;

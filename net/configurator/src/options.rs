@@ -59,8 +59,7 @@ impl Options {
                 rest.push(argument);
                 continue;
             };
-            let mut at = letters.char_indices();
-            while let Some((position, letter)) = at.next() {
+            for (position, letter) in letters.char_indices() {
                 match letter {
                     'b' => options.is_daemon = true,
                     'd' => options.is_debug = true,

@@ -239,27 +239,22 @@ impl Process for InitProcess<'_> {
     }
 }
 
-unsafe extern "C" fn init(
-    this: *mut c_void,
-    host: *const RawHost,
-    argc: c_int,
-    argv: *const *const c_char,
-) -> c_int {
+unsafe extern "C" fn init(this: *mut c_void, host: *const RawHost, argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: the contracts of the header, here and below.
     let exported = unsafe { object(this) };
     let host = HostPointer(host);
     _ = exported.host.set(host);
     exported.run(|| {
         forward_log(host);
-        // SAFETY: `argv` has `argc` texts, and the name is one.
+        // SAFETY: the name and the arguments are texts.
         let text = |at: *const c_char| unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned();
         let count = usize::try_from(argc).unwrap_or_default();
+        // SAFETY: `argv` has `argc` texts.
         let arguments: Vec<String> = (0..count).map(|at| text(unsafe { *argv.add(at) })).collect();
         let name = text(host.raw().name);
         let process = InitProcess { exported, held: RefCell::new(None) };
         let context = ServiceContext::new(&name, &process);
-        let initialized =
-            catch_unwind(AssertUnwindSafe(|| exported.kind.shared().init(&context, &arguments)));
+        let initialized = catch_unwind(AssertUnwindSafe(|| exported.kind.shared().init(&context, &arguments)));
         if let Some(held) = process.held.take() {
             *exported.handlers.lock() = held.end();
         }

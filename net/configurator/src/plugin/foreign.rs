@@ -188,12 +188,7 @@ impl ForeignModule {
     ///
     /// # Errors
     /// The message, if the module refuses it.
-    pub fn put(
-        &self,
-        side: ModuleSide,
-        message: ForeignMessage,
-        next: &dyn NextTask,
-    ) -> Result<(), RefusedMessage> {
+    pub fn put(&self, side: ModuleSide, message: ForeignMessage, next: &dyn NextTask) -> Result<(), RefusedMessage> {
         let service = self.0.object.service();
         let put = service.put.expect("checked when it was made");
         let mut context = next;

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use spandrel_sync::{Arc, Weak};
 use spandrel_sync::atomic::{AtomicU64, Ordering};
+use spandrel_sync::{Arc, Weak};
 
 use super::abi::{ABI_SYMBOL, Abi, KIND_MODULE, KIND_SERVICE, MAGIC, RawService, VERSION};
 use super::foreign::{ForeignModule, ForeignObject, ForeignService};
@@ -55,11 +55,7 @@ pub(crate) fn standard_folders() -> Vec<PathBuf> {
 
 /// Finds the file of a library: with or without the prefix and the extension of the system, first in the folder of the
 /// configuration file. A name with a path is relative to that folder, then to the current one.
-pub(crate) fn find_library(
-    name: &str,
-    folder: &Path,
-    folders: &[PathBuf],
-) -> Result<(PathBuf, FileStamp), String> {
+pub(crate) fn find_library(name: &str, folder: &Path, folders: &[PathBuf]) -> Result<(PathBuf, FileStamp), String> {
     let given = Path::new(name);
     let file_name = given.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
@@ -160,15 +156,20 @@ impl Library {
         let missing = || format!("the library {file} has no symbol `{symbol}`");
         let raw = if location.is_function {
             // SAFETY: a function that a directive names with `()` is a factory, by the contract of the header.
-            let make =
-                unsafe { self.library().get::<unsafe extern "C" fn() -> *mut RawService>(symbol.as_bytes()) };
+            let make = unsafe { self.library().get::<unsafe extern "C" fn() -> *mut RawService>(symbol.as_bytes()) };
             let make = *make.map_err(|_| missing())?;
             let library = Arc::clone(self);
-            let made = crate::lifecycle::call(symbol, "make", super::MAKE_TIME, move || {
-                let _mapped = &library;
-                // SAFETY: as above.
-                Ok(RawPointer(unsafe { make() }))
-            }, drop);
+            let made = crate::lifecycle::call(
+                symbol,
+                "make",
+                super::MAKE_TIME,
+                move || {
+                    let _mapped = &library;
+                    // SAFETY: as above.
+                    Ok(RawPointer(unsafe { make() }))
+                },
+                drop,
+            );
             made.map_err(|error| format!("{symbol}() of {file}: {error}"))?.0
         } else {
             // SAFETY: only the address of the symbol is taken.
@@ -307,6 +308,8 @@ impl Drop for PrivateCopy {
     }
 }
 
+/// Whether the code of the copy is mapped. (A backtrace may have mapped its symbols, which the standard library keeps.)
 fn is_mapped(mark: &str) -> bool {
-    std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains(mark))
+    let is_code = |line: &str| line.contains(mark) && line.split(' ').nth(1).is_some_and(|rights| rights.contains('x'));
+    std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.lines().any(is_code))
 }

@@ -10,7 +10,16 @@ use super::{
 const KEYWORDS: [&str; 6] = ["dynamic", "static", "suspend", "resume", "remove", "stream"];
 /// Words that cannot be names.
 const RESERVED: [&str; 11] = [
-    "dynamic", "static", "suspend", "resume", "remove", "stream", "Module", "Service_Object", "STREAM", "active",
+    "dynamic",
+    "static",
+    "suspend",
+    "resume",
+    "remove",
+    "stream",
+    "Module",
+    "Service_Object",
+    "STREAM",
+    "active",
     "inactive",
 ];
 

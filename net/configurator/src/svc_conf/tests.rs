@@ -65,7 +65,8 @@ fn a_text_ends_at_the_last_quote_of_its_line() {
 
 #[test]
 fn a_stream_has_modules() {
-    let text = "stream dynamic S STREAM * lib:make() active {\n static A\n dynamic B Module * m:b() \"-x\"\n suspend A\n}";
+    let text =
+        "stream dynamic S STREAM * lib:make() active {\n static A\n dynamic B Module * m:b() \"-x\"\n suspend A\n}";
     let DirectiveKind::Stream(stream) = one(text) else { panic!() };
     assert!(matches!(&stream.head, StreamHead::Dynamic(dynamic) if dynamic.name == "S"));
     assert_eq!(stream.modules.len(), 3);
@@ -112,7 +113,10 @@ fn the_xml_form_has_the_same_directives() {
 
 #[test]
 fn errors_name_their_place_and_the_expected_words() {
-    assert_eq!(error("dynamic X Service_Object lib:make()"), "directive:1:26: expected `*` after `Service_Object`, found `lib`");
+    assert_eq!(
+        error("dynamic X Service_Object lib:make()"),
+        "directive:1:26: expected `*` after `Service_Object`, found `lib`"
+    );
     assert_eq!(
         error("\n  dynamc X"),
         "directive:2:3: expected a directive (dynamic, static, suspend, resume, remove, stream, include), found `dynamc`"
@@ -121,9 +125,15 @@ fn errors_name_their_place_and_the_expected_words() {
         error("static ./x"),
         "directive:1:8: expected the name of a service after `static`; `./x` is no name: it has one of / \\ : % . ~ - or begins with a digit"
     );
-    assert_eq!(error("static active"), "directive:1:8: expected the name of a service after `static`; `active` is a keyword");
+    assert_eq!(
+        error("static active"),
+        "directive:1:8: expected the name of a service after `static`; `active` is a keyword"
+    );
     assert_eq!(error("static X \"a"), "directive:1:10: the text has no closing \" in its line");
-    assert_eq!(error("stream S { static A"), "directive:1:20: expected `}` after the modules of the stream, found the end of the file");
+    assert_eq!(
+        error("stream S { static A"),
+        "directive:1:20: expected `}` after the modules of the stream, found the end of the file"
+    );
 }
 
 #[test]

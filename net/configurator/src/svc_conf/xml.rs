@@ -90,10 +90,7 @@ fn directive(node: Node<'_, '_>) -> Result<Directive, SyntaxError> {
 }
 
 fn fixed(node: Node<'_, '_>) -> Result<Static, SyntaxError> {
-    Ok(Static {
-        name: attribute(node, "id")?,
-        parameters: node.attribute("params").unwrap_or_default().to_owned(),
-    })
+    Ok(Static { name: attribute(node, "id")?, parameters: node.attribute("params").unwrap_or_default().to_owned() })
 }
 
 fn dynamic(node: Node<'_, '_>) -> Result<Dynamic, SyntaxError> {

@@ -8,9 +8,10 @@ fn parse(arguments: &[&str]) -> Result<(Options, Vec<String>), OptionError> {
 
 #[test]
 fn options_are_those_of_ace() {
-    let (options, rest) =
-        parse(&["-bd", "-f", "a.conf", "-fb.conf", "-S", "static X", "-y", "-p", "pid", "-s1", "-k", "h:1", "file", "-ORBx"])
-            .unwrap();
+    let (options, rest) = parse(&[
+        "-bd", "-f", "a.conf", "-fb.conf", "-S", "static X", "-y", "-p", "pid", "-s1", "-k", "h:1", "file", "-ORBx",
+    ])
+    .unwrap();
     let expected = Options {
         files: vec!["a.conf".into(), "b.conf".into()],
         directives: vec!["static X".into()],

@@ -46,7 +46,9 @@ fn a_bad_file_changes_nothing() {
     write(&file, "static A\nstatic B");
     open(&configurator, &file);
     journal.take();
-    for bad in ["static A\nstatc C", "static C\nstatic Unknown", "static D 'fail=init'\nstatic A\nstatic B", "include gone"] {
+    for bad in
+        ["static A\nstatc C", "static C\nstatic Unknown", "static D 'fail=init'\nstatic A\nstatic B", "include gone"]
+    {
         write(&file, bad);
         assert!(configurator.reconfigure().is_err(), "{bad}");
         assert_eq!(names(&configurator), ["E", "A", "B"]);

@@ -15,7 +15,8 @@ use crate::{Catalogue, Configurator, ServiceContext, ServiceObject, ServiceResul
 #[test]
 fn services_start_together_and_end_in_reverse() {
     let (configurator, journal, _reactor) = recorders();
-    let changes = configurator.process_text("static A 'x y'\nstatic B\ndynamic C2 Service_Object * lib:_make_A() 'z'").unwrap();
+    let changes =
+        configurator.process_text("static A 'x y'\nstatic B\ndynamic C2 Service_Object * lib:_make_A() 'z'").unwrap();
     assert_eq!(changes.to_string(), "added A, B, C2");
     assert_eq!(journal.take(), ["A init", "B init", "C2 init", "A resume", "B resume", "C2 resume"]);
     assert_eq!(configurator.repository().info("A").unwrap(), "A x y");
