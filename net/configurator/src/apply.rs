@@ -267,7 +267,10 @@ impl<'a> Application<'a> {
                     let name = name.clone();
                     move |stream| stream.remove_module(&name)
                 })?;
-                record.module_libraries.lock().retain(|(module, _)| *module != name);
+                let mut libraries = record.module_libraries.lock();
+                for (_, library) in libraries.extract_if(.., |(module, _)| *module == name) {
+                    self.shared.repository.keep_library(library.usage());
+                }
             }
         }
         let mut above: Option<String> = None;
@@ -280,9 +283,13 @@ impl<'a> Application<'a> {
                     None => self.make_module(module)?,
                 };
                 let (place, arguments) = (above.clone(), arguments(&module.parameters));
+                let process = self.process();
                 self.call_stream(stream, "init", {
                     let name = name.clone();
-                    move |stream| stream.insert_module(place.as_deref(), &name, made, &arguments)
+                    move |stream| {
+                        let context = ServiceContext::new(&name, &process);
+                        stream.insert_module(&context, place.as_deref(), made, &arguments)
+                    }
                 })
                 .map_err(|text| format!("the module `{name}`: {text}"))?;
                 record.module_libraries.lock().extend(library.map(|library| (name.clone(), library)));
@@ -443,11 +450,14 @@ impl<'a> Application<'a> {
         Ok(record)
     }
 
+    fn process(&self) -> ThisProcess {
+        ThisProcess { registry: self.shared.registry.clone(), repository: self.shared.repository.clone() }
+    }
+
     /// Calls `init`; returns the handlers that were registered.
     fn initialize(&self, definition: &Definition, object: &Object) -> Result<Vec<HandlerId>, String> {
         let (service, name) = (object.service(), definition.name.clone());
-        let process =
-            ThisProcess { registry: self.shared.registry.clone(), repository: self.shared.repository.clone() };
+        let process = self.process();
         let arguments = arguments(&definition.parameters);
         let (late_service, late_registry) = (Arc::clone(&service), self.shared.registry.clone());
         let init = move || {

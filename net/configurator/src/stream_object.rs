@@ -4,21 +4,22 @@ use std::any::Any;
 
 use spandrel_sync::Arc;
 
-use crate::{ForeignModule, ServiceObject, ServiceResult};
+use crate::{ForeignModule, ServiceContext, ServiceObject, ServiceResult};
 
 /// A stream that the `stream` directive configures.
 pub trait StreamObject: ServiceObject {
     /// The names of its modules, from the head to the tail, without these two.
     fn modules(&self) -> Vec<String>;
 
-    /// Inserts a module below another one, or below the head (`None`), and initializes it with its arguments.
+    /// Inserts a module below another one, or below the head (`None`), and initializes it with its arguments. The context
+    /// has the module's name.
     ///
     /// # Errors
     /// An error refuses the module; the stream is unchanged then.
     fn insert_module(
         &self,
+        context: &ServiceContext<'_>,
         above: Option<&str>,
-        name: &str,
         module: Box<dyn Any + Send>,
         arguments: &[String],
     ) -> ServiceResult;

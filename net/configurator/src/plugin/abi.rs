@@ -13,9 +13,9 @@ pub(super) const ABI_SYMBOL: &str = "spandrel_service_abi";
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Abi {
-    /// [`MAGIC`].
+    /// Octets that mark such a variable: `SPNDRLSV`.
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// The version of the interface.
     pub version: u32,
     /// The size of [`RawService`].
     pub service_size: u32,
