@@ -1,5 +1,7 @@
 //! From the services that run to those that shall run.
 
+use std::any::Any;
+
 use spandrel_reactor::{HandlerId, Registry};
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::{Arc, Mutex};
@@ -12,12 +14,15 @@ use crate::plugin::{ForeignFactory, Library};
 use crate::repository::{Object, Record};
 use crate::service_object::Process;
 use crate::svc_conf::arguments;
-use crate::{Changes, ConfigureError, Problem, ServiceContext, ServiceKind, ServiceRepository, StreamObject};
+use crate::{Changes, ConfigureError, Problem, ServiceContext, ServiceKind, StreamObject};
 
 /// The process that services of this program see.
 struct ThisProcess {
     registry: Registry,
-    repository: ServiceRepository,
+    /// The services that are linked at this point of the change.
+    records: Vec<Arc<Record>>,
+    /// The names of those that were found.
+    found: Mutex<Vec<String>>,
 }
 
 impl Process for ThisProcess {
@@ -25,14 +30,19 @@ impl Process for ThisProcess {
         &self.registry
     }
 
-    fn repository(&self) -> Option<&ServiceRepository> {
-        Some(&self.repository)
+    fn find(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        let record = self.records.iter().find(|record| record.name() == name)?;
+        let mut found = self.found.lock();
+        if !found.iter().any(|other| other == name) {
+            found.push(name.to_owned());
+        }
+        Some(record.object.any())
     }
 }
 
 /// A module of a stream that is not in it yet.
 struct MadeModule {
-    module: Box<dyn std::any::Any + Send>,
+    module: Box<dyn Any + Send>,
     library: Option<Arc<Library>>,
 }
 
@@ -44,11 +54,13 @@ pub(crate) struct Application<'a> {
     made: Vec<(String, Object, Option<Arc<Library>>)>,
     /// Modules, by the names of their streams and their own.
     made_modules: Vec<(String, String, MadeModule)>,
+    /// The services that are linked at this point: those that were there, and new ones.
+    linked: Vec<Arc<Record>>,
 }
 
 impl<'a> Application<'a> {
     pub(crate) fn new(shared: &'a Shared, state: &'a mut State) -> Self {
-        Self { shared, state, made: Vec::new(), made_modules: Vec::new() }
+        Self { shared, state, made: Vec::new(), made_modules: Vec::new(), linked: shared.repository.records() }
     }
 
     /// Makes these services run and no others.
@@ -89,9 +101,14 @@ impl<'a> Application<'a> {
         if !problems.is_empty() {
             return Err(ConfigureError::Directives(problems));
         }
-        let (kept, stopping): (Vec<_>, Vec<_>) = present.iter().cloned().partition(|record| {
+        let (mut kept, mut stopping): (Vec<_>, Vec<_>) = present.iter().cloned().partition(|record| {
             desired.iter().any(|other| other.name == record.name() && record.definition.is_same_service(other))
         });
+        // Services that depend on others end with them, and are linked again.
+        while let Some(at) = kept.iter().position(|record| depends_on(record, &stopping)) {
+            stopping.push(kept.remove(at));
+        }
+        stopping.sort_by_key(|record| present.iter().position(|other| Arc::ptr_eq(other, record)));
         let mut changes = Changes::default();
         let mut started = self.start_new(&desired, &present, &stopping, &mut changes)?;
         let changed_streams = self.change_streams(&desired, &kept, &started, &stopping, &mut changes)?;
@@ -113,6 +130,12 @@ impl<'a> Application<'a> {
         let mut has_failed = false;
         for definition in desired.iter().filter(|definition| !is_present(&definition.name)) {
             match self.link(definition) {
+                Ok(record) if depends_on(&record, stopping) => {
+                    // It has found a service that ends.
+                    self.unlink(&record, changes);
+                    has_failed = true;
+                    break;
+                }
                 Ok(record) => started.push(record),
                 Err(_) if !stopping.is_empty() => {
                     has_failed = true;
@@ -355,6 +378,7 @@ impl<'a> Application<'a> {
                     definition: definition.clone(),
                     object: record.object.clone(),
                     handlers: record.handlers.clone(),
+                    dependencies: record.dependencies.clone(),
                     is_suspended: AtomicBool::new(record.is_suspended()),
                     library: record.library.clone(),
                     module_libraries: Mutex::new(record.module_libraries.lock().clone()),
@@ -432,11 +456,12 @@ impl<'a> Application<'a> {
             }
             None => self.make(definition, library)?,
         };
-        let handlers = self.initialize(definition, &object)?;
+        let (handlers, dependencies) = self.initialize(definition, &object)?;
         let record = Arc::new(Record {
             definition: definition.clone(),
             object,
             handlers,
+            dependencies,
             is_suspended: AtomicBool::new(true),
             library,
             module_libraries: Mutex::new(Vec::new()),
@@ -447,15 +472,20 @@ impl<'a> Application<'a> {
             self.unlink(&record, &mut Changes::default());
             return Err(text);
         }
+        self.linked.push(Arc::clone(&record));
         Ok(record)
     }
 
     fn process(&self) -> ThisProcess {
-        ThisProcess { registry: self.shared.registry.clone(), repository: self.shared.repository.clone() }
+        ThisProcess {
+            registry: self.shared.registry.clone(),
+            records: self.linked.clone(),
+            found: Mutex::new(Vec::new()),
+        }
     }
 
-    /// Calls `init`; returns the handlers that were registered.
-    fn initialize(&self, definition: &Definition, object: &Object) -> Result<Vec<HandlerId>, String> {
+    /// Calls `init`; returns the handlers that were registered, and the services that were found.
+    fn initialize(&self, definition: &Definition, object: &Object) -> Result<(Vec<HandlerId>, Vec<String>), String> {
         let (service, name) = (object.service(), definition.name.clone());
         let process = self.process();
         let arguments = arguments(&definition.parameters);
@@ -472,7 +502,7 @@ impl<'a> Application<'a> {
             }));
             let handlers = held.end();
             match initialized {
-                Ok(Ok(())) => Ok(handlers),
+                Ok(Ok(())) => Ok((handlers, std::mem::take(&mut *process.found.lock()))),
                 Ok(Err(error)) => {
                     remove(handlers);
                     Err(error)
@@ -484,7 +514,7 @@ impl<'a> Application<'a> {
             }
         };
         // A service that is initialized too late is not wanted any more.
-        let late = move |handlers: Vec<HandlerId>| {
+        let late = move |(handlers, _): (Vec<HandlerId>, _)| {
             _ = late_service.fini();
             for handler in handlers {
                 late_registry.remove(handler);
@@ -522,14 +552,15 @@ impl<'a> Application<'a> {
         Ok(true)
     }
 
-    fn unlink_all(&self, records: &[Arc<Record>], changes: &mut Changes) {
+    fn unlink_all(&mut self, records: &[Arc<Record>], changes: &mut Changes) {
         for record in records.iter().rev() {
             self.unlink(record, changes);
         }
     }
 
     /// Finalizes a service. Its object and its library go when the last reference to them does.
-    fn unlink(&self, record: &Record, changes: &mut Changes) {
+    fn unlink(&mut self, record: &Arc<Record>, changes: &mut Changes) {
+        self.linked.retain(|other| !Arc::ptr_eq(other, record));
         let was_suspended = record.is_suspended();
         let mut warn = |text: String| {
             let text = format!("the service `{}`: {text}", record.name());
@@ -554,6 +585,11 @@ impl<'a> Application<'a> {
             self.shared.repository.keep_library(library.usage());
         }
     }
+}
+
+/// Whether a service has found one of the others.
+fn depends_on(record: &Record, others: &[Arc<Record>]) -> bool {
+    record.dependencies.iter().any(|name| others.iter().any(|other| other.name() == name))
 }
 
 fn problem(definition: &Definition, text: String) -> ConfigureError {

@@ -22,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) object: Object,
     /// The handlers that `init` has registered.
     pub(crate) handlers: Vec<HandlerId>,
+    /// The services that `init` has found.
+    pub(crate) dependencies: Vec<String>,
     pub(crate) is_suspended: AtomicBool,
     pub(crate) library: Option<Arc<Library>>,
     /// The libraries of the stream's modules, by module.
@@ -39,6 +41,13 @@ impl Object {
         match self {
             Self::Service(service) => Arc::clone(service),
             Self::Stream(stream) => Arc::clone(stream) as Arc<dyn ServiceObject>,
+        }
+    }
+
+    pub(crate) fn any(&self) -> Arc<dyn Any + Send + Sync> {
+        match self {
+            Self::Service(service) => Arc::clone(service) as _,
+            Self::Stream(stream) => Arc::clone(stream) as _,
         }
     }
 
@@ -115,11 +124,7 @@ impl ServiceRepository {
     /// A service of that name and type.
     #[must_use]
     pub fn find<S: ServiceObject>(&self, name: &str) -> Option<Arc<S>> {
-        let service: Arc<dyn Any + Send + Sync> = match &self.record(name)?.object {
-            Object::Service(service) => Arc::clone(service) as _,
-            Object::Stream(stream) => Arc::clone(stream) as _,
-        };
-        service.downcast().ok()
+        self.record(name)?.object.any().downcast().ok()
     }
 
     /// The states of all services at this moment, in the order in which they were linked.

@@ -7,8 +7,6 @@ use std::fmt;
 use spandrel_reactor::Registry;
 use spandrel_sync::Arc;
 
-use crate::ServiceRepository;
-
 /// The result of a service's method. The error is reported with the name of the service and the place of its directive.
 pub type ServiceResult = Result<(), Box<dyn Error + Send + Sync>>;
 
@@ -69,8 +67,8 @@ pub struct ServiceContext<'a> {
 /// Parts of a process that are made when a service asks for them.
 pub(crate) trait Process {
     fn registry(&self) -> &Registry;
-    /// The services of the process; `None` in a shared library.
-    fn repository(&self) -> Option<&ServiceRepository>;
+    /// A service of the process; none in a shared library.
+    fn find(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>>;
 }
 
 impl<'a> ServiceContext<'a> {
@@ -91,10 +89,13 @@ impl<'a> ServiceContext<'a> {
         self.process.registry()
     }
 
-    /// Another service of this process, if there is one of that name and type. Services of shared libraries are alone.
+    /// Another service of this process that was linked before, if there is one of that name and type. The service depends on
+    /// it from now on: it is linked again when the other one is, and the other one cannot be removed without it.
+    ///
+    /// Services of shared libraries are alone.
     #[must_use]
     pub fn find<S: ServiceObject>(&self, name: &str) -> Option<Arc<S>> {
-        self.process.repository()?.find(name)
+        self.process.find(name)?.downcast().ok()
     }
 }
 

@@ -27,7 +27,8 @@ impl Journal {
 }
 
 /// A service that records its calls, and fails where its arguments say so: `fail=init`, `panic=resume`, `hang=fini`,
-/// `port=5` for a port that one service at a time may have.
+/// `port=5` for a port that one service at a time may have, `needs=A` for
+/// another service.
 struct Recorder {
     journal: Journal,
     ports: Arc<Mutex<Vec<String>>>,
@@ -66,6 +67,9 @@ impl SharedObject for Recorder {
                 return Err(format!("{port} is in use").into());
             }
             ports.push(port);
+        }
+        for needed in arguments.iter().filter_map(|argument| argument.strip_prefix("needs=")) {
+            context.find::<Self>(needed).ok_or_else(|| format!("there is no {needed}"))?;
         }
         let initialized = self.called("init");
         if let (Err(_), Some(port)) = (&initialized, self.port()) {

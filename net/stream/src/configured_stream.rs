@@ -40,8 +40,7 @@ pub(crate) type MakeModule =
 /// assert_eq!(log.stream().modules(), ["head", "Quiet", "tail"]);
 /// configurator.process_text("stream Log { remove Quiet }")?;
 /// assert_eq!(log.stream().modules(), ["head", "tail"]);
-/// # Ok::<(), Box<dyn Error>>(())
-/// # ; use std::error::Error;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamDirectives;

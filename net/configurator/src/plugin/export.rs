@@ -18,7 +18,7 @@ use super::message::ForeignMessage;
 use super::{ModuleObject, ModuleSide, NextTask};
 use crate::lifecycle::panic_text;
 use crate::service_object::Process;
-use crate::{ServiceContext, ServiceObject, ServiceRepository, ServiceResult, SharedObject};
+use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 /// Exports services from a shared library (a crate of the type `cdylib`), in one line:
 ///
@@ -234,7 +234,7 @@ impl Process for InitProcess<'_> {
         registry
     }
 
-    fn repository(&self) -> Option<&ServiceRepository> {
+    fn find(&self, _name: &str) -> Option<std::sync::Arc<dyn std::any::Any + Send + Sync>> {
         None
     }
 }

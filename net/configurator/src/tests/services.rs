@@ -125,6 +125,25 @@ fn a_new_service_gets_what_a_removed_one_held() {
 }
 
 #[test]
+fn a_service_is_linked_again_with_one_that_it_has_found() {
+    let (configurator, journal, _reactor) = recorders();
+    configurator.process_text("static A\nstatic B 'needs=A'\nstatic C 'needs=B'\nstatic D").unwrap();
+    journal.take();
+    let changes = configurator.process_text("static A 'x'").unwrap();
+    assert_eq!(changes.to_string(), "replaced A, B, C");
+    let calls = journal.take();
+    assert_eq!(calls[..6], ["C suspend", "C fini", "B suspend", "B fini", "A suspend", "A fini"]);
+    assert_eq!(calls[6..9], ["A init", "B init", "C init"]);
+    // A new service that finds one that ends.
+    let changes = configurator.process_text("remove C\nstatic A 'y'\nstatic E 'needs=A'").unwrap();
+    assert_eq!(changes.to_string(), "added E; replaced A, B; removed C");
+    let text = configurator.process_text("remove A").unwrap_err().to_string();
+    assert_eq!(text, "directive, column 1: the service `B`: there is no A");
+    assert_eq!(names(&configurator), ["A", "B", "D", "E"]);
+    assert_eq!(configurator.process_text("remove A\nremove B\nremove E").unwrap().to_string(), "removed A, B, E");
+}
+
+#[test]
 fn all_services_can_be_suspended() {
     let (configurator, journal, _reactor) = recorders();
     configurator.process_text("static A\nstatic B").unwrap();
