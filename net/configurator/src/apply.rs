@@ -7,12 +7,12 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::catalogue::Factory;
-use crate::configurator::{Shared, State};
 use crate::lifecycle::{call, call_simply};
 use crate::plan::{Definition, ModuleDefinition, Source};
-use crate::plugin::{ForeignFactory, Library};
+use crate::plugin::{ForeignFactory, Library, make};
 use crate::repository::{Object, Record};
 use crate::service_object::Process;
+use crate::shared::{Shared, State};
 use crate::svc_conf::arguments;
 use crate::{Changes, ConfigureError, Problem, ServiceContext, ServiceKind, StreamObject};
 
@@ -409,7 +409,7 @@ impl<'a> Application<'a> {
                     Some(library) => library,
                     None => self.state.libraries.open(file, stamp)?,
                 };
-                match library.factory(location)? {
+                match make(&library, location)? {
                     ForeignFactory::Service(make) if definition.kind == ServiceKind::ServiceObject => {
                         Ok((Object::Service(Arc::new(make)), Some(library)))
                     }
@@ -430,7 +430,7 @@ impl<'a> Application<'a> {
             Source::Library { file, stamp, location } => {
                 let streams = self.shared.streams.clone().ok_or("this program has no streams")?;
                 let library = self.state.libraries.open(file, stamp)?;
-                match library.factory(location)? {
+                match make(&library, location)? {
                     ForeignFactory::Module(module) => Ok(MadeModule {
                         module: streams.make_foreign_module(&definition.name, module),
                         library: Some(library),

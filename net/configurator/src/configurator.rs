@@ -9,9 +9,10 @@ use spandrel_sync::{Arc, Mutex};
 
 use crate::apply::Application;
 use crate::catalogue::Catalogue;
+use crate::changes::{Changes, ConfigureError, Problem};
 use crate::plan::{Definition, Planner, Source};
-use crate::plugin::Libraries;
-use crate::svc_conf::{self, Configuration, Directive, Origin, ReadError};
+use crate::shared::{Shared, State};
+use crate::svc_conf::{self, Configuration, Directive, Origin};
 use crate::{Options, ServiceRepository, StreamSupport};
 
 /// The time that each method of a service may take, unless [`Configurator::call_timeout`] sets another one.
@@ -23,119 +24,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// is made at a time.
 #[derive(Clone)]
 pub struct Configurator(Arc<Shared>);
-
-/// The parts of a configurator that do not change.
-pub(crate) struct Shared {
-    pub(crate) registry: Registry,
-    pub(crate) catalogue: Catalogue,
-    pub(crate) streams: Option<Arc<dyn StreamSupport>>,
-    pub(crate) repository: ServiceRepository,
-    pub(crate) folders: Vec<PathBuf>,
-    pub(crate) call_timeout: Duration,
-    state: Mutex<State>,
-}
-
-/// Locked during each change.
-#[derive(Default)]
-pub(crate) struct State {
-    pub(crate) libraries: Libraries,
-    /// The files of the last configuration that was applied.
-    files: Vec<PathBuf>,
-    /// The arguments of [`Configurator::configure`].
-    sources: Vec<PathBuf>,
-}
-
-/// A wrong directive, or a service that refused its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The place of the directive.
-    pub origin: Origin,
-    /// The text.
-    pub text: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.origin, self.text)
-    }
-}
-
-/// The reason for which a change was not made. The services that ran before still run, except for those that the error names.
-#[derive(thiserror::Error)]
-pub enum ConfigureError {
-    /// A file cannot be read, or its text is wrong.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// Directives cannot be carried out.
-    #[error("{}", join(.0))]
-    Directives(Vec<Problem>),
-    /// There is no such service.
-    #[error("there is no service `{0}`")]
-    NoService(String),
-    /// A method of a service has failed.
-    #[error("the service `{service}` cannot be {change}: {reason}")]
-    Service {
-        /// The service.
-        service: String,
-        /// What was to be done: `suspended`, `resumed`.
-        change: &'static str,
-        /// The reason.
-        reason: String,
-    },
-}
-
-spandrel_error::debug_as_report!(ConfigureError);
-
-fn join(problems: &[Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
-/// The services that a change has touched, by their names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Services that were linked.
-    pub added: Vec<String>,
-    /// Services that were unlinked and linked again, with other parameters or from a library that has changed.
-    pub replaced: Vec<String>,
-    /// Services that were unlinked.
-    pub removed: Vec<String>,
-    /// Services that were suspended.
-    pub suspended: Vec<String>,
-    /// Services that were resumed.
-    pub resumed: Vec<String>,
-    /// Streams whose modules have changed.
-    pub streams: Vec<String>,
-    /// Failures of services that were removed: they are gone all the same.
-    pub warnings: Vec<String>,
-}
-
-impl Changes {
-    /// Whether nothing was changed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl fmt::Display for Changes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = [
-            ("added", &self.added),
-            ("replaced", &self.replaced),
-            ("removed", &self.removed),
-            ("suspended", &self.suspended),
-            ("resumed", &self.resumed),
-            ("changed the modules of", &self.streams),
-        ];
-        let texts: Vec<_> = kinds
-            .into_iter()
-            .filter(|(_, names)| !names.is_empty())
-            .map(|(kind, names)| format!("{kind} {}", names.join(", ")))
-            .chain(self.warnings.iter().cloned())
-            .collect();
-        f.write_str(if texts.is_empty() { "nothing has changed".into() } else { texts.join("; ") }.as_str())
-    }
-}
 
 impl Configurator {
     /// A configurator without services. Handlers of services are registered with `registry`.

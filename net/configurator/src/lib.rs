@@ -51,6 +51,7 @@
 
 mod apply;
 mod catalogue;
+mod changes;
 mod configurator;
 mod lifecycle;
 mod options;
@@ -60,13 +61,15 @@ pub mod plugin;
 mod reload;
 mod repository;
 mod service_object;
+mod shared;
 mod stream_object;
 pub mod svc_conf;
 #[cfg(test)]
 mod tests;
 
 pub use catalogue::Catalogue;
-pub use configurator::{Changes, Configurator, ConfigureError, Problem};
+pub use changes::{Changes, ConfigureError, Problem};
+pub use configurator::Configurator;
 pub use options::{OptionError, Options};
 pub use plugin::ForeignModule;
 pub use reload::Reload;

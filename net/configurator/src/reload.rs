@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use spandrel_reactor::{Context, EventHandler, HandlerId, Interest, Pollable, Signal};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use crate::{Changes, Configurator, ConfigureError};
+use crate::changes::{Changes, ConfigureError};
+use crate::configurator::Configurator;
 
 /// A thread that makes a [`Configurator`] read its files again. Requests that come while it reads are merged into one.
 /// Dropping the value ends the thread.

@@ -17,11 +17,11 @@ mod arguments;
 mod directive;
 mod lexer;
 mod parser;
+mod syntax_error;
 #[cfg(test)]
 mod tests;
 mod xml;
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ pub use directive::{
     Directive, DirectiveKind, Dynamic, Location, Origin, Position, ServiceKind, Static, StreamDirective, StreamHead,
 };
 use parser::Entry;
+pub use syntax_error::SyntaxError;
 
 /// The maximum size of a file, in octets.
 const MAX_OCTETS: u64 = 1 << 20;
@@ -40,27 +41,6 @@ const MAX_OCTETS: u64 = 1 << 20;
 const MAX_DEPTH: usize = 16;
 /// The maximum number of directives.
 const MAX_DIRECTIVES: usize = 10_000;
-
-/// An error in the text of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyntaxError {
-    /// The place.
-    pub position: Position,
-    /// The text.
-    pub text: String,
-}
-
-impl SyntaxError {
-    fn new(position: Position, text: String) -> Self {
-        Self { position, text }
-    }
-}
-
-impl fmt::Display for SyntaxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.position.line, self.position.column, self.text)
-    }
-}
 
 /// The reason for which a configuration cannot be read.
 #[derive(thiserror::Error)]

@@ -12,6 +12,7 @@
 //! Each is a short example of a service. [`catalogue`] has all of them.
 #![forbid(unsafe_code)]
 
+mod administered;
 mod administration;
 mod arguments;
 mod chargen;
@@ -28,7 +29,8 @@ mod small_service;
 mod tao_factories;
 mod time;
 
-pub use administration::{Administered, Administration};
+pub use administered::Administered;
+pub use administration::Administration;
 pub use gateway::Gateway;
 pub use log_forwarder::LogForwarder;
 pub use logging::{Logging, MAX_RECORD, PORT as LOGGING_PORT};

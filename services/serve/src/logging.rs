@@ -169,19 +169,3 @@ impl ServiceObject for Logging {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::completed;
-
-    #[test]
-    fn a_record_has_a_message_and_gets_its_sender() {
-        let line = completed(br#"{"message":"x","level":"WARN"}"#, "127.0.0.1:5").unwrap();
-        let record: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(record["peer"], "127.0.0.1:5");
-        assert!(completed(br#"{"fields":{"message":"x"}}"#, "p").is_some());
-        for wrong in [&b"text"[..], b"[]", b"{}", br#"{"message":1}"#, br#"{"fields":{}}"#, b"{\"message\":\"\xff\"}"] {
-            assert!(completed(wrong, "p").is_none());
-        }
-    }
-}

@@ -16,7 +16,7 @@ pub use generated::spandrel::service_configurator::{Refused, Service};
 use generated::spandrel::{ServiceConfiguratorServant, ServiceConfiguratorSkeleton};
 use spandrel_configurator::{ConfigureError, ServiceStatus};
 
-use crate::administration::{Administered, one_line};
+use crate::administered::{Administered, one_line};
 use crate::arguments::ArgumentError;
 
 /// The plain key of the object.

@@ -134,23 +134,3 @@ impl SharedObject for StrategyFactory {
 }
 
 impl ServiceObject for StrategyFactory {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_of_tao_become_options_of_the_orb() {
-        let to = |name, value: &str| Mapped::To(name, value.to_owned());
-        assert_eq!(
-            mapped("-ORBConcurrency", "thread-per-connection"),
-            to("-ORBConcurrency", "thread-per-connection:64")
-        );
-        assert_eq!(mapped("-ORBTransportMuxStrategy", "EXCLUSIVE"), to("-ORBConnectionSharing", "exclusive"));
-        assert_eq!(mapped("-ORBConnectionCacheMax", "5"), to("-ORBMaxClientConnections", "5"));
-        assert_eq!(mapped("-ORBClientConnectionHandler", "RW"), to("-ORBWaitStrategy", "on-read"));
-        assert!(matches!(mapped("-ORBPOALock", "null"), Mapped::Nothing(_)));
-        assert_eq!(mapped("-ORBConcurrency", "psychic"), Mapped::Invalid);
-        assert_eq!(mapped("-ORBNothing", "1"), Mapped::Unknown);
-    }
-}

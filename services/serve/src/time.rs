@@ -36,16 +36,3 @@ fn octets(time: SystemTime) -> [u8; 4] {
 pub(crate) fn service() -> impl ServiceObject {
     SmallService::new("time", 37, || Time, Some(|_| Some(octets(SystemTime::now()).to_vec())))
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn the_time_of_the_rfc_is_its_number() {
-        // RFC 868: 2,629,584,000 is 1 May 1983, midnight.
-        assert_eq!(u32::from_be_bytes(octets(UNIX_EPOCH + Duration::from_secs(420_595_200))), 2_629_584_000);
-    }
-}

@@ -29,6 +29,10 @@ fn a_naming_service_comes_up_and_ends_with_its_orb() {
         process.info("Client_Strategy_Factory"),
         "options of ORBs: -ORBConnectionSharing exclusive -ORBWaitStrategy on-read"
     );
+    let options = |factory| process.info(factory).split(": ").nth(1).unwrap().to_owned();
+    assert_eq!(options("Advanced_Resource_Factory"), "-ORBConnectionPurging lfu");
+    assert_eq!(options("Server_Strategy_Factory"), "-ORBConcurrency thread-per-connection:64");
+    assert_eq!(options("Resource_Factory"), "-ORBNativeCharCodeSet UTF-8");
     let address = process.info("ORB").split('/').next().unwrap().to_owned();
     let orb = Orb::builder().build().unwrap();
     let resolve = || {

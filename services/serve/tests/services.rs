@@ -140,8 +140,9 @@ fn logging_writes_the_records_of_many_processes() {
         })
         .collect();
     clients.into_iter().for_each(|client| client.join().unwrap());
-    connect(&address).write_all(b"no record\n[1]\n").unwrap();
-    eventually(|| process.info("Logging").ends_with("400 records, 2 refused"));
+    let wrong = b"no record\n[1]\n{}\n{\"message\":1}\n{\"fields\":{}}\n{\"message\":\"\xff\"}\n";
+    connect(&address).write_all(wrong).unwrap();
+    eventually(|| process.info("Logging").ends_with("400 records, 6 refused"));
     let records: Vec<Value> =
         fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records.len(), 400);

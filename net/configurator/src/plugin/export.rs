@@ -15,7 +15,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::abi::{KIND_MODULE, KIND_SERVICE, RawHost, RawMessage, RawNext, RawService};
 use super::message::ForeignMessage;
-use super::{ModuleObject, ModuleSide, NextTask};
+use super::module::{ModuleObject, ModuleSide, NextTask};
 use crate::lifecycle::panic_text;
 use crate::service_object::Process;
 use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};

@@ -2,82 +2,19 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt;
-use std::ptr::{self, NonNull};
+use std::ptr;
 
-use spandrel_sync::{Arc, Mutex, thread};
+use spandrel_sync::{Arc, Mutex};
 
-use super::abi::{KIND_MODULE, RawMessage, RawNext, RawService};
+use super::abi::{RawMessage, RawNext};
 use super::host::Host;
-use super::library::Library;
 use super::message::ForeignMessage;
-use super::{MAX_INFO, ModuleSide, NextTask};
+use super::module::{ModuleSide, NextTask, RefusedMessage};
+use super::object::ForeignObject;
 use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
-/// The structure of a service, and the library with its functions.
-pub(crate) struct ForeignObject {
-    raw: NonNull<RawService>,
-    /// After `raw`, whose `destroy` needs it.
-    _library: Arc<Library>,
-}
-
-// SAFETY: the functions of a service may be called from any thread, as the header says; this crate calls one at a time where
-// that is demanded.
-unsafe impl Send for ForeignObject {}
-// SAFETY: the same.
-unsafe impl Sync for ForeignObject {}
-
-impl ForeignObject {
-    pub(super) fn new(raw: *mut RawService, library: Arc<Library>) -> Result<Self, String> {
-        let raw = NonNull::new(raw).ok_or("the factory has made nothing")?;
-        // SAFETY: a factory returns a valid structure, by the contract of the header.
-        let service = unsafe { raw.as_ref() };
-        if service.size as usize != size_of::<RawService>() {
-            return Err(format!("its structure has {} octets, not {}", service.size, size_of::<RawService>()));
-        }
-        if service.init.is_none() || service.info.is_none() {
-            return Err("it has no `init` or no `info`".to_owned());
-        }
-        if service.kind == KIND_MODULE && service.put.is_none() {
-            return Err("it is a module without `put`".to_owned());
-        }
-        Ok(Self { raw, _library: library })
-    }
-
-    fn service(&self) -> &RawService {
-        // SAFETY: the structure is valid until `destroy`.
-        unsafe { self.raw.as_ref() }
-    }
-
-    pub(super) fn kind(&self) -> u32 {
-        self.service().kind
-    }
-
-    pub(super) fn library(&self) -> &Arc<Library> {
-        &self._library
-    }
-}
-
-struct Destroyed(NonNull<RawService>, unsafe extern "C" fn(*mut RawService));
-
-// SAFETY: the last reference to the service goes to the thread that destroys it.
-unsafe impl Send for Destroyed {}
-
-impl Drop for ForeignObject {
-    fn drop(&mut self) {
-        let Some(destroy) = self.service().destroy else { return };
-        let destroyed = Destroyed(self.raw, destroy);
-        let body = move || {
-            let Destroyed(raw, destroy) = &destroyed;
-            // SAFETY: this is the last call.
-            unsafe { destroy(raw.as_ptr()) };
-        };
-        // In a thread that ends before the library is unmapped: destructors of the thread's variables may be in it.
-        match thread::Builder::new().name("destroy".to_owned()).spawn(body) {
-            Ok(thread) => _ = thread.join(),
-            Err(error) => tracing::error!(%error, "a service of a library is not destroyed: no thread can be started"),
-        }
-    }
-}
+/// The maximum length of a service's description, in octets.
+const MAX_INFO: usize = 4096;
 
 /// The lifecycle of a service or a module of a library.
 struct Lifecycle {
@@ -174,10 +111,6 @@ impl ServiceObject for ForeignService {
 
 /// A module of a shared library: the implementation of streams makes tasks of it.
 pub struct ForeignModule(Lifecycle);
-
-/// A message that a module refuses.
-#[derive(Debug)]
-pub struct RefusedMessage(pub ForeignMessage);
 
 impl ForeignModule {
     pub(super) fn new(object: ForeignObject) -> Self {

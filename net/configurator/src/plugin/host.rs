@@ -14,7 +14,7 @@ use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, Weak, thread, time};
 
 use super::abi::{RawHandler, RawHost, Run, VERSION};
-use super::foreign::ForeignObject;
+use super::object::ForeignObject;
 use crate::ServiceResult;
 
 /// The time that the threads of a service may take to end after its `fini`.

@@ -9,10 +9,7 @@ use std::time::SystemTime;
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Weak};
 
-use super::abi::{ABI_SYMBOL, Abi, KIND_MODULE, KIND_SERVICE, MAGIC, RawService, VERSION};
-use super::foreign::{ForeignModule, ForeignObject, ForeignService};
-use crate::ServiceKind;
-use crate::svc_conf::Location;
+use super::abi::{ABI_SYMBOL, Abi, MAGIC, RawService, VERSION};
 
 /// The content of a file, as far as its metadata shows that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +121,12 @@ impl Library {
         Ok(library)
     }
 
-    fn library(&self) -> &libloading::Library {
+    /// Its file, from which it was copied.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub(super) fn library(&self) -> &libloading::Library {
         self.library.as_ref().expect("the library is closed by its destructor only")
     }
 
@@ -150,40 +152,6 @@ impl Library {
         Ok(())
     }
 
-    /// Makes a service or a module.
-    pub(crate) fn factory(self: &Arc<Self>, location: &Location) -> Result<ForeignFactory, String> {
-        let (file, symbol) = (self.file.display(), &location.symbol);
-        let missing = || format!("the library {file} has no symbol `{symbol}`");
-        let raw = if location.is_function {
-            // SAFETY: a function that a directive names with `()` is a factory, by the contract of the header.
-            let make = unsafe { self.library().get::<unsafe extern "C" fn() -> *mut RawService>(symbol.as_bytes()) };
-            let make = *make.map_err(|_| missing())?;
-            let library = Arc::clone(self);
-            let made = crate::lifecycle::call(
-                symbol,
-                "make",
-                super::MAKE_TIME,
-                move || {
-                    let _mapped = &library;
-                    // SAFETY: as above.
-                    Ok(RawPointer(unsafe { make() }))
-                },
-                drop,
-            );
-            made.map_err(|error| format!("{symbol}() of {file}: {error}"))?.0
-        } else {
-            // SAFETY: only the address of the symbol is taken.
-            let found = unsafe { self.library().get::<*mut RawService>(symbol.as_bytes()) };
-            *found.map_err(|_| missing())?
-        };
-        let object = ForeignObject::new(raw, Arc::clone(self)).map_err(|text| format!("{symbol} of {file}: {text}"))?;
-        match object.kind() {
-            KIND_SERVICE => Ok(ForeignFactory::Service(ForeignService::new(object))),
-            KIND_MODULE => Ok(ForeignFactory::Module(ForeignModule::new(object))),
-            kind => Err(format!("{symbol} of {file}: the kind {kind} is unknown")),
-        }
-    }
-
     pub(crate) fn usage(self: &Arc<Self>) -> LibraryUse {
         LibraryUse {
             file: self.file.clone(),
@@ -192,11 +160,6 @@ impl Library {
         }
     }
 }
-
-struct RawPointer(*mut RawService);
-
-// SAFETY: the pointer goes from the thread that called the factory to the one that waited for it.
-unsafe impl Send for RawPointer {}
 
 impl Drop for Library {
     fn drop(&mut self) {
@@ -210,21 +173,6 @@ impl Drop for Library {
             tracing::warn!(file = %self.file.display(), "a library stays mapped: something in it has not ended");
             // The name of the copy must not be used for another one.
             std::mem::forget(self.copy.take());
-        }
-    }
-}
-
-/// A made service.
-pub(crate) enum ForeignFactory {
-    Service(ForeignService),
-    Module(ForeignModule),
-}
-
-impl ForeignFactory {
-    pub(crate) fn kind(&self) -> ServiceKind {
-        match self {
-            Self::Service(_) => ServiceKind::ServiceObject,
-            Self::Module(_) => ServiceKind::Module,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Words of a `svc.conf` file, as ACE's scanner divides it.
 
-use super::{Position, SyntaxError};
+use super::directive::Position;
+use super::syntax_error::SyntaxError;
 
 /// A word with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The grammar of `svc.conf` (`Svc_Conf.y` of ACE), and `include`.
 
-use super::lexer::{Token, TokenKind, tokens};
-use super::{
+use super::directive::{
     Directive, DirectiveKind, Dynamic, Location, Origin, Position, ServiceKind, Static, StreamDirective, StreamHead,
-    SyntaxError,
 };
+use super::lexer::{Token, TokenKind, tokens};
+use super::syntax_error::SyntaxError;
 
 /// The words that begin a directive.
 const KEYWORDS: [&str; 6] = ["dynamic", "static", "suspend", "resume", "remove", "stream"];

@@ -2,11 +2,11 @@
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-use super::parser::Entry;
-use super::{
+use super::directive::{
     Directive, DirectiveKind, Dynamic, Location, Origin, Position, ServiceKind, Static, StreamDirective, StreamHead,
-    SyntaxError,
 };
+use super::parser::Entry;
+use super::syntax_error::SyntaxError;
 
 /// Whether a file has the XML form.
 pub(super) fn is_xml(text: &str) -> bool {

@@ -1,10 +1,10 @@
 //! Operations of values of particular types (CORBA 3.3 Part 1, 16.2.4 to 16.2.12).
 
-use crate::support;
+use super::support;
 
+use super::support::{always, base, boxed, choice, colour, derived, empty, full, many, point};
+use crate::{DynAny, DynAnyError, DynNamePair, NameValuePair};
 use spandrel_cdr::{Any, Decimal, Label, TcKind, TypeCode};
-use spandrel_dynamic::{DynAny, DynAnyError, DynNamePair, NameValuePair};
-use support::{always, base, boxed, choice, colour, derived, empty, full, many, point};
 
 fn of(type_code: &TypeCode) -> DynAny {
     DynAny::of_type(type_code).unwrap()

@@ -1,10 +1,10 @@
 //! The text form of values.
 
-use crate::support;
+use super::support;
 
+use super::support::{boxed, choice, colour, derived, empty, full, many, point};
+use crate::{DynAny, TextContext};
 use spandrel_cdr::{Ior, TypeCode};
-use spandrel_dynamic::{DynAny, TextContext};
-use support::{boxed, choice, colour, derived, empty, full, many, point};
 
 /// Parses a text, and prints it again.
 #[track_caller]

@@ -1,14 +1,14 @@
 //! The JSON form of values and types of every kind: `docs/json.md`.
 
-use crate::support;
+use super::support;
 
-use proptest::{collection::vec, prelude::*};
-use spandrel_cdr::{Any, Label, TcKind, TypeCode, ValueModifier, Visibility};
-use spandrel_dynamic::{
+use super::support::{always, base, boxed, choice, colour, derived, empty, leaf, many, node, point};
+use crate::{
     ArgMode, ArgumentError, AttributeDescription, CallableError, DynAny, InterfaceDescription, NamedValue,
     OperationDescription, Outcome, RequestError, TextContext, UnknownUserException,
 };
-use support::{always, base, boxed, choice, colour, derived, empty, leaf, many, node, point};
+use proptest::{collection::vec, prelude::*};
+use spandrel_cdr::{Any, Label, TcKind, TypeCode, ValueModifier, Visibility};
 
 /// Checks the JSON of a value given as text, and that it is parsed as the same value.
 #[track_caller]
@@ -116,7 +116,7 @@ fn anys_contain_their_types() {
     let of = DynAny::from_text(&TypeCode::ANY, &json).unwrap().any().unwrap().type_code().clone();
     assert!(of.equal(&point()));
     // A value of a derived type contains the whole type, since the reader may not know it.
-    let types = spandrel_dynamic::ValueTypes::from_iter([&leaf(), &derived()]);
+    let types = crate::ValueTypes::from_iter([&leaf(), &derived()]);
     let of_base = |name: &str| (name == "Base").then(base);
     let context = TextContext::new().value_types(&types).types(&of_base);
     let text = r#"Base {_type: "IDL:Leaf:1.0", id: 1, inner: {_type: "IDL:Derived:1.0", id: 2, note: "n"}}"#;

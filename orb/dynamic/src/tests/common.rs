@@ -1,10 +1,10 @@
 //! Operations of values of all types (CORBA 3.3 Part 1, 16.2.2 and 16.2.3).
 
-use crate::support;
+use super::support;
 
+use super::support::{always, boxed, choice, colour, derived, empty, many, point};
+use crate::{DynAny, DynAnyError};
 use spandrel_cdr::{Any, Char, Ior, LongDouble, TaggedProfile, TcKind, TypeCode, WString};
-use spandrel_dynamic::{DynAny, DynAnyError};
-use support::{always, boxed, choice, colour, derived, empty, many, point};
 
 fn of(type_code: &TypeCode) -> DynAny {
     DynAny::of_type(type_code).unwrap()

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::{ALIGNMENT, MessageBlock, ReceiveBuffer};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use spandrel_message::{ALIGNMENT, MessageBlock, ReceiveBuffer};
 
 fn config() -> ProptestConfig {
     ProptestConfig { cases: if cfg!(miri) { 12 } else { 1024 }, failure_persistence: None, ..ProptestConfig::default() }

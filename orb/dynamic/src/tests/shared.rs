@@ -1,10 +1,10 @@
 //! Values of value types: of derived types, shared ones, cycles, and those in abstract interfaces.
 
-use crate::support;
+use super::support;
 
+use super::support::{base, boxed, derived, either, leaf, many, node};
+use crate::{DynAny, DynAnyError, TextContext, ValueTypes};
 use spandrel_cdr::{Any, ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, TypeCode, Wire};
-use spandrel_dynamic::{DynAny, DynAnyError, TextContext, ValueTypes};
-use support::{base, boxed, derived, either, leaf, many, node};
 
 fn wires() -> [Wire; 2] {
     [ByteOrder::Little, ByteOrder::Big].map(|order| Wire::new(order, GiopVersion::V1_2))

@@ -1,9 +1,9 @@
 //! Conversion of received anys: the golden anys of `spandrel-cdr`, recorded from omniORB, and these with
 //! changed octets.
 
+use crate::DynAny;
 use proptest::{prelude::*, sample::Index};
 use spandrel_cdr::{Any, ByteOrder, Decode, Decoder, GiopVersion, Wire};
-use spandrel_dynamic::DynAny;
 
 /// Name, wire form, octets.
 fn golden() -> Vec<(String, Wire, Vec<u8>)> {

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use proptest::{collection::vec, prelude::*, test_runner::Config};
-use spandrel_cdr::{ByteOrder, GiopVersion};
-use spandrel_connection::{
+use crate::{
     Abandoned, CallFailure, CancelledRequests, ClientHalf, ConnectionEnd, EndCause, Incoming, ReadSide, ReaderWord,
     RequestKey, Role, SendHalf, ServerHalf, ServerPhase, WritePhase, Written, classify,
 };
+use proptest::{collection::vec, prelude::*, test_runner::Config};
+use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{CompletionStatus, HEADER_LEN, MessageHeader, MessageType, SystemException, bare_message};
 
 /// The outcome that a caller is told.

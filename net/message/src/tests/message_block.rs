@@ -1,8 +1,8 @@
 //! Message blocks: sharing of memory, and chains.
 
+use crate::{ALIGNMENT, MessageBlock};
 use bytes::Bytes;
 use proptest::prelude::*;
-use spandrel_message::{ALIGNMENT, MessageBlock};
 
 fn config() -> ProptestConfig {
     ProptestConfig { cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() }
