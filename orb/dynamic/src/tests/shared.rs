@@ -1,6 +1,5 @@
 //! Values of value types: of derived types, shared ones, cycles, and those in abstract interfaces.
 
-use super::support;
 
 use super::support::{base, boxed, derived, either, leaf, many, node};
 use crate::{DynAny, DynAnyError, TextContext, ValueTypes};
