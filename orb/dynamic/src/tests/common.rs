@@ -1,6 +1,5 @@
 //! Operations of values of all types (CORBA 3.3 Part 1, 16.2.2 and 16.2.3).
 
-
 use super::support::{always, boxed, choice, colour, derived, empty, many, point};
 use crate::{DynAny, DynAnyError};
 use spandrel_cdr::{Any, Char, Ior, LongDouble, TaggedProfile, TcKind, TypeCode, WString};

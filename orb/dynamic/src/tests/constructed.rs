@@ -1,6 +1,5 @@
 //! Operations of values of particular types (CORBA 3.3 Part 1, 16.2.4 to 16.2.12).
 
-
 use super::support::{always, base, boxed, choice, colour, derived, empty, full, many, point};
 use crate::{DynAny, DynAnyError, DynNamePair, NameValuePair};
 use spandrel_cdr::{Any, Decimal, Label, TcKind, TypeCode};

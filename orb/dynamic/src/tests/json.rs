@@ -1,6 +1,5 @@
 //! The JSON form of values and types of every kind: `docs/json.md`.
 
-
 use super::support::{always, base, boxed, choice, colour, derived, empty, leaf, many, node, point};
 use crate::{
     ArgMode, ArgumentError, AttributeDescription, CallableError, DynAny, InterfaceDescription, NamedValue,

@@ -1,6 +1,5 @@
 //! Values of value types: of derived types, shared ones, cycles, and those in abstract interfaces.
 
-
 use super::support::{base, boxed, derived, either, leaf, many, node};
 use crate::{DynAny, DynAnyError, TextContext, ValueTypes};
 use spandrel_cdr::{Any, ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, TypeCode, Wire};
@@ -59,7 +58,7 @@ fn a_derived_value_is_permitted_where_its_base_is_declared() {
     let mut value = there_and_back(&of, &format!("[{leaf}, {{id: 3}}, null]"));
     let mut first = value.current_component_mut().unwrap().unwrap().clone();
     let view = first.as_value().unwrap();
-    assert_eq!((view.value_type(), view.members().unwrap().len()), (support::leaf(), 2));
+    assert_eq!((view.value_type(), view.members().unwrap().len()), (super::support::leaf(), 2));
     assert!(first.type_code().equal(&base()), "the declared type");
     // A receiver without the type cannot skip a value without chunks.
     for wire in wires() {

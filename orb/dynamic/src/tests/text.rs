@@ -1,6 +1,5 @@
 //! The text form of values.
 
-
 use super::support::{boxed, choice, colour, derived, empty, full, many, point};
 use crate::{DynAny, TextContext};
 use spandrel_cdr::{Ior, TypeCode};
