@@ -34,6 +34,8 @@
 mod block;
 mod message_block;
 mod receive_buffer;
+#[cfg(test)]
+mod tests;
 
 pub use block::ALIGNMENT;
 pub use message_block::{Links, MessageBlock};

@@ -268,6 +268,17 @@ impl<F: Family> Server<F> {
         self.open_connections.len()
     }
 
+    /// Stops accepting until [`resume`](Self::resume): further connections wait in the backlog, as far as the system has
+    /// room for them. Open connections continue.
+    pub fn suspend(&self) {
+        self.registry.suspend(self.id);
+    }
+
+    /// Accepts again.
+    pub fn resume(&self) {
+        self.registry.resume(self.id);
+    }
+
     /// Stops accepting. Open connections continue.
     pub fn close(&self) {
         self.registry.remove(self.id);

@@ -4,6 +4,7 @@
 //! reactor's [`core`](crate::core) is generic, and depends on neither.
 
 mod close_reason;
+mod held;
 mod registration;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::timer::{Time, TimerId};
 use crate::{Expired, core, queue, table};
 
 pub use close_reason::CloseReason;
+pub use held::HeldRegistrations;
 
 /// A job to run in a thread of the reactor.
 pub(crate) type Job = Box<dyn FnOnce(&Registry) + Send>;

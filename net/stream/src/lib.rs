@@ -6,6 +6,7 @@
 //! | layers | [`Module`] with two [`Task`]s; [`Synchronous`] and [`Asynchronous`] make one of a [`Service`] |
 //! | series of layers | [`Stream`] |
 //! | many streams above and below | [`Multiplexor`], [`MapManager`] |
+//! | streams in a `svc.conf` file | [`StreamDirectives`], [`ConfiguredStream`], [`TaskService`] |
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,10 +34,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(not(shuttle))]
+mod configured_stream;
 mod control;
 mod ends;
 mod excess;
 mod flow;
+#[cfg(not(shuttle))]
+mod foreign_task;
 mod layer;
 mod map_manager;
 mod message;
@@ -48,12 +53,16 @@ mod queue;
 mod stream;
 mod stream_core;
 mod task;
+#[cfg(not(shuttle))]
+mod task_service;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 mod thread_body;
 mod topology;
 mod wait;
 
+#[cfg(not(shuttle))]
+pub use configured_stream::{ConfiguredStream, StreamDirectives, module_factory};
 pub use control::{Answer, ControlError, Query, Request};
 pub use layer::{Asynchronous, Service, Synchronous};
 pub use map_manager::{BindError, MapManager};
@@ -63,4 +72,6 @@ pub use multiplexor::{AttachError, Multiplexor, Router, StreamHandle};
 pub use queue::{DequeueError, EnqueueError, EnqueueFailure, MessageQueue, Position, Queued, WaterMarks};
 pub use stream::{MAX_MODULES, Removal, Stream, StreamError};
 pub use task::{Context, OpenContext, PutError, PutFailure, ServiceContext, Side, Task, TaskError};
+#[cfg(not(shuttle))]
+pub use task_service::TaskService;
 pub use wait::Wait;

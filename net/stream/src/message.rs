@@ -102,6 +102,12 @@ impl Message {
         &self.0.kind
     }
 
+    /// The priority.
+    #[must_use]
+    pub fn priority(&self) -> u32 {
+        self.0.priority
+    }
+
     /// The control block, if it is a `C`.
     #[must_use]
     pub fn control<C: Any>(&self) -> Option<&C> {

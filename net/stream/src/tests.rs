@@ -1,5 +1,6 @@
 //! Tests of queues, streams and multiplexors.
 
+mod configured;
 mod flow;
 mod multiplexor;
 mod queue;

@@ -18,6 +18,8 @@
 
 mod classify;
 mod client;
+#[cfg(test)]
+mod halves_tests;
 mod loss;
 mod reader_word;
 mod sending;

@@ -22,6 +22,8 @@ mod dsi;
 mod fit;
 mod named;
 mod reference;
+#[cfg(test)]
+mod tests;
 mod value_types;
 
 pub use any::{

@@ -79,9 +79,14 @@ pub fn run(body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
 
 /// As [`run`], and keeps the last lines of the log.
 pub fn run_logged(tail: Option<&LogTail>, body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
+    run_with_level("warn", tail, body)
+}
+
+/// As [`run_logged`], with the level of the log that counts unless the environment has one.
+pub fn run_with_level(level: &str, tail: Option<&LogTail>, body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
     let started = match tail {
-        Some(tail) => log::init_with_tail("warn", tail),
-        None => log::init_or("warn"),
+        Some(tail) => log::init_with_tail(level, tail),
+        None => log::init_or(level),
     };
     let outcome = match started {
         Ok(()) => body(),

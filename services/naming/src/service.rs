@@ -114,6 +114,8 @@ pub struct NamingService {
     root_adapter: Poa,
     adapter: Poa,
     root: ObjectRef,
+    /// Objects of the root adapter.
+    objects: Vec<ObjectRef>,
     purger: Option<Purger>,
 }
 
@@ -128,10 +130,11 @@ impl NamingService {
     pub fn start(orb: &Orb, options: NamingOptions) -> Result<Self, NamingError> {
         let store = Arc::new(RedbStore::open(&options.data.join(STORE_FILE), &options.store)?);
         let data = options.data.clone();
-        let service = Self::start_with(orb, Arc::clone(&store) as Arc<dyn Store>, options)?;
+        let mut service = Self::start_with(orb, Arc::clone(&store) as Arc<dyn Store>, options)?;
         let administration = NamingAdministrationSkeleton::new(Administration { store, data });
         let administration = service.root_adapter.activate(administration)?;
         orb.set_object_key_alias(ADMINISTRATION_KEY, &administration)?;
+        service.objects.push(administration);
         Ok(service)
     }
 
@@ -169,7 +172,7 @@ impl NamingService {
         let bootstrap = root_adapter.activate(BootstrapSkeleton::new(initial))?;
         orb.set_object_key_alias(BOOTSTRAP_KEY, &bootstrap)?;
         let purger = options.purge.map(|purge| Purger::start(orb.clone(), Arc::clone(&contexts.store), purge));
-        Ok(Self { contexts, root_adapter, adapter, root, purger })
+        Ok(Self { contexts, root_adapter, adapter, root, objects: vec![bootstrap], purger })
     }
 
     /// The root context.
@@ -193,6 +196,10 @@ impl NamingService {
         drop(self.purger);
         for key in [ROOT_KEY, BOOTSTRAP_KEY, ADMINISTRATION_KEY] {
             self.contexts.orb.remove_object_key_alias(key);
+        }
+        for object in &self.objects {
+            // An ORB that was shut down has no active objects.
+            _ = self.root_adapter.deactivate(object);
         }
         Ok(self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
     }

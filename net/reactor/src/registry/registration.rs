@@ -43,7 +43,9 @@ impl Registry {
         let core = self.core();
         let (key, slot) = core.table.take().map_err(|reason| no_slot(reason, core.table.limit()))?;
         let decodes = handler.pollable().is_some_and(|pollable| !pollable.is_plain());
+        let is_held = self.holds_registrations();
         let word = Word::new(key.generation(), interest, trigger, decodes);
+        let word = if is_held { word.with(SUSPENDED) } else { word };
         *slot.handler.lock() = Some(Owned(handler));
         // Claimed, so that a leader that gets an event for it now does not take it for a removed one.
         slot.state.store(word);
@@ -53,6 +55,9 @@ impl Registry {
             core.table.give_back(key, slot);
             drop(handler);
             return Err(error);
+        }
+        if is_held {
+            Self::hold(HandlerId(key));
         }
         if current::is(core) {
             self.open_claimed(slot, key);

@@ -37,7 +37,10 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer { folder: "spandrel", crates: &[] },
-    Layer { folder: "services", crates: &["up", "console", "proxy", "activator", "repository", "naming", "daemon"] },
+    Layer {
+        folder: "services",
+        crates: &["serve", "up", "console", "proxy", "activator", "repository", "naming", "daemon"],
+    },
     Layer { folder: "tools", crates: &["cli", "lab", "xtask"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },

@@ -1,0 +1,97 @@
+//! The outcome of a change.
+
+use std::fmt;
+
+use crate::svc_conf::{Origin, ReadError};
+
+/// A wrong directive, or a service that refused its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The place of the directive.
+    pub origin: Origin,
+    /// The text.
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.text)
+    }
+}
+
+/// The reason for which a change was not made. The services that ran before still run, except for those that the error names.
+#[derive(thiserror::Error)]
+pub enum ConfigureError {
+    /// A file cannot be read, or its text is wrong.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Directives cannot be carried out.
+    #[error("{}", join(.0))]
+    Directives(Vec<Problem>),
+    /// There is no such service.
+    #[error("there is no service `{0}`")]
+    NoService(String),
+    /// A method of a service has failed.
+    #[error("the service `{service}` cannot be {change}: {reason}")]
+    Service {
+        /// The service.
+        service: String,
+        /// What was to be done: `suspended`, `resumed`.
+        change: &'static str,
+        /// The reason.
+        reason: String,
+    },
+}
+
+spandrel_error::debug_as_report!(ConfigureError);
+
+fn join(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// The services that a change has touched, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Services that were linked.
+    pub added: Vec<String>,
+    /// Services that were unlinked and linked again, with other parameters or from a library that has changed.
+    pub replaced: Vec<String>,
+    /// Services that were unlinked.
+    pub removed: Vec<String>,
+    /// Services that were suspended.
+    pub suspended: Vec<String>,
+    /// Services that were resumed.
+    pub resumed: Vec<String>,
+    /// Streams whose modules have changed.
+    pub streams: Vec<String>,
+    /// Failures of services that were removed: they are gone all the same.
+    pub warnings: Vec<String>,
+}
+
+impl Changes {
+    /// Whether nothing was changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = [
+            ("added", &self.added),
+            ("replaced", &self.replaced),
+            ("removed", &self.removed),
+            ("suspended", &self.suspended),
+            ("resumed", &self.resumed),
+            ("changed the modules of", &self.streams),
+        ];
+        let texts: Vec<_> = kinds
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(kind, names)| format!("{kind} {}", names.join(", ")))
+            .chain(self.warnings.iter().cloned())
+            .collect();
+        f.write_str(if texts.is_empty() { "nothing has changed".into() } else { texts.join("; ") }.as_str())
+    }
+}

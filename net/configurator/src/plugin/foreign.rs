@@ -1,0 +1,195 @@
+//! Services and modules of shared libraries, as this process sees them.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::fmt;
+use std::ptr;
+
+use spandrel_sync::{Arc, Mutex};
+
+use super::abi::{RawMessage, RawNext};
+use super::host::Host;
+use super::message::ForeignMessage;
+use super::module::{ModuleSide, NextTask, RefusedMessage};
+use super::object::ForeignObject;
+use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
+
+/// The maximum length of a service's description, in octets.
+const MAX_INFO: usize = 4096;
+
+/// The lifecycle of a service or a module of a library.
+struct Lifecycle {
+    object: Arc<ForeignObject>,
+    host: Mutex<Option<Arc<Host>>>,
+}
+
+impl Lifecycle {
+    fn new(object: ForeignObject) -> Self {
+        Self { object: Arc::new(object), host: Mutex::new(None) }
+    }
+
+    fn init(&self, context: &ServiceContext<'_>, arguments: &[String]) -> ServiceResult {
+        let name = CString::new(context.name())?;
+        let host = Host::new(name, context.registry(), Arc::clone(&self.object));
+        *self.host.lock() = Some(Arc::clone(&host));
+        let arguments: Vec<CString> =
+            arguments.iter().map(|argument| CString::new(argument.as_str())).collect::<Result<_, _>>()?;
+        let mut pointers: Vec<*const c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+        pointers.push(ptr::null());
+        let service = self.object.service();
+        let init = service.init.expect("checked when it was made");
+        // SAFETY: the arguments are valid during the call, and the host as long as anything of the service runs.
+        let code = unsafe { init(service.object, host.raw(), c_int::try_from(arguments.len())?, pointers.as_ptr()) };
+        if code != 0 {
+            let failure = host.result("init", code);
+            _ = host.end();
+            return failure;
+        }
+        Ok(())
+    }
+
+    fn call(&self, method: &str, function: Option<unsafe extern "C" fn(*mut c_void) -> c_int>) -> ServiceResult {
+        let Some(function) = function else { return Ok(()) };
+        // SAFETY: the object belongs to its functions.
+        let code = unsafe { function(self.object.service().object) };
+        match (&*self.host.lock(), code) {
+            (_, 0) => Ok(()),
+            (Some(host), code) => host.result(method, code),
+            (None, code) => Err(format!("`{method}` has returned {code}").into()),
+        }
+    }
+
+    fn fini(&self) -> ServiceResult {
+        let finished = self.call("fini", self.object.service().fini);
+        let host = self.host.lock().take();
+        let ended = host.map_or(Ok(()), |host| host.end());
+        finished.and(ended)
+    }
+
+    fn info(&self) -> String {
+        let service = self.object.service();
+        let info = service.info.expect("checked when it was made");
+        let mut text = vec![0_u8; MAX_INFO];
+        // SAFETY: the capacity is that of the buffer.
+        let length = unsafe { info(service.object, text.as_mut_ptr().cast::<c_char>(), text.len()) };
+        text.truncate(length);
+        String::from_utf8_lossy(&text).replace('\n', " ")
+    }
+}
+
+/// A service of a shared library.
+pub(crate) struct ForeignService(Lifecycle);
+
+impl ForeignService {
+    pub(super) fn new(object: ForeignObject) -> Self {
+        Self(Lifecycle::new(object))
+    }
+}
+
+impl SharedObject for ForeignService {
+    fn init(&self, context: &ServiceContext<'_>, arguments: &[String]) -> ServiceResult {
+        self.0.init(context, arguments)
+    }
+
+    fn fini(&self) -> ServiceResult {
+        self.0.fini()
+    }
+
+    fn info(&self) -> String {
+        self.0.info()
+    }
+}
+
+impl ServiceObject for ForeignService {
+    fn suspend(&self) -> ServiceResult {
+        self.0.call("suspend", self.0.object.service().suspend)
+    }
+
+    fn resume(&self) -> ServiceResult {
+        self.0.call("resume", self.0.object.service().resume)
+    }
+}
+
+/// A module of a shared library: the implementation of streams makes tasks of it.
+pub struct ForeignModule(Lifecycle);
+
+impl ForeignModule {
+    pub(super) fn new(object: ForeignObject) -> Self {
+        Self(Lifecycle::new(object))
+    }
+
+    /// Gives it a message of one direction, which it passes on to `next` or consumes.
+    ///
+    /// # Errors
+    /// The message, if the module refuses it.
+    pub fn put(&self, side: ModuleSide, message: ForeignMessage, next: &dyn NextTask) -> Result<(), RefusedMessage> {
+        let service = self.0.object.service();
+        let put = service.put.expect("checked when it was made");
+        let mut context = next;
+        let raw_next = RawNext {
+            size: size_of::<RawNext>() as u32,
+            context: ptr::from_mut(&mut context).cast::<c_void>(),
+            put_next,
+            reply,
+        };
+        let raw = message.into_raw();
+        // SAFETY: the module owns the message if it returns 0; `raw_next` is valid during the call.
+        let code = unsafe { put(service.object, side as u32, raw, &raw const raw_next) };
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: the module has not taken the message.
+        match unsafe { ForeignMessage::from_raw(raw) } {
+            Some(message) => Err(RefusedMessage(message)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// # Safety
+/// `context` is that of a [`RawNext`] of a running [`ForeignModule::put`], and `message` is a message that the caller owns.
+unsafe extern "C" fn put_next(context: *mut c_void, message: *mut RawMessage) -> c_int {
+    // SAFETY: as above.
+    unsafe { pass(context, message, |next, message| next.put_next(message)) }
+}
+
+/// # Safety
+/// As [`put_next`].
+unsafe extern "C" fn reply(context: *mut c_void, message: *mut RawMessage) -> c_int {
+    // SAFETY: as above.
+    unsafe { pass(context, message, |next, message| next.reply(message)) }
+}
+
+/// # Safety
+/// As [`put_next`].
+unsafe fn pass(
+    context: *mut c_void,
+    message: *mut RawMessage,
+    act: impl FnOnce(&dyn NextTask, ForeignMessage) -> bool,
+) -> c_int {
+    // SAFETY: the caller owns the message.
+    let Some(message) = (unsafe { ForeignMessage::from_raw(message) }) else { return -1 };
+    // SAFETY: `context` is that of `ForeignModule::put`.
+    let next = unsafe { *context.cast::<&dyn NextTask>() };
+    let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| act(next, message)));
+    if passed.unwrap_or(false) { 0 } else { -1 }
+}
+
+impl SharedObject for ForeignModule {
+    fn init(&self, context: &ServiceContext<'_>, arguments: &[String]) -> ServiceResult {
+        self.0.init(context, arguments)
+    }
+
+    fn fini(&self) -> ServiceResult {
+        self.0.fini()
+    }
+
+    fn info(&self) -> String {
+        self.0.info()
+    }
+}
+
+impl fmt::Debug for ForeignModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignModule").finish_non_exhaustive()
+    }
+}

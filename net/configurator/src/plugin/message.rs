@@ -1,0 +1,187 @@
+//! Messages that cross the boundary of a shared library.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+use spandrel_message::MessageBlock;
+
+use super::abi::RawMessage;
+
+/// The purpose of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignKind {
+    /// Data of the application.
+    Data,
+    /// Data between modules of a protocol.
+    Protocol,
+}
+
+/// A message of a stream on either side of the boundary: blocks of octets, which no side copies or changes.
+pub struct ForeignMessage(NonNull<RawMessage>);
+
+// SAFETY: a message has one owner at a time, and any thread may release it, by the contract of the header.
+unsafe impl Send for ForeignMessage {}
+
+/// A message that this crate has made: the structures, and their content.
+struct Owned {
+    first: RawMessage,
+    further: Vec<RawMessage>,
+    content: Content,
+}
+
+enum Content {
+    Octets(Vec<u8>),
+    Block { block: MessageBlock, carrier: Box<dyn Any + Send> },
+}
+
+fn raw(kind: ForeignKind, priority: u32) -> RawMessage {
+    RawMessage {
+        size: size_of::<RawMessage>() as u32,
+        kind: u32::from(kind == ForeignKind::Protocol),
+        priority,
+        reserved: 0,
+        data: ptr::null(),
+        length: 0,
+        next_block: ptr::null_mut(),
+        owner: ptr::null_mut(),
+        release: Some(release),
+    }
+}
+
+/// Releases a message that this copy of the crate has made.
+unsafe extern "C" fn release(message: *mut RawMessage) {
+    // SAFETY: `owner` of a message with this function is the `Owned` that contains it.
+    drop(unsafe { Box::from_raw((*message).owner.cast::<Owned>()) });
+}
+
+impl ForeignMessage {
+    /// A message with octets of its own.
+    #[must_use]
+    pub fn new(kind: ForeignKind, octets: Vec<u8>) -> Self {
+        Self::of(kind, 0, Content::Octets(octets))
+    }
+
+    /// A message with the octets of a block and of those that are chained to it. `carrier` comes back with the block.
+    #[must_use]
+    pub fn of_block(kind: ForeignKind, priority: u32, block: MessageBlock, carrier: Box<dyn Any + Send>) -> Self {
+        Self::of(kind, priority, Content::Block { block, carrier })
+    }
+
+    fn of(kind: ForeignKind, priority: u32, content: Content) -> Self {
+        let mut owned = Box::new(Owned { first: raw(kind, priority), further: Vec::new(), content });
+        let parts: Vec<(*const u8, usize)> = match &owned.content {
+            Content::Octets(octets) => vec![(octets.as_ptr(), octets.len())],
+            Content::Block { block, .. } => block.links().map(|link| (link.as_ptr(), link.len())).collect(),
+        };
+        (owned.first.data, owned.first.length) = parts[0];
+        owned.further = parts[1..]
+            .iter()
+            .map(|&(data, length)| RawMessage { data, length, release: None, ..raw(kind, priority) })
+            .collect();
+        let mut next = ptr::null_mut();
+        for part in owned.further.iter_mut().rev() {
+            part.next_block = next;
+            next = ptr::from_mut(part);
+        }
+        owned.first.next_block = next;
+        let owned = Box::into_raw(owned);
+        // SAFETY: `owned` was a box just now.
+        let first = unsafe {
+            (*owned).first.owner = owned.cast::<c_void>();
+            NonNull::new_unchecked(&raw mut (*owned).first)
+        };
+        Self(first)
+    }
+
+    /// Takes over a message from the other side. `None` for a null pointer, or a message that cannot be released.
+    ///
+    /// # Safety
+    /// `message` is null, or points to a message of the header's contract that the caller owns.
+    pub(crate) unsafe fn from_raw(message: *mut RawMessage) -> Option<Self> {
+        let message = NonNull::new(message)?;
+        // SAFETY: as the function's contract says.
+        unsafe { message.as_ref() }.release.map(|_| Self(message))
+    }
+
+    /// Gives it to the other side.
+    pub(crate) fn into_raw(self) -> *mut RawMessage {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    fn raw(&self) -> &RawMessage {
+        // SAFETY: this value owns the message.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Its purpose.
+    #[must_use]
+    pub fn kind(&self) -> ForeignKind {
+        if self.raw().kind == 0 { ForeignKind::Data } else { ForeignKind::Protocol }
+    }
+
+    /// Its priority; higher numbers come first.
+    #[must_use]
+    pub fn priority(&self) -> u32 {
+        self.raw().priority
+    }
+
+    /// Its blocks of octets.
+    pub fn blocks(&self) -> impl Iterator<Item = &[u8]> {
+        let mut at = self.0.as_ptr().cast_const();
+        std::iter::from_fn(move || {
+            // SAFETY: the blocks of an owned message are valid, and do not change, as long as it is.
+            let block = unsafe { at.as_ref() }?;
+            at = block.next_block;
+            Some(if block.data.is_null() {
+                &[][..]
+            } else {
+                // SAFETY: the same.
+                unsafe { std::slice::from_raw_parts(block.data, block.length) }
+            })
+        })
+    }
+
+    /// All octets, copied.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.blocks().flatten().copied().collect()
+    }
+
+    /// The block and the carrier of [`of_block`](Self::of_block), without a copy, or the octets of a message that the other
+    /// side has made, copied into a block.
+    #[must_use]
+    pub fn into_block(self) -> (MessageBlock, Option<Box<dyn Any + Send>>) {
+        let is_own = self.raw().release.is_some_and(|found| ptr::fn_addr_eq(found, release as unsafe extern "C" fn(_)));
+        if !is_own {
+            return (MessageBlock::from(&self.to_vec()[..]), None);
+        }
+        let message = self.into_raw();
+        // SAFETY: as in `release`.
+        let owned = unsafe { Box::from_raw((*message).owner.cast::<Owned>()) };
+        match owned.content {
+            Content::Octets(octets) => (MessageBlock::from(&octets[..]), None),
+            Content::Block { block, carrier } => (block, Some(carrier)),
+        }
+    }
+}
+
+impl Drop for ForeignMessage {
+    fn drop(&mut self) {
+        if let Some(release) = self.raw().release {
+            // SAFETY: this value owns the message.
+            unsafe { release(self.0.as_ptr()) };
+        }
+    }
+}
+
+impl fmt::Debug for ForeignMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignMessage")
+            .field("kind", &self.kind())
+            .field("octets", &self.blocks().map(<[u8]>::len).sum::<usize>())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+//! The services of a process.
+
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use spandrel_reactor::HandlerId;
+use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::{Arc, Mutex, RwLock};
+
+use crate::plan::Definition;
+use crate::plugin::{Library, LibraryUse};
+use crate::{ServiceKind, ServiceObject, StreamObject, lifecycle};
+
+/// The time that a service may take for its [`info`](crate::SharedObject::info).
+const INFO_TIME: Duration = Duration::from_secs(1);
+
+/// A linked service, or a stream.
+pub(crate) struct Record {
+    pub(crate) definition: Definition,
+    pub(crate) object: Object,
+    /// The handlers that `init` has registered.
+    pub(crate) handlers: Vec<HandlerId>,
+    /// The services that `init` has found.
+    pub(crate) dependencies: Vec<String>,
+    pub(crate) is_suspended: AtomicBool,
+    pub(crate) library: Option<Arc<Library>>,
+    /// The libraries of the stream's modules, by module.
+    pub(crate) module_libraries: Mutex<Vec<(String, Arc<Library>)>>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Object {
+    Service(Arc<dyn ServiceObject>),
+    Stream(Arc<dyn StreamObject>),
+}
+
+impl Object {
+    pub(crate) fn service(&self) -> Arc<dyn ServiceObject> {
+        match self {
+            Self::Service(service) => Arc::clone(service),
+            Self::Stream(stream) => Arc::clone(stream) as Arc<dyn ServiceObject>,
+        }
+    }
+
+    pub(crate) fn any(&self) -> Arc<dyn Any + Send + Sync> {
+        match self {
+            Self::Service(service) => Arc::clone(service) as _,
+            Self::Stream(stream) => Arc::clone(stream) as _,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> ServiceKind {
+        match self {
+            Self::Service(_) => ServiceKind::ServiceObject,
+            Self::Stream(_) => ServiceKind::Stream,
+        }
+    }
+}
+
+impl Record {
+    pub(crate) fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.is_suspended.load(Ordering::SeqCst)
+    }
+}
+
+/// The services of a process, in the order in which they were linked (`ACE_Service_Repository`; paper 002, 2.5.2).
+///
+/// Cheap to clone: all clones are one repository.
+#[derive(Clone, Default)]
+pub struct ServiceRepository(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    records: RwLock<Vec<Arc<Record>>>,
+    /// Libraries of removed services that are still in use.
+    kept: Mutex<Vec<LibraryUse>>,
+}
+
+/// The state of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceStatus {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: ServiceKind,
+    /// Its factory: the words of its directive after its name and type; `static` for one that the program contains.
+    pub source: String,
+    /// Its parameters.
+    pub parameters: String,
+    /// Whether it is suspended.
+    pub is_suspended: bool,
+    /// The modules of a stream, from the head to the tail.
+    pub modules: Vec<String>,
+}
+
+/// A library that is still mapped, because something in it has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptLibrary {
+    /// The file from which it was copied.
+    pub file: PathBuf,
+    /// The number of its threads, handlers, calls and objects that have not ended.
+    pub users: usize,
+}
+
+impl ServiceRepository {
+    /// The number of services.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.records.read().len()
+    }
+
+    /// Whether there is no service.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A service of that name and type.
+    #[must_use]
+    pub fn find<S: ServiceObject>(&self, name: &str) -> Option<Arc<S>> {
+        self.record(name)?.object.any().downcast().ok()
+    }
+
+    /// The states of all services at this moment, in the order in which they were linked.
+    pub fn iter(&self) -> ServiceRepositoryIterator {
+        ServiceRepositoryIterator { records: self.records().into_iter() }
+    }
+
+    /// The state of a service.
+    #[must_use]
+    pub fn status(&self, name: &str) -> Option<ServiceStatus> {
+        self.record(name).map(|record| status(&record))
+    }
+
+    /// A service's own description; `None` if there is no such service. A service that panics or does not answer within a
+    /// second is described by an error.
+    #[must_use]
+    pub fn info(&self, name: &str) -> Option<String> {
+        let service = self.record(name)?.object.service();
+        let told = lifecycle::call(name, "info", INFO_TIME, move || Ok(service.info()), drop);
+        Some(told.unwrap_or_else(|error| format!("cannot be asked: {error}")))
+    }
+
+    /// Libraries of removed services that are still mapped.
+    #[must_use]
+    pub fn kept_libraries(&self) -> Vec<KeptLibrary> {
+        let mut kept = self.0.kept.lock();
+        kept.retain(|library| library.users() > 0);
+        kept.iter().map(|library| KeptLibrary { file: library.file().to_owned(), users: library.users() }).collect()
+    }
+
+    pub(crate) fn keep_library(&self, library: LibraryUse) {
+        self.0.kept.lock().push(library);
+    }
+
+    pub(crate) fn record(&self, name: &str) -> Option<Arc<Record>> {
+        self.0.records.read().iter().find(|record| record.name() == name).cloned()
+    }
+
+    pub(crate) fn records(&self) -> Vec<Arc<Record>> {
+        self.0.records.read().clone()
+    }
+
+    pub(crate) fn set_records(&self, records: Vec<Arc<Record>>) {
+        *self.0.records.write() = records;
+    }
+}
+
+fn status(record: &Record) -> ServiceStatus {
+    ServiceStatus {
+        name: record.name().to_owned(),
+        kind: record.object.kind(),
+        source: record.definition.source.to_string(),
+        parameters: record.definition.parameters.clone(),
+        is_suspended: record.is_suspended(),
+        modules: match &record.object {
+            Object::Service(_) => Vec::new(),
+            Object::Stream(stream) => stream.modules(),
+        },
+    }
+}
+
+impl IntoIterator for &ServiceRepository {
+    type Item = ServiceStatus;
+    type IntoIter = ServiceRepositoryIterator;
+
+    fn into_iter(self) -> ServiceRepositoryIterator {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for ServiceRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.records().iter().map(|record| record.name().to_owned())).finish()
+    }
+}
+
+/// The states of services (`ACE_Service_Repository_Iterator`). Changes of the repository do not change it.
+pub struct ServiceRepositoryIterator {
+    records: std::vec::IntoIter<Arc<Record>>,
+}
+
+impl Iterator for ServiceRepositoryIterator {
+    type Item = ServiceStatus;
+
+    fn next(&mut self) -> Option<ServiceStatus> {
+        self.records.next().map(|record| status(&record))
+    }
+}
+
+impl fmt::Debug for ServiceRepositoryIterator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceRepositoryIterator").field("left", &self.records.len()).finish()
+    }
+}

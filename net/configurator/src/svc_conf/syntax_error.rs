@@ -1,0 +1,26 @@
+//! Errors in the text of a file.
+
+use std::fmt;
+
+use super::directive::Position;
+
+/// An error in the text of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// The place.
+    pub position: Position,
+    /// The text.
+    pub text: String,
+}
+
+impl SyntaxError {
+    pub(super) fn new(position: Position, text: String) -> Self {
+        Self { position, text }
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.position.line, self.position.column, self.text)
+    }
+}

@@ -1,0 +1,81 @@
+//! The configurator of a process, and its commands.
+
+use std::sync::OnceLock;
+
+use spandrel::net::sync::Arc;
+use spandrel_configurator::{Changes, Configurator, ConfigureError, ServiceStatus};
+
+/// The commands that are no directives of `svc.conf`.
+const HELP: &str = "\
+list            the services, one in a line: name, state, source, description
+info NAME       the description of a service
+libraries       libraries of removed services that are still mapped
+reconfigure     read the files of the configuration again
+help            this list
+dynamic … static … stream … suspend NAME resume NAME remove NAME
+                directives of svc.conf";
+
+/// The configurator of the process, once there is one: the administration is one of its services.
+#[derive(Clone, Default)]
+pub struct Administered(Arc<OnceLock<Configurator>>);
+
+impl std::fmt::Debug for Administered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Administered").field(&self.0.get()).finish()
+    }
+}
+
+impl Administered {
+    /// Sets the configurator, once.
+    pub fn set(&self, configurator: &Configurator) {
+        _ = self.0.set(configurator.clone());
+    }
+
+    pub(crate) fn get(&self) -> Result<&Configurator, String> {
+        self.0.get().ok_or_else(|| "the process has no configurator yet".to_owned())
+    }
+
+    /// Carries a command out; returns the lines of the answer.
+    ///
+    /// # Errors
+    /// The reason in one line.
+    pub fn command(&self, command: &str) -> Result<Vec<String>, String> {
+        let configurator = self.get()?;
+        let repository = configurator.repository();
+        let words: Vec<&str> = command.split_whitespace().collect();
+        match words[..] {
+            [] => Ok(Vec::new()),
+            ["help"] => Ok(HELP.lines().map(str::to_owned).collect()),
+            ["list"] => Ok(repository.iter().map(|service| self.line(configurator, &service)).collect()),
+            ["info", name] => Ok(vec![repository.info(name).ok_or_else(|| format!("there is no service `{name}`"))?]),
+            ["libraries"] => Ok(repository
+                .kept_libraries()
+                .iter()
+                .map(|library| format!("{} {} users", library.file.display(), library.users))
+                .collect()),
+            ["reconfigure"] => configurator.reconfigure().map(line_of).map_err(one_line),
+            _ => configurator.process_text(command).map(line_of).map_err(one_line),
+        }
+    }
+
+    fn line(&self, configurator: &Configurator, service: &ServiceStatus) -> String {
+        let state = if service.is_suspended { "suspended" } else { "active" };
+        let info = configurator.repository().info(&service.name).unwrap_or_default();
+        format!("{} {state} {} {info}", service.name, service.source)
+    }
+}
+
+fn line_of(changes: Changes) -> Vec<String> {
+    vec![changes.to_string()]
+}
+
+/// The error in one line.
+pub(crate) fn one_line(error: ConfigureError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text.replace('\n', "; ")
+}

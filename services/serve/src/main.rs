@@ -1,0 +1,234 @@
+//! The executable `spandrel-serve`.
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use spandrel::diagnostics::log::LogTail;
+use spandrel::net::reactor::Reactor;
+use spandrel_configurator::{Configurator, Options, Reload};
+use spandrel_daemon::Failure;
+use spandrel_serve::{Administered, LogForwarder, catalogue};
+use spandrel_stream::StreamDirectives;
+
+const HELP: &str = "\
+Runs the services of svc.conf files
+
+Usage: spandrel serve [OPTIONS]
+       spandrel serve admin (-u SOCKET | -p PORT) COMMAND…
+
+Options, as those of ACE's service configurator:
+  -f FILE       A file of directives; may be given more than once [default: svc.conf, if there is one]
+  -S DIRECTIVE  A directive; may be given more than once
+  -w SECONDS    Also read the files again when they, or libraries, have changed; looked at in this interval
+  -b            Become a daemon
+  -d            Log debug messages
+  -k HOST:PORT  Send the log to a logging service, too
+  -p FILE       Write the number of the process into a file
+  -s NUMBER     The signal at which the files are read again [default: SIGHUP]
+  -y, -n        Start the services that the program starts by itself, or not [default: not; there are none]
+  -l            List the services that the program contains, and end
+  -h, --help    Print help
+
+Services that the program contains: `static NAME \"PARAMETERS\"`. Services of shared libraries:
+`dynamic NAME Service_Object * LIBRARY:FACTORY() \"PARAMETERS\"`. See the page `Configuring services` of the book.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.";
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == "admin") {
+        return spandrel_daemon::run(|| administer(&arguments[1..]));
+    }
+    if arguments.iter().any(|word| word == "-h" || word == "--help") {
+        println!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let watch = match take_watch(&mut arguments) {
+        Ok(watch) => watch,
+        Err(failure) => return spandrel_daemon::run(|| Err(failure)),
+    };
+    let (options, rest) = match Options::parse(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return spandrel_daemon::run(|| Err(Failure::usage(error))),
+    };
+    if options.is_daemon
+        && let Err(failure) = become_daemon()
+    {
+        return spandrel_daemon::run(|| Err(failure));
+    }
+    let tail = options.logger_key.is_some().then(LogTail::default);
+    let level = if options.is_debug { "debug" } else { "info" };
+    spandrel_daemon::run_with_level(level, tail.as_ref(), || serve(&options, &rest, watch, tail.clone()))
+}
+
+/// Takes `-w SECONDS` out of the arguments, which is no option of ACE's.
+fn take_watch(arguments: &mut Vec<String>) -> Result<Option<Duration>, Failure> {
+    let Some(at) = arguments.iter().position(|word| word == "-w") else { return Ok(None) };
+    let value = arguments.get(at + 1).cloned().unwrap_or_default();
+    let seconds = value.parse().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
+    let seconds: f64 = seconds
+        .ok_or_else(|| Failure::usage(anyhow!("invalid value \"{value}\" for -w: expected a number of seconds")))?;
+    arguments.drain(at..=at + 1);
+    Ok(Some(Duration::from_secs_f64(seconds)))
+}
+
+fn serve(options: &Options, rest: &[String], watch: Option<Duration>, tail: Option<LogTail>) -> Result<(), Failure> {
+    let administered = Administered::default();
+    let catalogue = catalogue(&administered);
+    match rest {
+        [] => {}
+        [word] if word == "-l" => {
+            catalogue.names().for_each(|name| println!("{name}"));
+            return Ok(());
+        }
+        [unknown, ..] => return Err(Failure::usage(anyhow!("unknown argument `{unknown}` (--help)"))),
+    }
+    if options.directives.is_empty() && options.configuration_files().is_empty() {
+        return Err(Failure::usage(anyhow!(
+            "there is nothing to serve: expected -f FILE or -S DIRECTIVE, or svc.conf"
+        )));
+    }
+    // A forwarder that ends last has the last lines.
+    let _forwarder = match (tail, &options.logger_key) {
+        (Some(tail), Some(address)) => Some(
+            LogForwarder::start(tail, address.clone()).context("no forwarding of the log").map_err(Failure::failed)?,
+        ),
+        _ => None,
+    };
+    let reactor = Reactor::new().context("no reactor").map_err(Failure::failed)?;
+    let configurator = Configurator::new(reactor.registry(), catalogue).streams(StreamDirectives);
+    administered.set(&configurator);
+    let changes = configurator.open(options).map_err(Failure::failed)?;
+    tracing::info!("{changes}");
+    let reload = reload(&configurator, options, watch)?;
+    let ready: Vec<String> = configurator
+        .repository()
+        .iter()
+        .map(|service| {
+            format!("{} {}", service.name, configurator.repository().info(&service.name).unwrap_or_default())
+        })
+        .collect();
+    let stopping = reactor.clone();
+    let (mut ended, pid_file) = (Ok(()), std::cell::Cell::new(None));
+    // Once signals are handled: the file tells others where to send them.
+    let is_ready = || {
+        pid_file.set(options.pid_file.as_ref().map(|file| PidFile::write(file)).transpose()?);
+        Ok(())
+    };
+    spandrel_daemon::serve(&ready, &is_ready, move || stopping.stop(), || ended = reactor.run())?;
+    drop(reload);
+    // Handlers of services may still be needed by their ends.
+    reactor.restart();
+    let running = reactor.clone();
+    let thread = std::thread::spawn(move || running.run());
+    for warning in configurator.close() {
+        tracing::warn!("{warning}");
+    }
+    reactor.close();
+    _ = thread.join();
+    ended.context("the reactor has failed").map_err(Failure::failed)
+}
+
+#[cfg(unix)]
+fn reload(configurator: &Configurator, options: &Options, watch: Option<Duration>) -> Result<Reload, Failure> {
+    use spandrel::net::reactor::Signal;
+
+    let signal = options.signal.map_or(Ok(Signal::HUP), Signal::new);
+    let signal = signal.context("invalid value for -s").map_err(Failure::usage)?;
+    let reload = Reload::start(configurator, watch).and_then(|reload| reload.on_signal(configurator, signal));
+    reload.context("files cannot be read again").map_err(Failure::failed)
+}
+
+#[cfg(not(unix))]
+fn reload(configurator: &Configurator, _options: &Options, watch: Option<Duration>) -> Result<Reload, Failure> {
+    Reload::start(configurator, watch).context("files cannot be read again").map_err(Failure::failed)
+}
+
+/// The file with the number of the process, which goes with it.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(file: &std::path::Path) -> Result<Self, Failure> {
+        std::fs::write(file, format!("{}\n", std::process::id()))
+            .with_context(|| format!("cannot write {} (-p)", file.display()))
+            .map_err(Failure::failed)?;
+        Ok(Self(file.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Starts the program again in a session of its own, without a terminal and without `-b`; this process ends.
+#[cfg(unix)]
+fn become_daemon() -> Result<(), Failure> {
+    use std::process::{Command, Stdio};
+
+    // The second process has no `-b`, and leads its session.
+    let arguments = std::env::args_os().skip(1).filter_map(|argument| {
+        let text = argument.to_string_lossy().into_owned();
+        let is_flags =
+            text.len() > 1 && text.starts_with('-') && text[1..].chars().all(|letter| "bdny".contains(letter));
+        match is_flags {
+            true => Some(text.replace('b', "")).filter(|text| text != "-").map(Into::into),
+            false => Some(argument),
+        }
+    });
+    let program = std::env::current_exe().context("cannot become a daemon (-b)").map_err(Failure::failed)?;
+    let mut command = Command::new("setsid");
+    command.arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().context("cannot become a daemon (-b): setsid cannot be run").map_err(Failure::failed)?;
+    std::process::exit(0)
+}
+
+#[cfg(not(unix))]
+fn become_daemon() -> Result<(), Failure> {
+    Err(Failure::usage(anyhow!("this system has no daemons (-b)")))
+}
+
+/// Sends a command to a running process, and prints the answer.
+fn administer(arguments: &[String]) -> Result<(), Failure> {
+    const USAGE: &str = "expected -u SOCKET or -p PORT, and a command: spandrel serve admin -u SOCKET list";
+    let [option, place, command @ ..] = arguments else { return Err(Failure::usage(anyhow!(USAGE))) };
+    if command.is_empty() {
+        return Err(Failure::usage(anyhow!(USAGE)));
+    }
+    let line = format!("{}\n", command.join(" "));
+    match option.as_str() {
+        #[cfg(unix)]
+        "-u" => {
+            let stream = std::os::unix::net::UnixStream::connect(place);
+            let stream = stream.with_context(|| format!("cannot reach {place}")).map_err(Failure::failed)?;
+            exchange(&stream, &stream, &line)
+        }
+        "-p" => {
+            let port: u16 = place.parse().map_err(|_| Failure::usage(anyhow!(USAGE)))?;
+            let stream = std::net::TcpStream::connect(("127.0.0.1", port));
+            let stream = stream.with_context(|| format!("cannot reach 127.0.0.1:{port}")).map_err(Failure::failed)?;
+            exchange(&stream, &stream, &line)
+        }
+        _ => Err(Failure::usage(anyhow!(USAGE))),
+    }
+}
+
+fn exchange(mut writer: impl std::io::Write, reader: impl std::io::Read, line: &str) -> Result<(), Failure> {
+    writer.write_all(line.as_bytes()).context("cannot send the command").map_err(Failure::failed)?;
+    for answer in BufReader::new(reader).lines() {
+        let answer = answer.context("cannot receive the answer").map_err(Failure::failed)?;
+        if answer == "ok" {
+            return Ok(());
+        }
+        if let Some(reason) = answer.strip_prefix("error: ") {
+            return Err(Failure::failed(anyhow!("{reason}")));
+        }
+        _ = writeln!(std::io::stdout(), "{answer}");
+    }
+    Err(Failure::failed(anyhow!("the process has ended the connection")))
+}

@@ -1,0 +1,170 @@
+//! The executable `spandrel-serve`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use spandrel_test_support::eventually;
+use tempfile::TempDir;
+
+/// A running process, with its standard output.
+struct Serve {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    folder: TempDir,
+}
+
+fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_spandrel-serve"))
+}
+
+impl Serve {
+    /// Starts it with a file `svc.conf` in a folder, in which FOLDER stands for that.
+    fn start(text: &str, options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let this = |text: &str| text.replace("FOLDER", folder.path().to_str().unwrap());
+        fs::write(folder.path().join("svc.conf"), this(text)).unwrap();
+        let mut child = command()
+            .current_dir(folder.path())
+            .args(options.iter().map(|option| this(option)))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, folder }
+    }
+
+    /// The next `ready:` line of a service: its description.
+    fn ready(&mut self, name: &str) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let prefix = format!("ready: {name} ");
+        line.strip_prefix(&prefix).unwrap_or_else(|| panic!("{line}")).trim().to_owned()
+    }
+
+    fn configure(&self, text: &str) {
+        let text = text.replace("FOLDER", self.folder.path().to_str().unwrap());
+        let new = self.folder.path().join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.folder.path().join("svc.conf")).unwrap();
+    }
+
+    fn admin(&self, words: &[&str]) -> Output {
+        let socket = self.folder.path().join("admin");
+        command().args(["admin", "-u", socket.to_str().unwrap()]).args(words).output().unwrap()
+    }
+
+    fn list(&self) -> String {
+        String::from_utf8(self.admin(&["list"]).stdout).unwrap()
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+const ADMINISTERED: &str = "static Administration '-u FOLDER/admin'\n";
+
+#[test]
+fn a_file_is_served_changed_by_a_signal_and_ended() {
+    let mut serve = Serve::start(&format!("{ADMINISTERED}static Echo '-p 0'"), &["-p", "FOLDER/pid"]);
+    serve.ready("Administration");
+    let address = serve.ready("Echo").split('/').next().unwrap().to_owned();
+    let mut client = TcpStream::connect(address).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.write_all(b"x").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    let pid = serve.folder.path().join("pid");
+    assert_eq!(fs::read_to_string(&pid).unwrap().trim(), serve.child.id().to_string());
+
+    serve.configure(&format!("{ADMINISTERED}static Discard '-p 0'"));
+    serve.signal(rustix::process::Signal::HUP);
+    eventually(|| serve.list().contains("Discard active") && !serve.list().contains("Echo"));
+    serve.configure("static Nonsense");
+    serve.signal(rustix::process::Signal::HUP);
+    assert_eq!(serve.admin(&["suspend", "Discard"]).status.code(), Some(0));
+    assert!(serve.list().contains("Discard suspended"));
+    let refused = serve.admin(&["reconfigure"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("svc.conf:1:1: the program contains no service `Nonsense`")
+    );
+
+    serve.signal(rustix::process::Signal::TERM);
+    assert_eq!(serve.child.wait().unwrap().code(), Some(0));
+    assert!(!pid.exists() && !serve.folder.path().join("admin").exists());
+}
+
+#[test]
+fn a_changed_file_is_noticed_and_directives_come_from_the_command_line() {
+    let mut serve =
+        Serve::start("", &["-w", "0.02", "-f", "svc.conf", "-S", "static Administration '-u FOLDER/admin'", "-d"]);
+    serve.ready("Administration");
+    serve.configure("static Time '-p 0'");
+    eventually(|| serve.list().contains("Time active"));
+    assert!(serve.list().contains("Administration active"));
+}
+
+#[test]
+fn the_log_goes_to_a_logging_service() {
+    let mut log = Serve::start("static Logging '-p 0 -o FOLDER/log'", &[]);
+    let address = log.ready("Logging").split('/').next().unwrap().to_owned();
+    let mut serve = Serve::start(ADMINISTERED, &["-k", &address]);
+    serve.ready("Administration");
+    serve.signal(rustix::process::Signal::TERM);
+    serve.child.wait().unwrap();
+    let file = log.folder.path().join("log");
+    eventually(|| {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        text.contains("\"program\":\"spandrel-serve\"") && text.contains("added Administration")
+    });
+}
+
+#[test]
+fn errors_are_one_line_with_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = command().current_dir(folder.path()).args(arguments).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let nothing = (2, "error: there is nothing to serve: expected -f FILE or -S DIRECTIVE, or svc.conf\n".to_owned());
+    assert_eq!(run(&[]), nothing);
+    assert_eq!(run(&["-S"]), (2, "error: the option -S needs an argument\n".to_owned()));
+    assert_eq!(run(&["x"]), (2, "error: unknown argument `x` (--help)\n".to_owned()));
+    assert_eq!(run(&["-w", "x"]).0, 2);
+    let (code, text) = run(&["-f", "gone"]);
+    assert!(code == 1 && text.starts_with("error: cannot read gone: "), "{text}");
+    let (code, text) = run(&["-S", "static Echo '-p 99999'"]);
+    assert!(code == 1 && text.lines().any(|line| line.contains("99999 is not in 0..=65535")), "{text}");
+    let (code, text) = run(&["admin", "-u", "gone", "list"]);
+    assert!(code == 1 && text.starts_with("error: cannot reach gone: "), "{text}");
+    assert_eq!(run(&["admin", "list"]).0, 2);
+    let list = command().arg("-l").output().unwrap();
+    assert!(String::from_utf8(list.stdout).unwrap().contains("Gateway\n"));
+}
+
+#[test]
+fn a_daemon_leaves_its_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("svc.conf"), format!("static Administration '-u {}'", at("admin").display())).unwrap();
+    let status = command().args(["-bd", "-p"]).arg(at("pid")).arg("-f").arg(at("svc.conf")).status().unwrap();
+    assert!(status.success());
+    let pid = |file: &Path| fs::read_to_string(file).ok()?.trim().parse::<i32>().ok();
+    eventually(|| pid(&at("pid")).is_some());
+    let pid = rustix::process::Pid::from_raw(pid(&at("pid")).unwrap()).unwrap();
+    assert_eq!(rustix::process::getsid(Some(pid)).unwrap(), pid, "it leads its session");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    eventually(|| !at("pid").exists());
+}

@@ -1,0 +1,87 @@
+//! The ORB and the naming service as services.
+
+use spandrel::Orb;
+use spandrel::services::cos_naming::NamingContextExt;
+use spandrel_serve::OrbService;
+
+use crate::Process;
+
+/// A configuration as TAO has it, with names of its libraries.
+const TAO: &str = r#"
+# TAO's default factories
+dynamic Advanced_Resource_Factory Service_Object * TAO_Strategies:_make_TAO_Advanced_Resource_Factory() "-ORBReactorType tp -ORBConnectionCachingStrategy lfu"
+static Server_Strategy_Factory "-ORBConcurrency thread-per-connection -ORBPOALock null"
+static Client_Strategy_Factory "-ORBTransportMuxStrategy EXCLUSIVE -ORBClientConnectionHandler RW"
+static Resource_Factory "-ORBNativeCharCodeSet UTF-8"
+"#;
+
+#[test]
+fn a_naming_service_comes_up_and_ends_with_its_orb() {
+    let process = Process::new();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("names");
+    let directives = format!(
+        "{TAO}\ndynamic ORB Service_Object * :make_orb() '-ORBListenEndpoints iiop://127.0.0.1:0'\nstatic Naming '--data {}'",
+        data.display()
+    );
+    process.process(&directives).unwrap();
+    assert_eq!(
+        process.info("Client_Strategy_Factory"),
+        "options of ORBs: -ORBConnectionSharing exclusive -ORBWaitStrategy on-read"
+    );
+    let options = |factory| process.info(factory).split(": ").nth(1).unwrap().to_owned();
+    assert_eq!(options("Advanced_Resource_Factory"), "-ORBConnectionPurging lfu");
+    assert_eq!(options("Server_Strategy_Factory"), "-ORBConcurrency thread-per-connection:64");
+    assert_eq!(options("Resource_Factory"), "-ORBNativeCharCodeSet UTF-8");
+    let address = process.info("ORB").split('/').next().unwrap().to_owned();
+    let orb = Orb::builder().build().unwrap();
+    let resolve = || {
+        let object = orb.string_to_object(&format!("corbaloc::{address}/NameService")).unwrap();
+        NamingContextExt::narrow(&object)
+    };
+    let context = resolve().unwrap();
+    assert!(context.to_name("a/b").unwrap().len() == 2);
+    process.process("remove Naming").unwrap();
+    assert!(context.to_name("a/b").is_err());
+    process.process(&format!("static Naming '--data {}'", data.display())).unwrap();
+    assert!(resolve().unwrap().to_name("a").is_ok());
+    process.process("remove Naming\nremove ORB").unwrap();
+    assert!(resolve().is_err());
+}
+
+#[test]
+fn wrong_options_of_an_orb_are_refused() {
+    let process = Process::new();
+    for (directive, reason) in [
+        ("static ORB '-ORBConcurrency psychic'", "-ORBConcurrency"),
+        ("static ORB '-x'", "unexpected argument '-x' found"),
+        ("static Server_Strategy_Factory '-ORBConcurrency psychic'", "invalid value \"psychic\" for -ORBConcurrency"),
+        ("static Server_Strategy_Factory '-ORBConcurrency'", "the option -ORBConcurrency has no value"),
+        ("static Resource_Factory '-x y'", "the option -x is unknown"),
+    ] {
+        let text = process.process(directive).unwrap_err();
+        assert!(text.contains(reason), "{text}");
+    }
+}
+
+#[test]
+fn requests_wait_while_the_orb_is_suspended() {
+    let process = Process::new();
+    let folder = tempfile::tempdir().unwrap();
+    let directives = format!(
+        "static ORB '-ORBListenEndpoints iiop://127.0.0.1:0'\nstatic Naming '--data {}'",
+        folder.path().display()
+    );
+    process.process(&directives).unwrap();
+    let service = process.configurator.repository().find::<OrbService>("ORB").unwrap();
+    let address = process.info("ORB").split('/').next().unwrap().to_owned();
+    let orb = Orb::init(["-ORBRequestTimeout".to_owned(), "300".to_owned()]).unwrap();
+    let object = orb.string_to_object(&format!("corbaloc::{address}/NameService")).unwrap();
+    let context = NamingContextExt::narrow(&object).unwrap();
+    context.to_name("a").unwrap();
+    process.process("suspend ORB").unwrap();
+    assert!(context.to_name("a").is_err());
+    process.process("resume ORB").unwrap();
+    context.to_name("a").unwrap();
+    assert!(service.orb().is_some());
+}
