@@ -156,13 +156,33 @@ struct State<T> {
     is_paused: bool,
     /// The number of calls of `pulse`.
     pulses: u64,
-    consumers_waiting: usize,
-    producers_waiting: usize,
+    consumers: Waiters,
+    producers: Waiters,
     notification: Option<Notification>,
     /// The items that were queued beyond the limits and not taken since then.
     beyond: usize,
     /// Counts them, with those of other queues.
     excess: Option<Arc<Excess>>,
+}
+
+/// The threads that wait for one condition.
+///
+/// A thread that was notified may need long until it runs. Until then it is notified by no further item, which would
+/// cost a system call for each.
+#[derive(Default)]
+struct Waiters {
+    waiting: usize,
+    /// Those that were notified and have not run since then. Never too many.
+    notified: usize,
+}
+
+impl Waiters {
+    /// Whether one is to be notified, which the caller does without the lock.
+    fn notify(&mut self) -> bool {
+        let is_any = self.waiting > self.notified;
+        self.notified += usize::from(is_any);
+        is_any
+    }
 }
 
 impl<T> Drop for State<T> {
@@ -180,6 +200,14 @@ impl<T> State<T> {
         let fewer = self.beyond.min(items);
         self.beyond -= fewer;
         self.excess.as_ref().inspect(|excess| excess.subtract(fewer));
+    }
+
+    fn consumers(&mut self) -> &mut Waiters {
+        &mut self.consumers
+    }
+
+    fn producers(&mut self) -> &mut Waiters {
+        &mut self.producers
     }
 
     /// Whether a producer has to wait.
@@ -244,8 +272,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             is_closed: false,
             is_paused: false,
             pulses: 0,
-            consumers_waiting: 0,
-            producers_waiting: 0,
+            consumers: Waiters::default(),
+            producers: Waiters::default(),
             notification: None,
             beyond: 0,
             excess: None,
@@ -263,22 +291,14 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             return Err(EnqueueError { reason: EnqueueFailure::Closed, item });
         }
         if state.is_full() {
-            state.producers_waiting += 1;
             let may_end = |state: &State<T>| state.is_closed || !state.is_full();
-            let ended = wait_until::<_, L>(&self.not_full, &mut state, wait.end(), may_end);
-            state.producers_waiting -= 1;
+            let ended = wait_until::<_, L>(&self.not_full, &mut state, State::producers, wait.end(), may_end);
             let reason = if state.is_closed { Some(EnqueueFailure::Closed) } else { None };
             if let Some(reason) = reason.or_else(|| (!ended).then_some(EnqueueFailure::Full)) {
                 return Err(EnqueueError { reason, item });
             }
         }
-        let notification = self.insert(&mut state, item, position);
-        // One producer wakes the next while there is room.
-        if state.producers_waiting > 0 && !state.is_full() {
-            L::notify_one(&self.not_full);
-        }
-        drop(state);
-        notification.inspect(|notify| notify());
+        self.insert(state, item, position);
         Ok(())
     }
 
@@ -300,20 +320,26 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             state.beyond += 1;
             state.excess.as_ref().inspect(|excess| excess.add());
         }
-        let notification = self.insert(&mut state, item, position);
-        drop(state);
-        notification.inspect(|notify| notify());
+        self.insert(state, item, position);
         Ok(())
     }
 
-    /// Inserts the item, and wakes a consumer; returns the function to call without the lock.
-    fn insert(&self, state: &mut L::Guard<'_, State<T>>, item: T, position: Position) -> Option<Notification> {
+    /// Inserts the item, and wakes a consumer.
+    fn insert(&self, mut state: L::Guard<'_, State<T>>, item: T, position: Position) {
         let was_empty = state.items.is_empty();
         state.insert(item, position);
-        if state.consumers_waiting > 0 && !state.is_paused {
+        let notify_consumer = !state.is_paused && state.consumers.notify();
+        // One producer wakes the next while there is room.
+        let notify_producer = !state.is_full() && state.producers.notify();
+        let notification = state.notification.clone().filter(|_| was_empty);
+        drop(state);
+        if notify_consumer {
             L::notify_one(&self.not_empty);
         }
-        state.notification.clone().filter(|_| was_empty)
+        if notify_producer {
+            L::notify_one(&self.not_full);
+        }
+        notification.inspect(|notify| notify());
     }
 
     /// Takes the first item; waits while there is none, or while the queue is paused.
@@ -348,15 +374,15 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         if !is_ready(&state) {
             let may_end = |state: &State<T>| state.is_closed || state.pulses != pulses || is_ready(state);
             if !may_end(&state) {
-                state.consumers_waiting += 1;
-                wait_until::<_, L>(&self.not_empty, &mut state, end, may_end);
-                state.consumers_waiting -= 1;
+                wait_until::<_, L>(&self.not_empty, &mut state, State::consumers, end, may_end);
             }
             *known_pulses = state.pulses;
         }
         if is_ready(&state) || (state.is_closed && !state.items.is_empty()) {
             let item = state.items.pop_front().expect("it is not empty");
-            if state.taken(&item) && state.producers_waiting > 0 {
+            let notify_producer = state.taken(&item) && state.producers.notify();
+            drop(state);
+            if notify_producer {
                 L::notify_one(&self.not_full);
             }
             return Ok(item);
@@ -447,7 +473,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     /// The number of threads that wait for it: producers and consumers.
     pub fn waiting(&self) -> usize {
         let state = self.state.lock();
-        state.producers_waiting + state.consumers_waiting
+        state.producers.waiting + state.consumers.waiting
     }
 
     /// Whether it is closed.
@@ -460,26 +486,29 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
 fn wait_until<T, L: Monitor>(
     condition: &L::Condition,
     state: &mut L::Guard<'_, State<T>>,
+    waiters: fn(&mut State<T>) -> &mut Waiters,
     end: WaitEnd,
     is_done: impl Fn(&State<T>) -> bool,
 ) -> bool {
-    match end {
-        WaitEnd::Now => is_done(state),
-        WaitEnd::Open => {
+    waiters(state).waiting += 1;
+    let done = loop {
+        let is_over = match end {
+            WaitEnd::Now => true,
             // Without another thread, the wait would never end.
-            _ = L::wait_while(condition, state, |state| !is_done(state));
-            is_done(state)
-        }
-        WaitEnd::At(deadline) => {
-            while !is_done(state) {
+            WaitEnd::Open => L::wait(condition, state).is_err(),
+            WaitEnd::At(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() || L::wait_for(condition, state, left).timed_out() {
-                    return is_done(state);
-                }
+                left.is_zero() || L::wait_for(condition, state, left).timed_out()
             }
-            true
+        };
+        let waiters = waiters(state);
+        waiters.notified = waiters.notified.saturating_sub(1);
+        if is_over || is_done(state) {
+            break is_done(state);
         }
-    }
+    };
+    waiters(state).waiting -= 1;
+    done
 }
 
 impl<T: Queued, L: Monitor> Default for MessageQueue<T, L> {
