@@ -1,7 +1,8 @@
 // Messages from several threads to one through ACE_Message_Queue, passed by pointer.
 //
-// For each line of the input (`ace PRODUCERS`) it runs one round, and prints the nanoseconds a message of each block on
-// one line. `net/stream/benches/streams.rs` does the same, with these numbers of messages and these limits.
+// For each line of the input (`ace PRODUCERS`) it runs one round, and prints the nanoseconds a message of
+// each block on one line. `net/stream/benches/streams.rs` does the same, with these numbers of messages and
+// these limits.
 
 #include <ace/Condition_Thread_Mutex.h>
 #include <ace/Init_ACE.h>

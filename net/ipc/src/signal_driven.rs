@@ -1,8 +1,9 @@
-//! Signal-driven input: the system sends a signal when an endpoint has input (paper 000, `ACE_IPC_SAP::enable` with SIGIO
-//! and SIGURG).
+//! Signal-driven input: the system sends a signal when an endpoint has input (paper 000,
+//! `ACE_IPC_SAP::enable` with SIGIO and SIGURG).
 //!
-//! A reactor serves it (`Registry::on_signal` of `spandrel-reactor`): the signal becomes an event, whose handler receives
-//! until nothing is left. SIGIO ends a process that does not handle it. So the handler comes first.
+//! A reactor serves it (`Registry::on_signal` of `spandrel-reactor`): the signal becomes an event, whose
+//! handler receives until nothing is left. SIGIO ends a process that does not handle it. So the handler comes
+//! first.
 //!
 //! Windows has no such signals, and this module neither.
 
@@ -38,9 +39,9 @@ impl InputSignal {
         number: 0,
     };
 
-    /// The real-time signal with this offset from the first, for this process: one for each endpoint, or group of them, that is
-    /// told apart. The system queues real-time signals; when its queue is full, it sends SIGIO instead, so that this must be
-    /// handled as well.
+    /// The real-time signal with this offset from the first, for this process: one for each endpoint, or
+    /// group of them, that is told apart. The system queues real-time signals; when its queue is full, it
+    /// sends SIGIO instead, so that this must be handled as well.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if the system has no such signal: there are about thirty.
@@ -76,16 +77,17 @@ impl InputSignal {
 
 /// Endpoints whose input is announced by a signal: all that a reactor can wait for.
 ///
-/// The signal says that the handle had news: octets, a connection, a datagram, the end of the stream, or room for sending.
-/// Several of them may be one signal, and a signal may find nothing left. So the receiver takes input without waiting,
-/// until the call fails with [`WouldBlock`](io::ErrorKind::WouldBlock). Input from before the call of
-/// [`enable_signal`](Self::enable_signal) is not announced.
+/// The signal says that the handle had news: octets, a connection, a datagram, the end of the stream, or room
+/// for sending. Several of them may be one signal, and a signal may find nothing left. So the receiver takes
+/// input without waiting, until the call fails with [`WouldBlock`](io::ErrorKind::WouldBlock). Input from
+/// before the call of [`enable_signal`](Self::enable_signal) is not announced.
 ///
 /// A family that is not [plain](Pollable::is_plain) has input that its handle does not show: call
-/// [`prepare`](Pollable::prepare) for [`INPUT`](crate::Interest::INPUT) after it was enabled and whenever nothing is left, and
-/// receive again if that is ready.
+/// [`prepare`](Pollable::prepare) for [`INPUT`](crate::Interest::INPUT) after it was enabled and whenever
+/// nothing is left, and receive again if that is ready.
 ///
-/// The setting belongs to the endpoint's open file: its clones, and the processes to which it is passed, share it.
+/// The setting belongs to the endpoint's open file: its clones, and the processes to which it is passed,
+/// share it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -155,8 +157,8 @@ impl<P: Pollable + ?Sized> SignalDriven for P {}
 
 /// Urgent data.
 impl crate::inet::Stream {
-    /// Sends SIGURG to this process when urgent data arrives ([`recv_urgent`](Self::recv_urgent)). A process that does not handle
-    /// it is not affected.
+    /// Sends SIGURG to this process when urgent data arrives ([`recv_urgent`](Self::recv_urgent)). A process
+    /// that does not handle it is not affected.
     ///
     /// # Errors
     /// Any error of the operating system.
@@ -164,7 +166,8 @@ impl crate::inet::Stream {
         own(self)
     }
 
-    /// Sends no SIGURG any more. Where input is announced by a signal, too, its receiver continues to get both.
+    /// Sends no SIGURG any more. Where input is announced by a signal, too, its receiver continues to get
+    /// both.
     ///
     /// # Errors
     /// Any error of the operating system.

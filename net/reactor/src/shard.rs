@@ -79,7 +79,8 @@ impl Shards {
         Ok(servers)
     }
 
-    /// Waits until all reactors have ended, each by [`Reactor::stop`] or by an error, and closes all connections.
+    /// Waits until all reactors have ended, each by [`Reactor::stop`] or by an error, and closes all
+    /// connections.
     ///
     /// # Errors
     /// The first error with which a reactor ended.

@@ -1,5 +1,5 @@
-//! Input that is announced by signals, of each kind of endpoint. Run without the test harness, since signals concern
-//! the whole process.
+//! Input that is announced by signals, of each kind of endpoint. Run without the test harness, since signals
+//! concern the whole process.
 
 use std::io::{self, ErrorKind};
 

@@ -1,11 +1,12 @@
-//! The cost of a `put` through synchronous modules, and of queues between threads, beside a plain queue and the bounded
-//! channel of `crossbeam-channel`.
+//! The cost of a `put` through synchronous modules, and of queues between threads, beside a plain queue and
+//! the bounded channel of `crossbeam-channel`.
 //!
-//! `cargo bench -p spandrel-stream` prints medians of interleaved rounds with the fastest and the slowest, and for
-//! queues the 99th percentile of blocks of 1,000 messages.
+//! `cargo bench -p spandrel-stream` prints medians of interleaved rounds with the fastest and the slowest,
+//! and for queues the 99th percentile of blocks of 1,000 messages.
 //!
-//! With the argument `serve` it runs one round of a queue for each line of its input (`NAME PRODUCERS`), and answers with the
-//! nanoseconds a message of each block: so `cargo xtask queues` interleaves it with a program over ACE.
+//! With the argument `serve` it runs one round of a queue for each line of its input (`NAME PRODUCERS`), and
+//! answers with the nanoseconds a message of each block: so `cargo xtask queues` interleaves it with a
+//! program over ACE.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -8,9 +8,10 @@ use crate::wait::WaitEnd;
 
 /// Threads that wait until other threads have changed atomics.
 ///
-/// A waiting thread is counted before it looks at the atomics, and a notifying one changes them before it looks at
-/// the count, both in one order for all threads. So either the change is seen, or the waiting thread is notified. A thread that
-/// has been notified is not counted any more, so that each needs one system call, however long it takes to run.
+/// A waiting thread is counted before it looks at the atomics, and a notifying one changes them before it
+/// looks at the count, both in one order for all threads. So either the change is seen, or the waiting thread
+/// is notified. A thread that has been notified is not counted any more, so that each needs one system call,
+/// however long it takes to run.
 #[derive(Debug, Default)]
 pub(crate) struct EventCount {
     /// The waiting threads that have not been notified; changed with the lock held.

@@ -1,10 +1,11 @@
 //! Queues of messages with flow control, without locks while nothing waits.
 //!
-//! Two words count the items and octets that have ever been queued and taken; their difference is what the queue holds. A
-//! producer *reserves* the place of its item by a compare-and-swap of the first word, which fails if the queue is
-//! closed or flow controlled, and then pushes it. So the limits hold exactly, and each item whose place was reserved
-//! before [`close`](LockFreeQueue::close) is taken before the queue counts as empty. Producers do not
-//! read the consumers' word before the limits seem to be reached, so that it stays with the consumers' processors.
+//! Two words count the items and octets that have ever been queued and taken; their difference is what the
+//! queue holds. A producer *reserves* the place of its item by a compare-and-swap of the first word, which
+//! fails if the queue is closed or flow controlled, and then pushes it. So the limits hold exactly, and each
+//! item whose place was reserved before [`close`](LockFreeQueue::close) is taken before the queue counts as
+//! empty. Producers do not read the consumers' word before the limits seem to be reached, so that it stays
+//! with the consumers' processors.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -64,19 +65,21 @@ impl Weight {
     }
 }
 
-/// A queue with flow control, for several producers and consumers, that takes no lock unless it has to wait or to wake
-/// a waiting thread.
+/// A queue with flow control, for several producers and consumers, that takes no lock unless it has to wait
+/// or to wake a waiting thread.
 ///
 /// Items leave it in the order in which they were pushed, those of one producer in its order. There is no
-/// [`Position`](crate::Position): a lock-free queue has no other places than its ends. Where priorities, deadlines or the
-/// head are needed, [`MessageQueue`](crate::MessageQueue) has them.
+/// [`Position`](crate::Position): a lock-free queue has no other places than its ends. Where priorities,
+/// deadlines or the head are needed, [`MessageQueue`](crate::MessageQueue) has them.
 ///
-/// Its ring has room for [`WaterMarks::messages`] as of the first item, and at most 65,536. It takes 16 octets for each
-/// beside the item's own size, which are allocated with the first item. If the limit is raised later, or is higher, items beyond the
-/// ring wait in a queue with a lock. At most 2^21 items are counted, and 2^38 octets.
+/// Its ring has room for [`WaterMarks::messages`] as of the first item, and at most 65,536. It takes 16
+/// octets for each beside the item's own size, which are allocated with the first item. If the limit is
+/// raised later, or is higher, items beyond the ring wait in a queue with a lock. At most 2^21 items are
+/// counted, and 2^38 octets.
 ///
-/// The limits are those of [`WaterMarks`], at any number of producers: at most `high` octets and one item more, and at most
-/// `messages` items. A flow-controlled queue takes items again when its octets have fallen to `low` and below `high`.
+/// The limits are those of [`WaterMarks`], at any number of producers: at most `high` octets and one item
+/// more, and at most `messages` items. A flow-controlled queue takes items again when its octets have fallen
+/// to `low` and below `high`.
 ///
 /// ```
 /// use spandrel_stream::{DequeueError, EnqueueFailure, LockFreeQueue, Message, Wait, WaterMarks};
@@ -124,7 +127,7 @@ struct Producers {
     known_taken: AtomicU64,
 }
 
-/// What rarely changes.
+/// The words that rarely change.
 struct Shared {
     high: AtomicUsize,
     low: AtomicUsize,
@@ -276,7 +279,8 @@ impl<T: Queued> LockFreeQueue<T> {
         self.ring.get_or_init(|| ArrayQueue::new(messages.clamp(1, MOST_IN_RING)))
     }
 
-    /// Pushes an item behind those in the overflow. An item of the same producer that is in the ring was pushed before it.
+    /// Pushes an item behind those in the overflow. An item of the same producer that is in the ring was
+    /// pushed before it.
     #[cold]
     fn push_overflow(&self, ring: &ArrayQueue<(T, Weight)>, item: (T, Weight)) {
         let mut overflow = self.overflow.lock();
@@ -295,8 +299,8 @@ impl<T: Queued> LockFreeQueue<T> {
         ring.pop().or_else(|| self.pop_overflow(ring))
     }
 
-    /// Takes the first item of the overflow, unless one has come into the ring since it was found empty: that may be an
-    /// earlier one of the same producer.
+    /// Takes the first item of the overflow, unless one has come into the ring since it was found empty: that
+    /// may be an earlier one of the same producer.
     fn pop_overflow(&self, ring: &ArrayQueue<(T, Weight)>) -> Option<(T, Weight)> {
         if self.shared.overflowing.load(Ordering::SeqCst) == 0 {
             return None;
@@ -377,8 +381,8 @@ impl<T: Queued> LockFreeQueue<T> {
         self.shared.pulses.load(Ordering::SeqCst)
     }
 
-    /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came before the
-    /// call; the known ones are updated.
+    /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came
+    /// before the call; the known ones are updated.
     pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, end: WaitEnd) -> Result<T, DequeueError> {
         let pulses = *known_pulses;
         loop {
@@ -463,7 +467,8 @@ impl<T: Queued> LockFreeQueue<T> {
         count
     }
 
-    /// Refuses all further items and ends all waits. Items that are queued can still be taken, also while it is paused.
+    /// Refuses all further items and ends all waits. Items that are queued can still be taken, also while it
+    /// is paused.
     pub fn close(&self) {
         self.producers.reserved.fetch_or(CLOSED, Ordering::SeqCst);
         self.not_full.notify_all();

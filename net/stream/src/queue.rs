@@ -40,9 +40,9 @@ pub enum Position {
 
 /// The limits of a queue.
 ///
-/// A queue that has reached `high` octets is *flow controlled*: producers wait until its octets have fallen to `low`
-/// or less. So it holds at most `high` octets and one item more. It also holds at most `messages` items, because
-/// items without octets need memory, too.
+/// A queue that has reached `high` octets is *flow controlled*: producers wait until its octets have fallen
+/// to `low` or less. So it holds at most `high` octets and one item more. It also holds at most `messages`
+/// items, because items without octets need memory, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaterMarks {
     /// The high water mark in octets.
@@ -57,7 +57,8 @@ impl WaterMarks {
     /// 64 KiB and 32 KiB, and 4,096 items.
     pub const DEFAULT: Self = Self { high: 64 << 10, low: 32 << 10, messages: 4096 };
 
-    /// These water marks in octets, and 4,096 items. A low water mark above the high one counts as equal to it.
+    /// These water marks in octets, and 4,096 items. A low water mark above the high one counts as equal to
+    /// it.
     #[must_use]
     pub const fn new(high: usize, low: usize) -> Self {
         Self { high, low: if low < high { low } else { high }, messages: Self::DEFAULT.messages }
@@ -167,8 +168,8 @@ struct State<T> {
 
 /// The threads that wait for one condition.
 ///
-/// A thread that was notified may need long until it runs. Until then it is notified by no further item, which would
-/// cost a system call for each.
+/// A thread that was notified may need long until it runs. Until then it is notified by no further item,
+/// which would cost a system call for each.
 #[derive(Default)]
 struct Waiters {
     waiting: usize,
@@ -357,8 +358,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         self.state.lock().pulses
     }
 
-    /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came before the
-    /// call; the known ones are updated.
+    /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came
+    /// before the call; the known ones are updated.
     pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, end: WaitEnd) -> Result<T, DequeueError> {
         self.dequeue_locked(self.state.lock(), known_pulses, end)
     }
@@ -408,7 +409,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         items.len() // they are dropped without the lock
     }
 
-    /// Refuses all further items and ends all waits. Items that are queued can still be taken, also while it is paused.
+    /// Refuses all further items and ends all waits. Items that are queued can still be taken, also while it
+    /// is paused.
     pub fn close(&self) {
         self.state.lock().is_closed = true;
         L::notify_all(&self.not_full);
@@ -429,8 +431,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
 
     /// Sets the function that is called when an item enters the empty queue, or none.
     ///
-    /// It serves an event loop, which then takes items until the queue is empty: a reactor's handler is notified by it.
-    /// It runs in the producer's thread, without a lock.
+    /// It serves an event loop, which then takes items until the queue is empty: a reactor's handler is
+    /// notified by it. It runs in the producer's thread, without a lock.
     pub fn set_notification(&self, notification: Option<Arc<dyn Fn() + Send + Sync>>) {
         self.state.lock().notification = notification;
     }

@@ -8,7 +8,8 @@ use crate::excess::Excess;
 use crate::wait::WaitEnd;
 use crate::{DequeueError, EnqueueError, LockFreeQueue, Message, MessageQueue, Position, Wait, WaterMarks};
 
-/// A strategy for the queues of a stream: each locking strategy ([`MessageQueue`]), or [`LockFree`] ([`LockFreeQueue`]).
+/// A strategy for the queues of a stream: each locking strategy ([`MessageQueue`]), or [`LockFree`]
+/// ([`LockFreeQueue`]).
 ///
 /// A task that is written for any strategy works in streams of each:
 ///

@@ -1,5 +1,5 @@
-//! The short path, counted: a two-way call is one write and one read on either side (design decision 3), and typed
-//! endpoints make the same system calls as plain sockets.
+//! The short path, counted: a two-way call is one write and one read on either side (design decision 3), and
+//! typed endpoints make the same system calls as plain sockets.
 //!
 //! Client and server run under `strace -c`, once with N calls and once with 2 N. The difference is the cost
 //! of N calls, without that of starting and stopping.
@@ -76,8 +76,8 @@ struct DataPath {
     server: BTreeMap<String, i64>,
 }
 
-/// Counts those of two runs of `ttcp`. A one-way receiver takes as many buffers at a time as have arrived, so that only its
-/// other calls are counted.
+/// Counts those of two runs of `ttcp`. A one-way receiver takes as many buffers at a time as have arrived, so
+/// that only its other calls are counted.
 fn data_path(mechanism: &str, call: &str) -> DataPath {
     let [short, long] = [1, 2].map(|times| {
         let octets = (times * BUFFERS * BUFFER_OCTETS).to_string();

@@ -1,8 +1,9 @@
-//! `cargo xtask queues`: our message queues beside a plain queue, a channel and ACE's message queue, in one interleaved run.
+//! `cargo xtask queues`: our message queues beside a plain queue, a channel and ACE's message queue, in one
+//! interleaved run.
 //!
-//! Two programs run a round for each line of their input, and answer with the nanoseconds a message of each block:
-//! `net/stream/benches/streams.rs`, and `peers/ace/queue.cc`. Both pass the same number of messages of the same size by
-//! pointer, from as many threads to one, with the same limits.
+//! Two programs run a round for each line of their input, and answer with the nanoseconds a message of each
+//! block: `net/stream/benches/streams.rs`, and `peers/ace/queue.cc`. Both pass the same number of messages of
+//! the same size by pointer, from as many threads to one, with the same limits.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -31,16 +31,16 @@ pub(crate) fn set_owner(file: BorrowedFd<'_>, process: i32) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 pub(crate) fn set_owner_thread(file: BorrowedFd<'_>, thread: i32) -> io::Result<()> {
     let owner = Owner { kind: F_OWNER_TID, id: thread };
-    // SAFETY: this command reads a `struct f_owner_ex`, whose layout `Owner` has, during the call. The descriptor is
-    // open for as long as `file` is borrowed.
+    // SAFETY: this command reads a `struct f_owner_ex`, whose layout `Owner` has, during the call. The
+    // descriptor is open for as long as `file` is borrowed.
     checked(unsafe { libc::fcntl(file.as_raw_fd(), F_SETOWN_EX, &raw const owner) })
 }
 
 /// Sets the signal for input; 0 is SIGIO.
 #[cfg(target_os = "linux")]
 pub(crate) fn set_signal(file: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
-    // SAFETY: this command takes a number, which the system checks. The descriptor is open for as long as `file` is
-    // borrowed.
+    // SAFETY: this command takes a number, which the system checks. The descriptor is open for as long as
+    // `file` is borrowed.
     checked(unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, signal) })
 }
 

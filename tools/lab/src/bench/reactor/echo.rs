@@ -1,5 +1,6 @@
 //! Echo servers over this project's own reactor: as two event handlers, which work like the plain C program,
-//! and with the Acceptor pattern, as its users would write it, in one reactor or in one for each processor. The ORB is measured, too.
+//! and with the Acceptor pattern, as its users would write it, in one reactor or in one for each processor.
+//! The ORB is measured, too.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
