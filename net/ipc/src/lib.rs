@@ -18,8 +18,9 @@
 //!
 //! Families of streams: [`inet`], TCP over IPv4 and IPv6; and, where the system has them, `unix`, UNIX-domain
 //! sockets; `spipe`, STREAM pipes; `shm`, shared memory. One-way channels: `fifo`, named pipes. Datagrams: in
-//! [`inet`] and `unix`; see [`dgram`]. Event demultiplexing belongs to `spandrel-reactor`, framing to the
-//! protocols above, buffers to `spandrel-message`.
+//! [`inet`] and `unix`; see [`dgram`]. Input can be announced by a signal (`signal_driven`, UNIX). Event
+//! demultiplexing belongs to `spandrel-reactor`, framing to the protocols above, buffers to
+//! `spandrel-message`.
 
 mod deadline;
 mod error;
@@ -39,6 +40,8 @@ pub mod fifo;
 pub mod inet;
 #[cfg(target_os = "linux")]
 pub mod shm;
+#[cfg(unix)]
+pub mod signal_driven;
 #[cfg(any(unix, windows))]
 pub mod spipe;
 #[cfg(unix)]

@@ -12,4 +12,6 @@ pub(crate) mod named_pipe;
 #[cfg(target_os = "linux")]
 pub(crate) mod shm;
 #[cfg(unix)]
+pub(crate) mod signal_driven;
+#[cfg(unix)]
 pub(crate) mod socket;

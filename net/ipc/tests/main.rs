@@ -17,6 +17,7 @@ mod options;
 mod passing;
 mod shm;
 mod shm_faults;
+mod signal_driven;
 mod spipe;
 mod spipe_windows;
 mod stream;

@@ -3,7 +3,6 @@
 
 mod attempt;
 mod backoff;
-mod cache;
 mod gave_up;
 
 use std::fmt;
@@ -15,7 +14,6 @@ use spandrel_ipc::{Family, Interest, Pollable};
 use spandrel_sync::Arc;
 
 pub use backoff::Backoff;
-pub use cache::{CacheLimits, Cached, ConnectionCache};
 pub use gave_up::GaveUp;
 
 use crate::service::Service;

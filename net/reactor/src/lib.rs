@@ -69,7 +69,7 @@ pub mod timer;
 mod wakeup;
 
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
-pub use connector::{Backoff, CacheLimits, Cached, Client, ConnectionCache, Connector, GaveUp};
+pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
 pub use key::HandlerId;
 pub use log_limit::{LogLimit, Unlogged};

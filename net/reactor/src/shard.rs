@@ -79,6 +79,15 @@ impl Shards {
         Ok(servers)
     }
 
+    /// Waits until all reactors have ended, each by [`Reactor::stop`] or by an error, and closes all
+    /// connections.
+    ///
+    /// # Errors
+    /// The first error with which a reactor ended.
+    pub fn wait(mut self) -> io::Result<()> {
+        self.join()
+    }
+
     /// Stops all reactors, waits for their threads, and closes all connections. ([`Server::drain`] shows how
     /// to let them finish before.)
     ///
@@ -90,6 +99,10 @@ impl Shards {
 
     fn end(&mut self) -> io::Result<()> {
         self.reactors.iter().for_each(Reactor::stop);
+        self.join()
+    }
+
+    fn join(&mut self) -> io::Result<()> {
         let mut first = Ok(());
         for thread in self.threads.drain(..) {
             let end = thread.join().unwrap_or_else(|_| Err(io::Error::other("a reactor's thread panicked")));

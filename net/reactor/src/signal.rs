@@ -31,6 +31,10 @@ impl Signal {
     pub const CHLD: Self = Self(consts::SIGCHLD);
     /// Continue after a stop.
     pub const CONT: Self = Self(consts::SIGCONT);
+    /// An endpoint has input (`signal_driven` of `spandrel-ipc`).
+    pub const IO: Self = Self(consts::SIGIO);
+    /// Urgent data has arrived.
+    pub const URG: Self = Self(consts::SIGURG);
     /// The window's size has changed.
     pub const WINCH: Self = Self(consts::SIGWINCH);
 

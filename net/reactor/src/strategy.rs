@@ -12,6 +12,6 @@ mod process;
 
 pub use acceptance::{AcceptAll, Acceptance, AtMost};
 pub use concurrency::{Concurrency, Reactive, ThreadPerConnection, ThreadPool};
-pub use creation::{Creation, Pooled, Recycled, Shared, Singleton};
+pub use creation::Creation;
 #[cfg(target_os = "linux")]
 pub use process::{ProcessPerConnection, handed_connection, serve_handed};

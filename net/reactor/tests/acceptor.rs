@@ -3,15 +3,14 @@
 use crate::{for_every_place, support};
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use spandrel_ipc::inet::{Addr, Inet};
 use spandrel_ipc::{Family, Receive, Shutdown, Transfer, Transmit};
-use spandrel_reactor::strategy::{AtMost, Concurrency, Pooled, Reactive, Singleton, ThreadPerConnection, ThreadPool};
-use spandrel_reactor::{Acceptor, CloseReason, Expired, Peer, Server, ServiceHandler};
+use spandrel_reactor::strategy::{AtMost, Concurrency, Reactive, ThreadPerConnection, ThreadPool};
+use spandrel_reactor::{Acceptor, Expired, Peer, Server, ServiceHandler};
 
 use spandrel_test_support::{TEST_TIMEOUT, eventually};
 use support::test_families::*;
@@ -160,71 +159,6 @@ fn a_closure_admits_connections() {
     let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
     expect_end(&client(server.addr()));
     expect_echo(&client(server.addr()), "let in");
-}
-
-/// Counts its calls, over all its connections.
-#[derive(Default)]
-struct Count {
-    opened: usize,
-    received: usize,
-    closed: usize,
-}
-
-impl<F: Family> ServiceHandler<F> for Count {
-    fn open(&mut self, _: &mut Peer<'_, F>) -> io::Result<()> {
-        self.opened += 1;
-        Ok(())
-    }
-
-    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
-        match peer.recv(&mut [0; 64])? {
-            0 => peer.close(),
-            count => self.received += count,
-        }
-        Ok(())
-    }
-
-    fn close(&mut self, _: &mut Peer<'_, F>, _: &CloseReason) {
-        self.closed += 1;
-    }
-}
-
-#[test]
-fn one_handler_serves_all_connections() {
-    let running = Running::start(2);
-    let singleton = Singleton::new(Count::default());
-    let count = singleton.handler();
-    let server =
-        Acceptor::new(Inet::default(), singleton).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
-    for _ in 0..3 {
-        let client = client(server.addr());
-        client.send_n(b"four").unwrap();
-    }
-    eventually(|| count.lock().closed == 3);
-    let count = count.lock();
-    assert_eq!((count.opened, count.received, count.closed), (3, 12, 3));
-}
-
-#[test]
-fn handlers_are_reused_unless_they_panicked() {
-    let running = Running::start(1);
-    let made = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&made);
-    let pool = Pooled::new(2, move || {
-        count.fetch_add(1, Ordering::SeqCst);
-        Echo
-    });
-    let server =
-        Acceptor::new(Inet::default(), pool.filled(1)).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
-    for _ in 0..3 {
-        expect_echo(&client(server.addr()), "in turn");
-        eventually(|| server.connections() == 0);
-    }
-    assert_eq!(made.load(Ordering::SeqCst), 1);
-    client(server.addr()).send_n(b"!").unwrap();
-    eventually(|| server.connections() == 0);
-    expect_echo(&client(server.addr()), "a new one");
-    eventually(|| made.load(Ordering::SeqCst) == 2);
 }
 
 /// Sends many octets to each client, and reports how its connections ended.

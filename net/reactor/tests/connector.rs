@@ -6,13 +6,13 @@ use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use spandrel_ipc::Family;
 use spandrel_ipc::inet::{Acceptor as Listener, Addr, Inet};
-use spandrel_ipc::{Family, Shutdown};
 use spandrel_reactor::strategy::{Concurrency, Reactive, ThreadPerConnection};
-use spandrel_reactor::{Acceptor, Backoff, CacheLimits, CloseReason, ConnectionCache, Connector, Peer, ServiceHandler};
+use spandrel_reactor::{Acceptor, Backoff, CloseReason, Connector, Peer, ServiceHandler};
 
 use spandrel_test_support::{TEST_TIMEOUT, eventually};
-use support::{Echo, Running, expect_echo};
+use support::{Echo, Running};
 
 /// Sends a greeting to its peer, and reports the answer.
 struct Greeter(mpsc::Sender<String>);
@@ -125,64 +125,4 @@ fn an_attempt_times_out() {
     let kind = failed.recv_timeout(TEST_TIMEOUT).unwrap();
     assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused), "{kind:?}");
     drop(attempts);
-}
-
-/// An echo server that counts its connections.
-fn echo(running: &Running) -> spandrel_reactor::Server<Inet> {
-    Acceptor::new(Inet::default(), || Echo).open(running.reactor.registry(), &Addr::loopback(0)).unwrap()
-}
-
-#[test]
-fn a_connection_is_reused() {
-    let running = Running::start(1);
-    let server = echo(&running);
-    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
-    for _ in 0..3 {
-        let stream = cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
-        expect_echo(&*stream, "again");
-        assert_eq!(cache.idle(), 0);
-        drop(stream);
-        assert_eq!((cache.idle(), server.connections()), (1, 1));
-    }
-    cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap().discard();
-    assert_eq!(cache.idle(), 0);
-    eventually(|| server.connections() == 0);
-}
-
-#[test]
-fn a_connection_closed_while_idle_is_not_reused() {
-    let running = Running::start(1);
-    let server = echo(&running);
-    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
-    let stream = cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
-    expect_echo(&*stream, "alive");
-    stream.shutdown(Shutdown::Write).unwrap();
-    drop(stream);
-    eventually(|| server.connections() == 0);
-    let stream = cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap();
-    expect_echo(&*stream, "a new one");
-    assert_eq!(cache.idle(), 0);
-}
-
-#[test]
-fn the_least_recently_used_is_closed_first() {
-    let running = Running::start(1);
-    let servers = [echo(&running), echo(&running), echo(&running)];
-    let limits = CacheLimits::default().idle(2);
-    let cache = ConnectionCache::new(Inet::default(), limits);
-    for server in &servers {
-        expect_echo(&*cache.connect(server.addr(), Some(TEST_TIMEOUT)).unwrap(), "hello");
-    }
-    eventually(|| servers[0].connections() == 0);
-    assert_eq!((cache.idle(), servers[1].connections(), servers[2].connections()), (2, 1, 1));
-
-    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default().idle_per_addr(1));
-    let (one, two) = (cache.connect(servers[0].addr(), None).unwrap(), cache.connect(servers[0].addr(), None).unwrap());
-    drop((one, two));
-    assert_eq!(cache.idle(), 1);
-
-    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default().age(Duration::ZERO));
-    drop(cache.connect(servers[0].addr(), None).unwrap());
-    cache.purge();
-    assert_eq!(cache.idle(), 0);
 }

@@ -5,6 +5,8 @@
 mod processes;
 #[cfg(unix)]
 mod scripted;
+#[cfg(target_os = "linux")]
+mod signal_driven;
 #[cfg(unix)]
 mod signals;
 #[cfg(target_os = "linux")]
@@ -19,6 +21,8 @@ fn main() {
     processes::a_process_serves_each_connection();
     #[cfg(unix)]
     signals::signals_reach_all_subscribers();
+    #[cfg(target_os = "linux")]
+    signal_driven::input_is_announced_by_signals();
     #[cfg(unix)]
     termination::requests_to_end_reach_all_handlers_until_none_treats_them();
     println!("process: passed");

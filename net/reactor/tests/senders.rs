@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use spandrel_ipc::inet::{Addr, Inet};
 use spandrel_ipc::{Family, Receive, Shutdown, Transfer};
-use spandrel_reactor::strategy::{Concurrency, Creation, Pooled, Reactive, Singleton, ThreadPerConnection, ThreadPool};
+use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{
     Acceptor, CloseReason, Expired, MAX_NOTICES, Notice, Peer, Reactor, SendError, Sender, Server, ServiceHandler,
 };
@@ -306,19 +306,13 @@ fn services_put_to_one_another<C: Creation<Inet>>(
 #[test]
 fn services_put_to_one_another_in_every_strategy() {
     let each = |senders| move || Broadcast(Arc::clone(&senders));
-    let pooled = |senders: Arc<Mutex<Vec<Sender>>>| Pooled::new(2, move || Broadcast(Arc::clone(&senders)));
-    let single = |senders| Singleton::new(Broadcast(senders));
     services_put_to_one_another(each, Reactive);
     services_put_to_one_another(each, ThreadPerConnection::new(4));
     services_put_to_one_another(each, ThreadPerConnection::new(2).or_reactive());
     services_put_to_one_another(each, ThreadPool::new(4, 0).unwrap());
-    services_put_to_one_another(pooled, Reactive);
-    services_put_to_one_another(pooled, ThreadPerConnection::new(4));
-    services_put_to_one_another(single, Reactive);
-    services_put_to_one_another(single, ThreadPerConnection::new(4));
 }
 
-/// Answers each notice with an octet: through the wrappers of the strategies of creation.
+/// Answers each notice with an octet.
 struct Answers(mpsc::Sender<Sender>);
 
 impl<F: Family> ServiceHandler<F> for Answers {
@@ -335,11 +329,13 @@ impl<F: Family> ServiceHandler<F> for Answers {
     }
 }
 
-fn notices_reach_handlers_of<C: Creation<Inet>>(make: impl FnOnce(mpsc::Sender<Sender>) -> C) {
+#[test]
+fn notices_reach_their_handlers() {
     let running = Running::start(1);
     let (tell, senders) = mpsc::channel();
-    let server =
-        Acceptor::new(Inet::default(), make(tell)).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    let server = Acceptor::new(Inet::default(), move || Answers(tell.clone()))
+        .open(running.reactor.registry(), &Addr::loopback(0))
+        .unwrap();
     for number in 1..4 {
         let client = client(server.addr());
         let sender = senders.recv_timeout(TEST_TIMEOUT).unwrap();
@@ -350,12 +346,6 @@ fn notices_reach_handlers_of<C: Creation<Inet>>(make: impl FnOnce(mpsc::Sender<S
         drop(client);
         eventually(|| sender.is_closed());
     }
-}
-
-#[test]
-fn notices_reach_pooled_and_shared_handlers() {
-    notices_reach_handlers_of(|tell| Pooled::new(1, move || Answers(tell.clone())));
-    notices_reach_handlers_of(|tell| Singleton::new(Answers(tell)));
 }
 
 /// Uses its own sender, also while a thread runs it that nothing else wakes.

@@ -40,6 +40,21 @@ fn stopping_the_reactors_closes_connections() {
 }
 
 #[test]
+fn a_server_waits_until_its_reactors_have_ended() {
+    let shards = Shards::start(2, &Options::default()).unwrap();
+    let reactors = shards.reactors().to_vec();
+    let waiting = std::thread::spawn(move || shards.wait());
+    reactors[0].stop();
+    assert!(!waiting.is_finished());
+    reactors[1].stop();
+    waiting.join().unwrap().unwrap();
+    // Closed reactors take no handlers.
+    for reactor in &reactors {
+        assert!(Acceptor::new(Inet::default(), || Echo).open(reactor.registry(), &Addr::loopback(0)).is_err());
+    }
+}
+
+#[test]
 fn acceptors_that_cannot_share_their_address_are_closed_again() {
     let shards = Shards::start(2, &Options::default()).unwrap();
     let failed = shards.open(&Addr::loopback(0), |_| Acceptor::new(Inet::default(), || Echo));

@@ -1,22 +1,38 @@
-//! The cost of a `put` through synchronous modules, and of queues between two threads, beside a plain queue.
+//! The cost of a `put` through synchronous modules, and of queues between threads, beside a plain queue and
+//! the bounded channel of `crossbeam-channel`.
 //!
-//! `cargo bench -p spandrel-stream`: medians of interleaved rounds, with the fastest and the slowest.
+//! `cargo bench -p spandrel-stream` prints medians of interleaved rounds with the fastest and the slowest,
+//! and for queues the 99th percentile of blocks of 1,000 messages.
+//!
+//! With the argument `serve` it runs one round of a queue for each line of its input (`NAME PRODUCERS`), and
+//! answers with the nanoseconds a message of each block: so `cargo xtask queues` interleaves it with a
+//! program over ACE.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::sync::{Condvar, Mutex};
+use std::io::{BufRead, Write};
+use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::Instant;
 
 use spandrel_message::MessageBlock;
 use spandrel_stream::{
-    Context, Message, MessageQueue, Module, Position, PutError, Queued, Service, Side, Stream, Synchronous, Wait,
-    WaterMarks,
+    Context, LockFreeQueue, Message, MessageQueue, Module, Position, PutError, Queued, Service, Side, Stream,
+    Synchronous, Wait, WaterMarks,
 };
 use spandrel_sync::{AdaptiveMutex, Monitor};
 
 const ROUNDS: usize = 15;
 const CALLS: usize = 200_000;
-const ITEMS: usize = 200_000;
+/// The messages of a round, and of a block.
+const MESSAGES: usize = 200_000;
+const BLOCK: usize = 1000;
+/// The octets of a message, and the limits of all queues: as many octets, or as many messages.
+const OCTETS: usize = 100;
+const HIGH: usize = 64 << 10;
+const LOW: usize = 32 << 10;
+const CAPACITY: usize = HIGH.div_ceil(OCTETS);
+/// The numbers of producers; one thread consumes.
+const PRODUCERS: [usize; 2] = [1, 4];
 
 /// Passes messages on.
 struct Passing;
@@ -53,44 +69,69 @@ fn put_through(modules: usize) -> f64 {
     begin.elapsed().as_nanos() as f64 / CALLS as f64
 }
 
-/// An item of 100 octets.
-struct Item(u64);
+/// A message, which is passed by pointer.
+struct Item {
+    number: usize,
+    octets: usize,
+}
 
-impl Queued for Item {
+impl Queued for &'static Item {
     fn octets(&self) -> usize {
-        100
+        self.octets
     }
 }
 
-/// Nanoseconds of an item from one thread to another.
-fn transfer(put: impl Fn(Item) + Sync, take: impl Fn() -> Item + Sync) -> f64 {
-    let begin = Instant::now();
+/// The messages, which are made before the clock runs.
+static ITEMS: LazyLock<Vec<Item>> =
+    LazyLock::new(|| (0..MESSAGES).map(|number| Item { number, octets: OCTETS }).collect());
+
+/// Passes all messages from so many threads to this one; returns the nanoseconds a message of each block.
+fn transfer(producers: usize, put: impl Fn(&'static Item) + Sync, take: impl Fn() -> &'static Item) -> Vec<f64> {
+    let items = &**LazyLock::force(&ITEMS);
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..ITEMS as u64).for_each(|number| put(Item(number))));
-        for number in 0..ITEMS as u64 {
-            assert_eq!(take().0, number);
+        for part in items.chunks(MESSAGES.div_ceil(producers)) {
+            scope.spawn(|| part.iter().for_each(&put));
         }
-    });
-    begin.elapsed().as_nanos() as f64 / ITEMS as f64
+        let (mut sum, mut begin) = (0, Instant::now());
+        let blocks = (0..MESSAGES / BLOCK).map(|_| {
+            (0..BLOCK).for_each(|_| sum += take().number);
+            let end = Instant::now();
+            let time = end - std::mem::replace(&mut begin, end);
+            time.as_nanos() as f64 / BLOCK as f64
+        });
+        let blocks = blocks.collect();
+        assert_eq!(sum, MESSAGES * (MESSAGES - 1) / 2);
+        blocks
+    })
 }
 
-fn message_queue<L: Monitor>() -> f64
+fn message_queue<L: Monitor>(producers: usize) -> Vec<f64>
 where
-    MessageQueue<Item, L>: Sync,
+    MessageQueue<&'static Item, L>: Sync,
 {
-    let queue = MessageQueue::<Item, L>::new(WaterMarks::new(64 << 10, 32 << 10));
-    transfer(
-        |item| queue.enqueue(item, Position::Tail, Wait::Forever).ok().unwrap(),
-        || queue.dequeue(Wait::Forever).unwrap(),
-    )
+    let queue = MessageQueue::<&'static Item, L>::new(WaterMarks::new(HIGH, LOW));
+    let put = |item| queue.enqueue(item, Position::Tail, Wait::Forever).unwrap();
+    transfer(producers, put, || queue.dequeue(Wait::Forever).unwrap())
 }
 
-/// A plain queue of as many items with a mutex and two conditions.
-fn plain() -> f64 {
+fn lock_free(producers: usize) -> Vec<f64> {
+    let queue = LockFreeQueue::<&'static Item>::new(WaterMarks::new(HIGH, LOW));
+    let put = |item| queue.enqueue(item, Wait::Forever).unwrap();
+    transfer(producers, put, || queue.dequeue(Wait::Forever).unwrap())
+}
+
+fn channel(producers: usize) -> Vec<f64> {
+    let (sender, receiver) = crossbeam_channel::bounded(CAPACITY);
+    transfer(producers, |item| sender.send(item).unwrap(), || receiver.recv().unwrap())
+}
+
+/// A plain queue with a mutex and two conditions.
+fn plain(producers: usize) -> Vec<f64> {
     let (items, not_empty, not_full) = (Mutex::new(VecDeque::new()), Condvar::new(), Condvar::new());
     transfer(
+        producers,
         |item| {
-            let mut items = not_full.wait_while(items.lock().unwrap(), |items| items.len() >= 656).unwrap();
+            let mut items = not_full.wait_while(items.lock().unwrap(), |items| items.len() >= CAPACITY).unwrap();
             items.push_back(item);
             drop(items);
             not_empty.notify_one();
@@ -105,26 +146,62 @@ fn plain() -> f64 {
     )
 }
 
-/// A name, and a function that returns nanoseconds.
-type Contender = (&'static str, fn() -> f64);
+/// A name, and a function of the number of producers.
+type Queue = (&'static str, fn(usize) -> Vec<f64>);
+
+const QUEUES: [Queue; 5] = [
+    ("plain", plain),
+    ("mutex", message_queue::<spandrel_sync::Mutex>),
+    ("adaptive", message_queue::<AdaptiveMutex>),
+    ("channel", channel),
+    ("lock-free", lock_free),
+];
+
+/// Runs the rounds that the input asks for.
+fn serve() {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap();
+        let (name, producers) = line.split_once(' ').expect("a name and a number");
+        let (_, run) = QUEUES.iter().find(|(known, _)| *known == name).expect("a known name");
+        let blocks: Vec<_> = run(producers.parse().unwrap()).iter().map(|time| format!("{time:.2}")).collect();
+        println!("{}", blocks.join(" "));
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+/// The value below which so many of a hundred are; sorts them.
+fn percentile(times: &mut [f64], percent: usize) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[(times.len() - 1) * percent / 100]
+}
+
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
+}
 
 fn main() {
-    let contenders: [Contender; 6] = [
-        ("put through 1 module", || put_through(1)),
-        ("put through 5 modules", || put_through(5)),
-        ("put through 20 modules", || put_through(20)),
-        ("plain queue, 1 -> 1", plain),
-        ("MessageQueue, Mutex", message_queue::<spandrel_sync::Mutex>),
-        ("MessageQueue, AdaptiveMutex", message_queue::<AdaptiveMutex>),
-    ];
-    let mut times = contenders.map(|_| Vec::new());
-    for _ in 0..ROUNDS {
-        for ((_, run), times) in contenders.iter().zip(&mut times) {
-            times.push(run());
-        }
+    if std::env::args().any(|argument| argument == "serve") {
+        return serve();
     }
-    for ((name, _), times) in contenders.iter().zip(&mut times) {
-        times.sort_by(f64::total_cmp);
-        println!("{name:30} {:8.1} ns ({:.1} to {:.1})", times[ROUNDS / 2], times[0], times[ROUNDS - 1]);
+    for modules in [1, 5, 20] {
+        let mut times: Vec<_> = (0..ROUNDS).map(|_| put_through(modules)).collect();
+        let median = percentile(&mut times, 50);
+        let (fastest, slowest) = (times[0], times[ROUNDS - 1]);
+        println!("put through {modules:2} modules   {median:8.1} ns ({fastest:.1} to {slowest:.1})");
+    }
+    for producers in PRODUCERS {
+        let mut times = QUEUES.map(|_| (Vec::new(), Vec::new()));
+        for _ in 0..ROUNDS {
+            for ((_, run), (means, blocks)) in QUEUES.iter().zip(&mut times) {
+                let round = run(producers);
+                means.push(mean(&round));
+                blocks.extend(round);
+            }
+        }
+        for ((name, _), (means, blocks)) in QUEUES.iter().zip(&mut times) {
+            let (median, p99) = (percentile(means, 50), percentile(blocks, 99));
+            let (fastest, slowest) = (means[0], means[ROUNDS - 1]);
+            println!("{producers} -> 1, {name:12} {median:8.1} ns ({fastest:.1} to {slowest:.1}), p99 {p99:8.1} ns");
+        }
     }
 }

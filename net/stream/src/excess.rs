@@ -10,7 +10,7 @@ use crate::wait::WaitEnd;
 
 /// The number of messages beyond the limits of a stream's queues.
 #[derive(Debug, Default)]
-pub(crate) struct Excess {
+pub struct Excess {
     count: AtomicUsize,
     /// Held while a thread that waits looks at the count.
     waiting: Mutex<()>,

@@ -2,12 +2,12 @@
 
 use std::num::NonZero;
 
-use spandrel_sync::{Monitor, Mutex};
+use spandrel_sync::Mutex;
 
-use crate::{Context, Message, MessageQueue, OpenContext, PutError, ServiceContext, Task, TaskError};
+use crate::{Context, Message, OpenContext, PutError, QueueStrategy, ServiceContext, Task, TaskError};
 
 /// The processing of one direction of a module, without the choice of its threads.
-pub trait Service<L: Monitor = Mutex>: Send + Sync + 'static {
+pub trait Service<L: QueueStrategy = Mutex>: Send + Sync + 'static {
     /// Processes a message, and passes it or others on.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ pub trait Service<L: Monitor = Mutex>: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Synchronous<S>(pub S);
 
-impl<L: Monitor, S: Service<L>> Task<L> for Synchronous<S> {
+impl<L: QueueStrategy, S: Service<L>> Task<L> for Synchronous<S> {
     #[inline]
     fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
         self.0.process(context, message)
@@ -53,9 +53,9 @@ impl<S> Asynchronous<S> {
     }
 }
 
-impl<L: Monitor, S: Service<L>> Task<L> for Asynchronous<S>
+impl<L: QueueStrategy, S: Service<L>> Task<L> for Asynchronous<S>
 where
-    MessageQueue<Message, L>: Send + Sync,
+    L::Queue: Send + Sync,
 {
     fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
         context.activate(self.threads.get())

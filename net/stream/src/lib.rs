@@ -2,7 +2,8 @@
 //!
 //! | for | types |
 //! | --- | --- |
-//! | messages and queues | [`Message`], [`MessageQueue`], [`WaterMarks`] |
+//! | messages and queues | [`Message`], [`MessageQueue`], [`LockFreeQueue`], [`WaterMarks`] |
+//! | strategies of queues | a lock ([`Mutex`](spandrel_sync::Mutex), …), or [`LockFree`] |
 //! | layers | [`Module`] with two [`Task`]s; [`Synchronous`] and [`Asynchronous`] make one of a [`Service`] |
 //! | series of layers | [`Stream`] |
 //! | many streams above and below | [`Multiplexor`], [`MapManager`] |
@@ -38,11 +39,13 @@
 mod configured_stream;
 mod control;
 mod ends;
+mod event_count;
 mod excess;
 mod flow;
 #[cfg(not(shuttle))]
 mod foreign_task;
 mod layer;
+mod lock_free;
 mod map_manager;
 mod message;
 #[cfg(all(test, shuttle))]
@@ -50,6 +53,7 @@ mod models;
 mod module;
 mod multiplexor;
 mod queue;
+mod strategy;
 mod stream;
 mod stream_core;
 mod task;
@@ -65,11 +69,13 @@ mod wait;
 pub use configured_stream::{ConfiguredStream, StreamDirectives, module_factory};
 pub use control::{Answer, ControlError, Query, Request};
 pub use layer::{Asynchronous, Service, Synchronous};
+pub use lock_free::LockFreeQueue;
 pub use map_manager::{BindError, MapManager};
 pub use message::{Flush, Message, MessageKind};
 pub use module::{HEAD, Module, PassThrough, TAIL};
 pub use multiplexor::{AttachError, Multiplexor, Router, StreamHandle};
 pub use queue::{DequeueError, EnqueueError, EnqueueFailure, MessageQueue, Position, Queued, WaterMarks};
+pub use strategy::{LockFree, QueueStrategy, Tail, TaskQueue};
 pub use stream::{MAX_MODULES, Removal, Stream, StreamError};
 pub use task::{Context, OpenContext, PutError, PutFailure, ServiceContext, Side, Task, TaskError};
 #[cfg(not(shuttle))]

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Condition, Monitor, Mutex, ThreadGroup, ThreadManager};
+use spandrel_sync::{Arc, Condition, Mutex, ThreadGroup, ThreadManager};
 
 use crate::excess::Excess;
 use crate::flow::TaskThreads;
-use crate::{Context, Message, MessageQueue, PutError, Side, Task, WaterMarks};
+use crate::strategy::Operations;
+use crate::{Context, Message, PutError, QueueStrategy, Side, Task, TaskQueue, WaterMarks};
 
 /// The name of the module at the upper end, with which the application exchanges messages.
 pub const HEAD: &str = "head";
@@ -18,14 +19,14 @@ pub const TAIL: &str = "tail";
 
 /// A layer of a stream: a name, a task for messages on their way up (reader), and one for those on their way down
 /// (writer) (`ACE_Module`; paper 002, 2.3.1).
-pub struct Module<L: Monitor = Mutex> {
+pub struct Module<L: QueueStrategy = Mutex> {
     pub(crate) name: String,
     pub(crate) reader: Box<dyn Task<L>>,
     pub(crate) writer: Box<dyn Task<L>>,
     pub(crate) marks: WaterMarks,
 }
 
-impl<L: Monitor> Module<L> {
+impl<L: QueueStrategy> Module<L> {
     /// A module of these tasks.
     pub fn new(name: impl Into<String>, reader: impl Task<L>, writer: impl Task<L>) -> Self {
         let (reader, writer) = (Box::new(reader), Box::new(writer));
@@ -50,7 +51,7 @@ impl<L: Monitor> Module<L> {
     }
 }
 
-impl<L: Monitor> fmt::Debug for Module<L> {
+impl<L: QueueStrategy> fmt::Debug for Module<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Module").field("name", &self.name).field("marks", &self.marks).finish_non_exhaustive()
     }
@@ -60,16 +61,16 @@ impl<L: Monitor> fmt::Debug for Module<L> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PassThrough;
 
-impl<L: Monitor> Task<L> for PassThrough {
+impl<L: QueueStrategy> Task<L> for PassThrough {
     fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
         context.put_next(message)
     }
 }
 
 /// A task with its queue and its threads.
-pub(crate) struct TaskSlot<L: Monitor> {
+pub(crate) struct TaskSlot<L: QueueStrategy> {
     pub(crate) task: Box<dyn Task<L>>,
-    pub(crate) queue: MessageQueue<Message, L>,
+    pub(crate) queue: L::Queue,
     pub(crate) threads: Arc<TaskThreads>,
     /// A thread has panicked.
     has_panicked: AtomicBool,
@@ -77,10 +78,9 @@ pub(crate) struct TaskSlot<L: Monitor> {
     has_failed: AtomicBool,
 }
 
-impl<L: Monitor> TaskSlot<L> {
+impl<L: QueueStrategy> TaskSlot<L> {
     fn new(task: Box<dyn Task<L>>, marks: WaterMarks, excess: &Arc<Excess>) -> Self {
-        let (queue, threads) = (MessageQueue::new(marks), Arc::<TaskThreads>::default());
-        queue.set_excess(Arc::clone(excess));
+        let (queue, threads) = (L::Queue::with_limits(marks, Arc::clone(excess)), Arc::<TaskThreads>::default());
         Self { task, queue, threads, has_panicked: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
     }
 
@@ -95,13 +95,13 @@ impl<L: Monitor> TaskSlot<L> {
         if self.threads.ended() && self.has_panicked.load(Ordering::SeqCst) {
             self.has_failed.store(true, Ordering::Release);
             self.queue.flush();
-            self.queue.close();
+            self.queue.end();
         }
     }
 }
 
 /// A module in a stream. Its tasks are closed when nothing refers to it any more: no topology, no thread.
-pub(crate) struct ModuleCore<L: Monitor> {
+pub(crate) struct ModuleCore<L: QueueStrategy> {
     pub(crate) name: String,
     /// The place in the stream, which a replacement takes over.
     slot: AtomicU64,
@@ -142,7 +142,7 @@ impl Ended {
     }
 }
 
-impl<L: Monitor> ModuleCore<L> {
+impl<L: QueueStrategy> ModuleCore<L> {
     pub(crate) fn new(module: Module<L>, slot: u64, excess: &Arc<Excess>) -> Self {
         let Module { name, reader, writer, marks } = module;
         Self {
@@ -233,7 +233,7 @@ impl<L: Monitor> ModuleCore<L> {
     }
 }
 
-impl<L: Monitor> Drop for ModuleCore<L> {
+impl<L: QueueStrategy> Drop for ModuleCore<L> {
     fn drop(&mut self) {
         for side in [Side::Reader, Side::Writer] {
             if self.is_open[side as usize].load(Ordering::SeqCst) {

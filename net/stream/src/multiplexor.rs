@@ -3,12 +3,12 @@
 use std::fmt;
 use std::hash::Hash;
 
-use spandrel_sync::{Arc, Lock, Monitor, Mutex, Weak};
+use spandrel_sync::{Arc, Lock, Mutex, Weak};
 
 use crate::map_manager::BindError;
 use crate::stream_core::{Attachment, Beyond, StreamCore, linking};
 use crate::task::Sender;
-use crate::{MapManager, Message, MessageQueue, PutError, PutFailure, Side, Stream};
+use crate::{MapManager, Message, PutError, PutFailure, QueueStrategy, Side, Stream};
 
 /// The choice of the stream in which a message of a [`Multiplexor`] goes on.
 pub trait Router<K>: Send + Sync + 'static {
@@ -37,15 +37,15 @@ pub enum AttachError {
 }
 
 /// A stream that is attached to a multiplexor: the internal identifier in its maps. It does not keep the stream.
-pub struct StreamHandle<L: Monitor>(Weak<StreamCore<L>>);
+pub struct StreamHandle<L: QueueStrategy>(Weak<StreamCore<L>>);
 
-impl<L: Monitor> Clone for StreamHandle<L> {
+impl<L: QueueStrategy> Clone for StreamHandle<L> {
     fn clone(&self) -> Self {
         Self(Weak::clone(&self.0))
     }
 }
 
-impl<L: Monitor> fmt::Debug for StreamHandle<L> {
+impl<L: QueueStrategy> fmt::Debug for StreamHandle<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stream = self.0.upgrade();
         f.debug_tuple("StreamHandle").field(&stream.as_ref().map(|stream| &stream.name)).finish()
@@ -89,11 +89,11 @@ impl<L: Monitor> fmt::Debug for StreamHandle<L> {
 /// assert_eq!(&**naming.get(Wait::Never)?.block().unwrap(), b"up");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Multiplexor<K, L: Monitor = Mutex, M: Lock = Mutex> {
+pub struct Multiplexor<K, L: QueueStrategy = Mutex, M: Lock = Mutex> {
     core: Arc<Core<K, L, M>>,
 }
 
-struct Core<K, L: Monitor, M: Lock> {
+struct Core<K, L: QueueStrategy, M: Lock> {
     router: Box<dyn Router<K>>,
     above: MapManager<K, StreamHandle<L>, M>,
     below: MapManager<K, StreamHandle<L>, M>,
@@ -102,9 +102,9 @@ struct Core<K, L: Monitor, M: Lock> {
 impl<K, L, M> Multiplexor<K, L, M>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
-    L: Monitor,
+    L: QueueStrategy,
     M: Lock,
-    MessageQueue<Message, L>: Send + Sync,
+    L::Queue: Send + Sync,
     MapManager<K, StreamHandle<L>, M>: Send + Sync,
 {
     /// A multiplexor without streams and without a limit for them.
@@ -178,7 +178,7 @@ where
 }
 
 /// Attaches an end of a stream.
-fn attach<K: Clone + Eq + Hash, L: Monitor, M: Lock>(
+fn attach<K: Clone + Eq + Hash, L: QueueStrategy, M: Lock>(
     stream: &Arc<StreamCore<L>>,
     end: &spandrel_sync::RwLock<Option<Beyond<L>>>,
     map: &MapManager<K, StreamHandle<L>, M>,
@@ -197,7 +197,7 @@ fn attach<K: Clone + Eq + Hash, L: Monitor, M: Lock>(
     Ok(())
 }
 
-fn live_streams<K: Clone + Eq + Hash, L: Monitor, M: Lock>(
+fn live_streams<K: Clone + Eq + Hash, L: QueueStrategy, M: Lock>(
     map: &MapManager<K, StreamHandle<L>, M>,
 ) -> Vec<Arc<StreamCore<L>>> {
     map.bindings().into_iter().filter_map(|(_, stream)| stream.0.upgrade()).collect()
@@ -205,7 +205,7 @@ fn live_streams<K: Clone + Eq + Hash, L: Monitor, M: Lock>(
 
 /// Whether messages that go down in one stream can come to the other, or both are the same. Where tails are linked, messages
 /// turn round, and never go down again by themselves.
-fn is_above<L: Monitor>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore<L>>) -> bool {
+fn is_above<L: QueueStrategy>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore<L>>) -> bool {
     let mut seen = vec![Arc::clone(upper)];
     let mut next = 0;
     while let Some(stream) = seen.get(next).cloned() {
@@ -226,14 +226,14 @@ fn is_above<L: Monitor>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore<L>>) 
 }
 
 /// An attached stream: its messages come down from a stream above, or up from one below.
-struct Attached<K, L: Monitor, M: Lock> {
+struct Attached<K, L: QueueStrategy, M: Lock> {
     core: Weak<Core<K, L, M>>,
     key: K,
     /// The direction of its messages.
     side: Side,
 }
 
-impl<K: Clone + Eq + Hash, L: Monitor, M: Lock> Core<K, L, M> {
+impl<K: Clone + Eq + Hash, L: QueueStrategy, M: Lock> Core<K, L, M> {
     /// The streams from which messages of this direction come, and those to which they go.
     fn sources_and_targets(&self, side: Side) -> [&MapManager<K, StreamHandle<L>, M>; 2] {
         match side {
@@ -243,7 +243,7 @@ impl<K: Clone + Eq + Hash, L: Monitor, M: Lock> Core<K, L, M> {
     }
 }
 
-impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for Attached<K, L, M> {
+impl<K: Clone + Eq + Hash + 'static, L: QueueStrategy, M: Lock> Attachment<L> for Attached<K, L, M> {
     fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError> {
         let unclaimed = |message| PutError { reason: PutFailure::Unclaimed, message };
         let Some(core) = self.core.upgrade() else { return Err(unclaimed(message)) };
@@ -273,7 +273,7 @@ impl<K: Clone + Eq + Hash + 'static, L: Monitor, M: Lock> Attachment<L> for Atta
     }
 }
 
-impl<K: fmt::Debug, L: Monitor, M: Lock> fmt::Debug for Multiplexor<K, L, M> {
+impl<K: fmt::Debug, L: QueueStrategy, M: Lock> fmt::Debug for Multiplexor<K, L, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Multiplexor").field("above", &self.core.above).field("below", &self.core.below).finish()
     }

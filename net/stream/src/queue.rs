@@ -40,9 +40,9 @@ pub enum Position {
 
 /// The limits of a queue.
 ///
-/// A queue that has reached `high` octets is *flow controlled*: producers wait until its octets have fallen to `low`
-/// or less. So it holds at most `high` octets and one item more. It also holds at most `messages` items, because
-/// items without octets need memory, too.
+/// A queue that has reached `high` octets is *flow controlled*: producers wait until its octets have fallen
+/// to `low` or less. So it holds at most `high` octets and one item more. It also holds at most `messages`
+/// items, because items without octets need memory, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaterMarks {
     /// The high water mark in octets.
@@ -57,7 +57,8 @@ impl WaterMarks {
     /// 64 KiB and 32 KiB, and 4,096 items.
     pub const DEFAULT: Self = Self { high: 64 << 10, low: 32 << 10, messages: 4096 };
 
-    /// These water marks in octets, and 4,096 items. A low water mark above the high one counts as equal to it.
+    /// These water marks in octets, and 4,096 items. A low water mark above the high one counts as equal to
+    /// it.
     #[must_use]
     pub const fn new(high: usize, low: usize) -> Self {
         Self { high, low: if low < high { low } else { high }, messages: Self::DEFAULT.messages }
@@ -146,23 +147,46 @@ pub struct MessageQueue<T, L: Monitor = Mutex> {
     not_full: L::Condition,
 }
 
+/// In the order of its fields: those that each item changes come first, so that a lock's new holder fetches
+/// few lines of memory from the other processor's cache.
+#[repr(C)]
 struct State<T> {
     items: VecDeque<T>,
     octets: usize,
-    marks: WaterMarks,
+    consumers: Waiters,
+    producers: Waiters,
     /// The high water mark was reached, and the low one not since then.
     is_flow_controlled: bool,
     is_closed: bool,
     is_paused: bool,
+    marks: WaterMarks,
     /// The number of calls of `pulse`.
     pulses: u64,
-    consumers_waiting: usize,
-    producers_waiting: usize,
     notification: Option<Notification>,
     /// The items that were queued beyond the limits and not taken since then.
     beyond: usize,
     /// Counts them, with those of other queues.
     excess: Option<Arc<Excess>>,
+}
+
+/// The threads that wait for one condition.
+///
+/// A thread that was notified may need long until it runs. Until then it is notified by no further item,
+/// which would cost a system call for each.
+#[derive(Default)]
+struct Waiters {
+    waiting: u32,
+    /// Those that were notified and have not run since then. Never too many.
+    notified: u32,
+}
+
+impl Waiters {
+    /// Whether one is to be notified, which the caller does without the lock.
+    fn notify(&mut self) -> bool {
+        let is_any = self.waiting > self.notified;
+        self.notified += u32::from(is_any);
+        is_any
+    }
 }
 
 impl<T> Drop for State<T> {
@@ -177,9 +201,20 @@ type Notification = Arc<dyn Fn() + Send + Sync>;
 impl<T> State<T> {
     /// So many items have left the queue.
     fn take_from_excess(&mut self, items: usize) {
+        if self.beyond == 0 {
+            return;
+        }
         let fewer = self.beyond.min(items);
         self.beyond -= fewer;
         self.excess.as_ref().inspect(|excess| excess.subtract(fewer));
+    }
+
+    fn consumers(&mut self) -> &mut Waiters {
+        &mut self.consumers
+    }
+
+    fn producers(&mut self) -> &mut Waiters {
+        &mut self.producers
     }
 
     /// Whether a producer has to wait.
@@ -244,8 +279,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             is_closed: false,
             is_paused: false,
             pulses: 0,
-            consumers_waiting: 0,
-            producers_waiting: 0,
+            consumers: Waiters::default(),
+            producers: Waiters::default(),
             notification: None,
             beyond: 0,
             excess: None,
@@ -263,22 +298,14 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             return Err(EnqueueError { reason: EnqueueFailure::Closed, item });
         }
         if state.is_full() {
-            state.producers_waiting += 1;
             let may_end = |state: &State<T>| state.is_closed || !state.is_full();
-            let ended = wait_until::<_, L>(&self.not_full, &mut state, wait.end(), may_end);
-            state.producers_waiting -= 1;
+            let ended = wait_until::<_, L>(&self.not_full, &mut state, State::producers, wait.end(), may_end);
             let reason = if state.is_closed { Some(EnqueueFailure::Closed) } else { None };
             if let Some(reason) = reason.or_else(|| (!ended).then_some(EnqueueFailure::Full)) {
                 return Err(EnqueueError { reason, item });
             }
         }
-        let notification = self.insert(&mut state, item, position);
-        // One producer wakes the next while there is room.
-        if state.producers_waiting > 0 && !state.is_full() {
-            L::notify_one(&self.not_full);
-        }
-        drop(state);
-        notification.inspect(|notify| notify());
+        self.insert(state, item, position);
         Ok(())
     }
 
@@ -300,20 +327,26 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             state.beyond += 1;
             state.excess.as_ref().inspect(|excess| excess.add());
         }
-        let notification = self.insert(&mut state, item, position);
-        drop(state);
-        notification.inspect(|notify| notify());
+        self.insert(state, item, position);
         Ok(())
     }
 
-    /// Inserts the item, and wakes a consumer; returns the function to call without the lock.
-    fn insert(&self, state: &mut L::Guard<'_, State<T>>, item: T, position: Position) -> Option<Notification> {
+    /// Inserts the item, and wakes a consumer.
+    fn insert(&self, mut state: L::Guard<'_, State<T>>, item: T, position: Position) {
         let was_empty = state.items.is_empty();
         state.insert(item, position);
-        if state.consumers_waiting > 0 && !state.is_paused {
+        let notify_consumer = !state.is_paused && state.consumers.notify();
+        // One producer wakes the next while there is room.
+        let notify_producer = !state.is_full() && state.producers.notify();
+        let notification = if was_empty { state.notification.clone() } else { None };
+        drop(state);
+        if notify_consumer {
             L::notify_one(&self.not_empty);
         }
-        state.notification.clone().filter(|_| was_empty)
+        if notify_producer {
+            L::notify_one(&self.not_full);
+        }
+        notification.inspect(|notify| notify());
     }
 
     /// Takes the first item; waits while there is none, or while the queue is paused.
@@ -331,8 +364,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         self.state.lock().pulses
     }
 
-    /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came before the
-    /// call; the known ones are updated.
+    /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came
+    /// before the call; the known ones are updated.
     pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, end: WaitEnd) -> Result<T, DequeueError> {
         self.dequeue_locked(self.state.lock(), known_pulses, end)
     }
@@ -348,15 +381,15 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         if !is_ready(&state) {
             let may_end = |state: &State<T>| state.is_closed || state.pulses != pulses || is_ready(state);
             if !may_end(&state) {
-                state.consumers_waiting += 1;
-                wait_until::<_, L>(&self.not_empty, &mut state, end, may_end);
-                state.consumers_waiting -= 1;
+                wait_until::<_, L>(&self.not_empty, &mut state, State::consumers, end, may_end);
             }
             *known_pulses = state.pulses;
         }
         if is_ready(&state) || (state.is_closed && !state.items.is_empty()) {
             let item = state.items.pop_front().expect("it is not empty");
-            if state.taken(&item) && state.producers_waiting > 0 {
+            let notify_producer = state.taken(&item) && state.producers.notify();
+            drop(state);
+            if notify_producer {
                 L::notify_one(&self.not_full);
             }
             return Ok(item);
@@ -382,7 +415,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         items.len() // they are dropped without the lock
     }
 
-    /// Refuses all further items and ends all waits. Items that are queued can still be taken, also while it is paused.
+    /// Refuses all further items and ends all waits. Items that are queued can still be taken, also while it
+    /// is paused.
     pub fn close(&self) {
         self.state.lock().is_closed = true;
         L::notify_all(&self.not_full);
@@ -403,8 +437,8 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
 
     /// Sets the function that is called when an item enters the empty queue, or none.
     ///
-    /// It serves an event loop, which then takes items until the queue is empty: a reactor's handler is notified by it.
-    /// It runs in the producer's thread, without a lock.
+    /// It serves an event loop, which then takes items until the queue is empty: a reactor's handler is
+    /// notified by it. It runs in the producer's thread, without a lock.
     pub fn set_notification(&self, notification: Option<Arc<dyn Fn() + Send + Sync>>) {
         self.state.lock().notification = notification;
     }
@@ -447,7 +481,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     /// The number of threads that wait for it: producers and consumers.
     pub fn waiting(&self) -> usize {
         let state = self.state.lock();
-        state.producers_waiting + state.consumers_waiting
+        (state.producers.waiting + state.consumers.waiting) as usize
     }
 
     /// Whether it is closed.
@@ -460,26 +494,29 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
 fn wait_until<T, L: Monitor>(
     condition: &L::Condition,
     state: &mut L::Guard<'_, State<T>>,
+    waiters: fn(&mut State<T>) -> &mut Waiters,
     end: WaitEnd,
     is_done: impl Fn(&State<T>) -> bool,
 ) -> bool {
-    match end {
-        WaitEnd::Now => is_done(state),
-        WaitEnd::Open => {
+    waiters(state).waiting += 1;
+    let done = loop {
+        let is_over = match end {
+            WaitEnd::Now => true,
             // Without another thread, the wait would never end.
-            _ = L::wait_while(condition, state, |state| !is_done(state));
-            is_done(state)
-        }
-        WaitEnd::At(deadline) => {
-            while !is_done(state) {
+            WaitEnd::Open => L::wait(condition, state).is_err(),
+            WaitEnd::At(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() || L::wait_for(condition, state, left).timed_out() {
-                    return is_done(state);
-                }
+                left.is_zero() || L::wait_for(condition, state, left).timed_out()
             }
-            true
+        };
+        let waiters = waiters(state);
+        waiters.notified = waiters.notified.saturating_sub(1);
+        if is_over || is_done(state) {
+            break is_done(state);
         }
-    }
+    };
+    waiters(state).waiting -= 1;
+    done
 }
 
 impl<T: Queued, L: Monitor> Default for MessageQueue<T, L> {

@@ -6,21 +6,22 @@ use std::time::Duration;
 use spandrel_message::MessageBlock;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Condition, Monitor, Mutex, RwLock, ThreadManager};
+use spandrel_sync::{Arc, Condition, Mutex, RwLock, ThreadManager};
 
 use crate::control::{Answer, ControlError, Query, Request};
 use crate::ends::End;
 use crate::excess::Excess;
 use crate::flow::TaskThreads;
 use crate::module::{Ended, HEAD, ModuleCore, TAIL};
+use crate::strategy::Operations;
 use crate::stream_core::{Beyond, MakeThreadBody, StreamCore, linking};
 use crate::task::Sender;
 use crate::thread_body;
 use crate::topology::Topology;
 use crate::wait::WaitEnd;
 use crate::{
-    DequeueError, Flush, Message, MessageKind, MessageQueue, Module, OpenContext, PutError, PutFailure, Side,
-    TaskError, Wait,
+    DequeueError, Flush, Message, MessageKind, Module, OpenContext, PutError, PutFailure, QueueStrategy, Side,
+    TaskError, TaskQueue, Wait,
 };
 
 /// The greatest number of modules between head and tail.
@@ -105,13 +106,13 @@ impl fmt::Debug for Removal {
 /// Modules are inserted and removed while messages flow. A message passes the modules that were there when it entered
 /// the stream or was taken from a queue, except those that were removed since then; one that was replaced is passed by
 /// its replacement. Dropping the stream closes it.
-pub struct Stream<L: Monitor = Mutex> {
+pub struct Stream<L: QueueStrategy = Mutex> {
     core: Arc<StreamCore<L>>,
 }
 
-impl<L: Monitor> Stream<L>
+impl<L: QueueStrategy> Stream<L>
 where
-    MessageQueue<Message, L>: Send + Sync,
+    L::Queue: Send + Sync,
 {
     /// A stream without modules between the usual head and tail.
     ///
@@ -123,7 +124,7 @@ where
     }
 }
 
-impl<L: Monitor> Stream<L> {
+impl<L: QueueStrategy> Stream<L> {
     /// As [`new`](Stream::new), with a locking strategy that may be for one thread alone, such as
     /// [`NullMutex`](spandrel_sync::NullMutex). Its modules have no threads.
     #[must_use]
@@ -283,9 +284,9 @@ impl<L: Monitor> Stream<L> {
     pub fn get(&self, wait: Wait) -> Result<Message, DequeueError> {
         let head = self.core.topology().modules.first().cloned().ok_or(DequeueError::Closed)?;
         let queue = &head.slot(Side::Reader).queue;
-        let (mut pulses, end) = (queue.pulses(), wait.end());
+        let (mut pulses, end) = (queue.pulse_count(), wait.end());
         loop {
-            match queue.dequeue_after(&mut pulses, end) {
+            match queue.take(&mut pulses, end) {
                 Err(DequeueError::Pulsed) => {} // the stream has changed
                 taken => return taken,
             }
@@ -469,7 +470,7 @@ impl<L: Monitor> Stream<L> {
         // Threads that wait for messages give up the old list.
         for module in &old.modules {
             for side in [Side::Reader, Side::Writer] {
-                module.slot(side).queue.pulse();
+                module.slot(side).queue.pulse_all();
             }
         }
     }
@@ -513,23 +514,23 @@ impl<L: Monitor> Stream<L> {
 }
 
 /// Ends a module that is in no topology any more: producers go past it, consumers take what is left.
-fn end<L: Monitor>(module: &Arc<ModuleCore<L>>) -> Removal {
+fn end<L: QueueStrategy>(module: &Arc<ModuleCore<L>>) -> Removal {
     module.set_removed();
     for side in [Side::Reader, Side::Writer] {
-        module.slot(side).queue.close();
+        module.slot(side).queue.end();
     }
     module.release(); // threads that have not begun see that it is removed
     Removal(module.ended())
 }
 
-impl<L: Monitor> Drop for Stream<L> {
+impl<L: QueueStrategy> Drop for Stream<L> {
     fn drop(&mut self) {
         // Threads that do not end keep what they use.
         _ = self.close(Duration::ZERO);
     }
 }
 
-impl<L: Monitor> fmt::Debug for Stream<L> {
+impl<L: QueueStrategy> fmt::Debug for Stream<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream")
             .field("name", &self.core.name)

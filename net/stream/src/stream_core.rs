@@ -4,15 +4,16 @@ use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError}; // for all streams 
 use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spandrel_sync::{Arc, Condition, Monitor, Mutex, RwLock, ThreadContext, ThreadManager, Weak};
+use spandrel_sync::{Arc, Condition, Mutex, RwLock, ThreadContext, ThreadManager, Weak};
 
 use crate::excess::Excess;
 use crate::flow::TaskThreads;
 use crate::module::{HEAD, ModuleCore, TaskSlot};
-use crate::task::{PassError, Place, Route, Sender};
+use crate::strategy::Operations;
+use crate::task::{PassError, Place, PositionIn, Route, Sender};
 use crate::topology::Topology;
 use crate::wait::WaitEnd;
-use crate::{Context, EnqueueFailure, Message, MessageQueue, Position, PutError, PutFailure, Side, Task, Wait};
+use crate::{Context, EnqueueFailure, Message, PutError, PutFailure, QueueStrategy, Side, Task, Wait};
 
 /// The time after which a thread that waits for room looks again for a circle of waits.
 const CIRCLE_CHECK: Duration = Duration::from_millis(50);
@@ -24,7 +25,7 @@ pub(crate) type ThreadBody = Box<dyn Fn(&ThreadContext) + Send + Sync>;
 pub(crate) type MakeThreadBody<L> = fn(&Arc<StreamCore<L>>, &Arc<ModuleCore<L>>, Side) -> ThreadBody;
 
 /// The state of a stream.
-pub(crate) struct StreamCore<L: Monitor> {
+pub(crate) struct StreamCore<L: QueueStrategy> {
     pub(crate) name: String,
     pub(crate) topology: RwLock<Arc<Topology<L>>>,
     /// Held during a change of the stream.
@@ -44,14 +45,14 @@ pub(crate) struct StreamCore<L: Monitor> {
 }
 
 /// The receiver of messages beyond an end of a stream.
-pub(crate) enum Beyond<L: Monitor> {
+pub(crate) enum Beyond<L: QueueStrategy> {
     /// Another stream, whose tail is linked with this one's.
     Stream(Weak<StreamCore<L>>),
     Multiplexor(Arc<dyn Attachment<L> + Send + Sync>),
 }
 
 /// The attachment of one end of a stream to a multiplexor.
-pub(crate) trait Attachment<L: Monitor> {
+pub(crate) trait Attachment<L: QueueStrategy> {
     /// Passes a message on that comes from the end of the stream.
     fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError>;
 
@@ -71,7 +72,7 @@ pub(crate) fn linking() -> MutexGuard<'static, ()> {
     LINKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<L: Monitor> Beyond<L> {
+impl<L: QueueStrategy> Beyond<L> {
     fn pass(&self, message: Message, sender: Sender<'_>) -> Result<(), PutError> {
         match self {
             Self::Stream(linked) => match linked.upgrade() {
@@ -91,7 +92,7 @@ impl<L: Monitor> Beyond<L> {
     }
 }
 
-impl<L: Monitor> Clone for Beyond<L> {
+impl<L: QueueStrategy> Clone for Beyond<L> {
     fn clone(&self) -> Self {
         match self {
             Self::Stream(linked) => Self::Stream(Weak::clone(linked)),
@@ -100,7 +101,7 @@ impl<L: Monitor> Clone for Beyond<L> {
     }
 }
 
-impl<L: Monitor> StreamCore<L> {
+impl<L: QueueStrategy> StreamCore<L> {
     pub(crate) fn topology(&self) -> Arc<Topology<L>> {
         Arc::clone(&self.topology.read())
     }
@@ -132,7 +133,7 @@ impl<L: Monitor> StreamCore<L> {
         for side in [Side::Reader, Side::Writer] {
             // The application takes messages from the head, whatever the modules do.
             let is_head = module.name == HEAD;
-            module.slot(side).queue.pause((*is_suspended && !is_head) || module.is_stopped());
+            module.slot(side).queue.set_paused((*is_suspended && !is_head) || module.is_stopped());
         }
     }
 
@@ -175,12 +176,12 @@ impl<L: Monitor> StreamCore<L> {
 }
 
 /// A list of modules of a stream, by which messages go.
-pub(crate) struct StreamRoute<L: Monitor> {
+pub(crate) struct StreamRoute<L: QueueStrategy> {
     pub(crate) stream: Arc<StreamCore<L>>,
     pub(crate) topology: Arc<Topology<L>>,
 }
 
-impl<L: Monitor> StreamRoute<L> {
+impl<L: QueueStrategy> StreamRoute<L> {
     fn slot(&self, place: Place) -> &TaskSlot<L> {
         self.topology.modules[place.module].slot(place.side)
     }
@@ -215,7 +216,7 @@ impl<L: Monitor> StreamRoute<L> {
         &self,
         place: Place,
         mut message: Message,
-        position: Position,
+        position: PositionIn<L>,
         origin: &TaskThreads,
         sender: Sender<'_>,
     ) -> Result<(), PutError> {
@@ -224,9 +225,9 @@ impl<L: Monitor> StreamRoute<L> {
         loop {
             let is_in_circle = wait.is_in_circle();
             let refused = if is_in_circle {
-                slot.queue.enqueue_beyond(message, position)
+                slot.queue.enqueue_beyond_at(message, position)
             } else {
-                slot.queue.enqueue(message, position, Wait::For(CIRCLE_CHECK))
+                slot.queue.enqueue_at(message, position, Wait::For(CIRCLE_CHECK))
             };
             let Err(refused) = refused else { return Ok(()) };
             if refused.reason == EnqueueFailure::Closed {
@@ -253,7 +254,7 @@ impl<L: Monitor> StreamRoute<L> {
     }
 }
 
-impl<L: Monitor> Route<L> for StreamRoute<L> {
+impl<L: QueueStrategy> Route<L> for StreamRoute<L> {
     fn stream_name(&self) -> &str {
         &self.stream.name
     }
@@ -266,7 +267,7 @@ impl<L: Monitor> Route<L> for StreamRoute<L> {
         &*self.slot(place).task
     }
 
-    fn queue(&self, place: Place) -> &MessageQueue<Message, L> {
+    fn queue(&self, place: Place) -> &L::Queue {
         &self.slot(place).queue
     }
 
@@ -301,14 +302,20 @@ impl<L: Monitor> Route<L> for StreamRoute<L> {
         }
     }
 
-    fn putq(&self, place: Place, message: Message, position: Position, sender: Sender<'_>) -> Result<(), PutError> {
+    fn putq(
+        &self,
+        place: Place,
+        message: Message,
+        position: PositionIn<L>,
+        sender: Sender<'_>,
+    ) -> Result<(), PutError> {
         // A thread of a task first looks whether others wait for it. A message from outside comes behind those that tasks
         // have queued beyond limits.
         let wait = if sender.origin.is_some() { Wait::Never } else { sender.wait };
         if sender.origin.is_none() && !self.stream.has_room(wait) {
             return Err(PutError { reason: PutFailure::Full, message });
         }
-        let refused = match self.queue(place).enqueue(message, position, wait) {
+        let refused = match self.queue(place).enqueue_at(message, position, wait) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };

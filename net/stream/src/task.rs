@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use spandrel_sync::{Arc, Monitor, Mutex, ThreadContext};
+use spandrel_sync::{Arc, Mutex, ThreadContext};
 
 use crate::control::{Answer, Query};
 use crate::flow::TaskThreads;
 use crate::wait::WaitEnd;
-use crate::{DequeueError, Flush, Message, MessageKind, MessageQueue, Position, Wait};
+use crate::{DequeueError, Flush, Message, MessageKind, QueueStrategy, TaskQueue, Wait};
+
+/// A position in the queue of a task.
+pub(crate) type PositionIn<L> = <<L as QueueStrategy>::Queue as TaskQueue>::Position;
 
 /// The direction of a task's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +34,9 @@ impl Side {
 
 /// One direction of a module: it receives messages, processes them, and passes them on (`ACE_Task`; paper 002, 2.3.2).
 ///
-/// Its methods run in threads of its neighbours, of the application, and its own, at the same time. `L` is the locking
-/// strategy of its queue.
-pub trait Task<L: Monitor = Mutex>: Send + Sync + 'static {
+/// Its methods run in threads of its neighbours, of the application, and its own, at the same time. `L` is the
+/// strategy of its queue: a lock, or [`LockFree`](crate::LockFree).
+pub trait Task<L: QueueStrategy = Mutex>: Send + Sync + 'static {
     /// Called before the module becomes part of a stream. A task that has threads of its own starts them here
     /// ([`OpenContext::activate`]).
     ///
@@ -151,17 +154,18 @@ impl Place {
 }
 
 /// The modules of a stream as their tasks see them: where messages go.
-pub(crate) trait Route<L: Monitor> {
+pub(crate) trait Route<L: QueueStrategy> {
     fn stream_name(&self) -> &str;
     fn module_name(&self, module: usize) -> &str;
     fn task(&self, place: Place) -> &dyn Task<L>;
-    fn queue(&self, place: Place) -> &MessageQueue<Message, L>;
+    fn queue(&self, place: Place) -> &L::Queue;
     /// Passes a message to the next task in this direction.
     fn pass(&self, from: Place, message: Message, sender: Sender<'_>) -> Result<(), PutError>;
     /// Passes a message to what is beyond the end of the stream in this direction.
     fn pass_beyond(&self, side: Side, message: Message, sender: Sender<'_>) -> Result<(), PassError>;
     /// Queues a message for a task.
-    fn putq(&self, place: Place, message: Message, position: Position, sender: Sender<'_>) -> Result<(), PutError>;
+    fn putq(&self, place: Place, message: Message, position: PositionIn<L>, sender: Sender<'_>)
+    -> Result<(), PutError>;
     /// Makes the threads of a module wait before their next message, or go on.
     fn set_stopped(&self, module: usize, is_stopped: bool);
 }
@@ -174,21 +178,21 @@ pub(crate) enum PassError {
 }
 
 /// The place of a task in its stream, for one message: argument of [`Task::put`] and [`Task::control`].
-pub struct Context<'s, L: Monitor = Mutex> {
+pub struct Context<'s, L: QueueStrategy = Mutex> {
     route: &'s dyn Route<L>,
     place: Place,
     sender: Sender<'s>,
 }
 
-impl<L: Monitor> Clone for Context<'_, L> {
+impl<L: QueueStrategy> Clone for Context<'_, L> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<L: Monitor> Copy for Context<'_, L> {}
+impl<L: QueueStrategy> Copy for Context<'_, L> {}
 
-impl<'s, L: Monitor> Context<'s, L> {
+impl<'s, L: QueueStrategy> Context<'s, L> {
     pub(crate) fn new(route: &'s dyn Route<L>, place: Place, sender: Sender<'s>) -> Self {
         Self { route, place, sender }
     }
@@ -219,7 +223,7 @@ impl<'s, L: Monitor> Context<'s, L> {
 
     /// The task's queue.
     #[must_use]
-    pub fn queue(&self) -> &'s MessageQueue<Message, L> {
+    pub fn queue(&self) -> &'s L::Queue {
         self.route.queue(self.place)
     }
 
@@ -264,14 +268,14 @@ impl<'s, L: Monitor> Context<'s, L> {
     /// # Errors
     /// [`PutError`].
     pub fn putq(&self, message: Message) -> Result<(), PutError> {
-        self.putq_at(message, Position::Tail)
+        self.putq_at(message, L::Queue::TAIL)
     }
 
     /// As [`putq`](Self::putq), at another position of the queue.
     ///
     /// # Errors
     /// [`PutError`].
-    pub fn putq_at(&self, message: Message, position: Position) -> Result<(), PutError> {
+    pub fn putq_at(&self, message: Message, position: PositionIn<L>) -> Result<(), PutError> {
         self.route.putq(self.place, message, position, self.sender)
     }
 
@@ -327,7 +331,7 @@ impl<'s, L: Monitor> Context<'s, L> {
     }
 }
 
-impl<L: Monitor> fmt::Debug for Context<'_, L> {
+impl<L: QueueStrategy> fmt::Debug for Context<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
             .field("module", &self.module_name())
@@ -373,7 +377,7 @@ impl fmt::Debug for OpenContext<'_> {
 }
 
 /// A thread of a task in its stream.
-pub(crate) trait TaskThread<L: Monitor> {
+pub(crate) trait TaskThread<L: QueueStrategy> {
     /// Takes the next message from the task's queue, and learns changes of the stream.
     fn take(&mut self, end: WaitEnd) -> Result<Message, DequeueError>;
     fn route(&self) -> &dyn Route<L>;
@@ -383,12 +387,12 @@ pub(crate) trait TaskThread<L: Monitor> {
 }
 
 /// A thread of a task: argument of [`Task::svc`].
-pub struct ServiceContext<'s, L: Monitor = Mutex> {
+pub struct ServiceContext<'s, L: QueueStrategy = Mutex> {
     pub(crate) running: &'s mut dyn TaskThread<L>,
     pub(crate) thread: &'s ThreadContext,
 }
 
-impl<L: Monitor> ServiceContext<'_, L> {
+impl<L: QueueStrategy> ServiceContext<'_, L> {
     /// Takes the next message from the task's queue; waits while there is none.
     ///
     /// # Errors
@@ -427,7 +431,7 @@ impl<L: Monitor> ServiceContext<'_, L> {
     }
 }
 
-impl<L: Monitor> fmt::Debug for ServiceContext<'_, L> {
+impl<L: QueueStrategy> fmt::Debug for ServiceContext<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServiceContext").field("context", &self.context()).finish_non_exhaustive()
     }

@@ -8,10 +8,27 @@ mod stream;
 
 use std::time::Duration;
 
-use crate::{Context, Message, PutError, Service, Side, Stream, Wait};
+use crate::{Context, Message, PutError, QueueStrategy, Service, Side, Stream, Wait};
 
 /// A time that no test needs.
 const LONG: Duration = Duration::from_secs(60);
+
+/// A strategy for streams of several threads.
+trait AnyStrategy: QueueStrategy<Queue: Send + Sync> {}
+
+impl<L: QueueStrategy<Queue: Send + Sync>> AnyStrategy for L {}
+
+/// A test for each strategy, with a function that is generic over them.
+macro_rules! for_all_strategies {
+    ($($name:ident: $test:ident;)+) => {
+        $(#[test]
+        fn $name() {
+            $test::<Mutex>();
+            $test::<LockFree>();
+        })+
+    };
+}
+use for_all_strategies;
 
 /// The way of a message, in its control block.
 #[derive(Debug, Default)]
@@ -34,8 +51,8 @@ fn trace_of(message: &Message) -> String {
 #[derive(Clone, Copy, Debug)]
 struct Tracing;
 
-impl Service for Tracing {
-    fn process(&self, context: &Context<'_>, mut message: Message) -> Result<(), PutError> {
+impl<L: QueueStrategy> Service<L> for Tracing {
+    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
         trace(context, &mut message);
         context.put_next(message)
     }
@@ -45,8 +62,8 @@ impl Service for Tracing {
 #[derive(Clone, Copy, Debug)]
 struct Echoing;
 
-impl Service for Echoing {
-    fn process(&self, context: &Context<'_>, mut message: Message) -> Result<(), PutError> {
+impl<L: QueueStrategy> Service<L> for Echoing {
+    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
         trace(context, &mut message);
         match context.side() {
             Side::Writer => context.reply(message),
@@ -55,7 +72,7 @@ impl Service for Echoing {
     }
 }
 
-fn trace(context: &Context<'_>, message: &mut Message) {
+fn trace<L: QueueStrategy>(context: &Context<'_, L>, message: &mut Message) {
     let direction = if context.side() == Side::Writer { '-' } else { '+' };
     if let Some(trace) = message.control_mut::<Trace>() {
         trace.0.push(format!("{direction}{}", context.module_name()));
@@ -63,11 +80,11 @@ fn trace(context: &Context<'_>, message: &mut Message) {
 }
 
 /// The next message at the head.
-fn get(stream: &Stream) -> Message {
+fn get<L: AnyStrategy>(stream: &Stream<L>) -> Message {
     stream.get(Wait::For(LONG)).expect("a message")
 }
 
 /// Whether a stream has no message for the application now.
-fn is_quiet(stream: &Stream) -> bool {
+fn is_quiet<L: AnyStrategy>(stream: &Stream<L>) -> bool {
     stream.get(Wait::Never).is_err()
 }

@@ -3,28 +3,29 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
-use spandrel_sync::{Arc, Monitor, ThreadContext};
+use spandrel_sync::{Arc, ThreadContext};
 
 use crate::flow::TaskThreads;
 use crate::module::ModuleCore;
+use crate::strategy::Operations;
 use crate::stream_core::{StreamCore, StreamRoute, ThreadBody};
 use crate::task::{Place, Route, TaskThread};
 use crate::wait::WaitEnd;
-use crate::{DequeueError, Message, MessageQueue, ServiceContext, Side};
+use crate::{DequeueError, Message, QueueStrategy, ServiceContext, Side};
 
 /// The function of the threads of a task.
-pub(crate) fn make<L: Monitor>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, side: Side) -> ThreadBody
+pub(crate) fn make<L: QueueStrategy>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, side: Side) -> ThreadBody
 where
-    MessageQueue<Message, L>: Send + Sync,
+    L::Queue: Send + Sync,
 {
     let (stream, module) = (Arc::clone(stream), Arc::clone(module));
     Box::new(move |thread| run(&stream, &module, side, thread))
 }
 
 /// Runs the task's `svc` in this thread.
-fn run<L: Monitor>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, side: Side, thread: &ThreadContext) {
+fn run<L: QueueStrategy>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, side: Side, thread: &ThreadContext) {
     let slot = module.slot(side);
-    let pulses = slot.queue.pulses();
+    let pulses = slot.queue.pulse_count();
     let topology = stream.topology();
     let position = topology.position_of(module);
     module.thread_began();
@@ -53,7 +54,7 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 }
 
 /// A thread of a task in its stream.
-struct Running<'s, L: Monitor> {
+struct Running<'s, L: QueueStrategy> {
     module: &'s Arc<ModuleCore<L>>,
     /// The stream, with a list of modules in which this one is.
     route: StreamRoute<L>,
@@ -62,7 +63,7 @@ struct Running<'s, L: Monitor> {
     pulses: u64,
 }
 
-impl<L: Monitor> Running<'_, L> {
+impl<L: QueueStrategy> Running<'_, L> {
     /// Continues with the stream's present modules. A removed module keeps its last neighbours.
     fn refresh(&mut self) {
         if self.route.stream.is_present(&self.route.topology) {
@@ -76,10 +77,10 @@ impl<L: Monitor> Running<'_, L> {
     }
 }
 
-impl<L: Monitor> TaskThread<L> for Running<'_, L> {
+impl<L: QueueStrategy> TaskThread<L> for Running<'_, L> {
     fn take(&mut self, end: WaitEnd) -> Result<Message, DequeueError> {
         loop {
-            let taken = self.module.slot(self.place.side).queue.dequeue_after(&mut self.pulses, end);
+            let taken = self.module.slot(self.place.side).queue.take(&mut self.pulses, end);
             self.refresh();
             match taken {
                 Err(DequeueError::Pulsed) => {} // the stream has changed

@@ -17,7 +17,7 @@ pub enum Wait {
 
 /// The time at which a wait ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum WaitEnd {
+pub enum WaitEnd {
     /// It does not begin.
     Now,
     At(Instant),

@@ -129,7 +129,8 @@ fn absent_echo_servers_have_rows_with_the_reason() {
 fn our_servers_are_compared_with_the_plain_c_server() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let args = ["bench", "reactor", "--servers", "c,epoll,acceptor", "--connections", "20+3", "--octets", "3000"];
+    let args =
+        ["bench", "reactor", "--servers", "c,epoll,acceptor,shards", "--connections", "20+3", "--octets", "3000"];
     let rest = ["--seconds", "0.02", "--rounds", "2", "--placement", "free", "--out", out];
     let output = spandrel(&[&args[..], &rest].concat());
     check_code(&output, 0);
@@ -147,7 +148,7 @@ fn our_servers_are_compared_with_the_plain_c_server() {
         assert!(row["p50_us"]["median"].as_f64().unwrap() <= row["p99_us"]["median"].as_f64().unwrap(), "{row}");
     }
     let runs = fs::read_to_string(folder.path().join("runs.csv")).unwrap();
-    assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 3 } else { 2 });
+    assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 4 } else { 3 });
 }
 
 /// `select` refuses the connections beyond 1,024 handles. The series continues, and with fewer connections

@@ -1,4 +1,5 @@
-//! The short path, counted: a two-way call is one write and one read on either side (design decision 3).
+//! The short path, counted: a two-way call is one write and one read on either side (design decision 3), and
+//! typed endpoints make the same system calls as plain sockets.
 //!
 //! Client and server run under `strace -c`, once with N calls and once with 2 N. The difference is the cost
 //! of N calls, without that of starting and stopping.
@@ -40,6 +41,60 @@ fn a_two_way_call_makes_two_system_calls_on_each_side() {
 #[test]
 fn a_reactor_needs_one_wait_per_call() {
     expect("orb-reactor", "void", 1.0);
+}
+
+/// The buffers of the shorter run of `ttcp`, and their octets: one segment of the loopback interface.
+const BUFFERS: u64 = 500;
+const BUFFER_OCTETS: u64 = 2048;
+/// The runs of one repetition: it is preceded by a warm-up.
+const RUNS: u64 = 2;
+
+#[test]
+fn typed_endpoints_make_the_system_calls_of_plain_sockets() {
+    for call in ["twoway", "oneway"] {
+        let [plain, typed] = ["c", "ipc"].map(|mechanism| data_path(mechanism, call));
+        for (side, plain, typed) in [("client", &plain.client, &typed.client), ("server", &plain.server, &typed.server)]
+        {
+            assert_eq!(plain, typed, "{call}, {side}: plain sockets (left), typed endpoints (right)");
+        }
+        const SENT: i64 = (RUNS * BUFFERS) as i64;
+        // Each buffer is sent by one call; its answer, or the next buffer, is received by one.
+        let expected = |name: &str, count| BTreeMap::from([(name.to_owned(), count)]);
+        let (sent, received) = (expected("sendto", SENT), expected("recvfrom", SENT));
+        let both = sent.iter().chain(&received).map(|(name, count)| (name.clone(), *count)).collect();
+        if call == "twoway" {
+            assert_eq!((&plain.client, &plain.server), (&both, &both));
+        } else {
+            assert_eq!((&plain.client, &plain.server), (&sent, &BTreeMap::new()));
+        }
+    }
+}
+
+/// The system calls on the data path for `RUNS` times `BUFFERS` buffers.
+struct DataPath {
+    client: BTreeMap<String, i64>,
+    server: BTreeMap<String, i64>,
+}
+
+/// Counts those of two runs of `ttcp`. A one-way receiver takes as many buffers at a time as have arrived, so
+/// that only its other calls are counted.
+fn data_path(mechanism: &str, call: &str) -> DataPath {
+    let [short, long] = [1, 2].map(|times| {
+        let octets = (times * BUFFERS * BUFFER_OCTETS).to_string();
+        let size = BUFFER_OCTETS.to_string();
+        let args = ["--types", "octet", "--sizes", &size, "--bytes", &octets, "--repetitions", "1", "--call", call];
+        counted_with("ttcp", "--transmit", mechanism, &args)
+    });
+    let of = |short: &Counts, long: &Counts, is_receiving: bool| {
+        let mut more = difference(short, long);
+        more.retain(|name, _| TRANSFERS.contains(&name.as_str()) || WAITS.contains(&name.as_str()));
+        if is_receiving {
+            more.remove("recvfrom");
+        }
+        more
+    };
+    let is_one_way = call == "oneway";
+    DataPath { client: of(&short.client, &long.client, false), server: of(&short.server, &long.server, is_one_way) }
 }
 
 /// Counts until each side makes two transfers per call, and the server waits as often.
@@ -107,28 +162,22 @@ struct Counted {
 }
 
 fn counted(mechanism: &str, case: &str, calls: u64) -> Counted {
+    let calls = calls.to_string();
+    let args = ["--case", case, "--calls", &calls, "--rounds", "1"];
+    counted_with("latency", "--connect", mechanism, &args)
+}
+
+/// Counts the calls of an experiment, whose option for the receiver's address is given, and of its receiver.
+fn counted_with(experiment: &str, to: &str, mechanism: &str, options: &[&str]) -> Counted {
     let folder = tempfile::tempdir().unwrap();
     let (client, server) = (folder.path().join("client"), folder.path().join("server"));
     let receiver = Running::start(traced(&server, &["peer", "receive", "127.0.0.1:0"]));
     let line: serde_json::Value = serde_json::from_str(&receiver.line()).unwrap();
     let addr = line["listening"].as_str().unwrap();
 
-    let (calls, out) = (calls.to_string(), folder.path().join("out"));
-    let args = [
-        "latency",
-        "--connect",
-        addr,
-        "--mechanisms",
-        mechanism,
-        "--case",
-        case,
-        "--calls",
-        &calls,
-        "--rounds",
-        "1",
-        "--out",
-    ];
-    let output = traced(&client, &[&args[..], &[out.to_str().unwrap()]].concat()).output().unwrap();
+    let out = folder.path().join("out");
+    let args = [experiment, to, addr, "--mechanisms", mechanism, "--out", out.to_str().unwrap()];
+    let output = traced(&client, &[&args[..], options].concat()).output().unwrap();
     check_code(&output, 0);
     assert_eq!(receiver.finish(), Some(0));
     Counted { client: read_counts(&client), server: read_counts(&server) }

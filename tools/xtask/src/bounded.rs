@@ -1,6 +1,6 @@
 //! Child processes that outlive neither their deadline nor their parent.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -25,6 +25,12 @@ impl Bounded {
         let lines = forward(child.stdout.take().expect("it is piped"));
         let stderr_lines = forward(child.stderr.take().expect("it is piped"));
         Ok(Self { name: name.to_owned(), child, lines, stderr_lines })
+    }
+
+    /// Writes a line to its standard input.
+    pub(crate) fn send(&mut self, line: &str) -> Result<()> {
+        let input = self.child.stdin.as_mut().expect("it is open until `finish`");
+        writeln!(input, "{line}").with_context(|| format!("{} takes no input", self.name))
     }
 
     /// The next line of output, which must come before `deadline`; `None` at the end of the output.

@@ -25,6 +25,7 @@ mod package;
 mod packages;
 mod peer;
 mod proxy;
+mod queues;
 mod robustness;
 mod s390x;
 mod seeds;
@@ -78,6 +79,8 @@ cargo xtask NAME
   proxy [--examples N]      check the HTTP proxy's OpenAPI document with openapi-spec-validator, call by a client that
                             openapi-python-client generates, and send N (default 50) requests of schemathesis for each operation and
                             phase; installs these into the target folder
+  queues [--rounds N]       print the time of a message through our queues, a plain queue, a channel and ACE's message queue, in one
+                            interleaved run of N rounds (default 25); builds and installs what it needs
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
@@ -138,6 +141,8 @@ fn run(arguments: &[String]) -> Result<()> {
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["services"] => services::run(500),
         ["services", "--kills", kills] => services::run(number(kills)?),
+        ["queues"] => queues::run(25),
+        ["queues", "--rounds", rounds] => queues::run(number(rounds)?),
         ["tango"] => tango::run(),
         ["proxy"] => proxy::run(50),
         ["proxy", "--examples", examples] => proxy::run(number(examples)?),

@@ -49,6 +49,13 @@ pub(crate) const ETCD: &[Need] = &[
 /// A device server of the TANGO control system.
 pub(crate) const TANGO: &[Need] = &[program("/usr/lib/tango/TangoTest", "tango-test")];
 
+/// The library and the tools that build the programs over ACE.
+pub(crate) const ACE: &[Need] = &[
+    program("g++", "g++"),
+    program("make", "make"),
+    Need { requirement: Requirement::Folder("/usr/include/ace"), package: "libace-dev" },
+];
+
 /// Programs that capture traffic and dissect it.
 pub(crate) const CAPTURING: &[Need] = &[
     program("tshark", "tshark"),

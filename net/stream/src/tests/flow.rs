@@ -3,20 +3,25 @@
 use std::time::{Duration, Instant};
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use spandrel_sync::{Arc, thread};
+use spandrel_sync::{Arc, Mutex, thread};
 
-use super::{LONG, Tracing, get, number_of, numbered};
+use super::{AnyStrategy, LONG, Tracing, for_all_strategies, get, number_of, numbered};
 use crate::{
-    Asynchronous, Context, Message, Module, PutError, PutFailure, Query, Service, Side, Stream, Synchronous, Wait,
-    WaterMarks,
+    Asynchronous, Context, LockFree, Message, Module, PutError, PutFailure, Query, Service, Side, Stream, Synchronous,
+    Wait, WaterMarks,
 };
 
 /// Queues of one message.
 const ONE: WaterMarks = WaterMarks::new(1, 0).messages(1);
 
-#[test]
-fn a_module_that_stands_still_stops_those_before_it() {
-    let stream = Stream::new("backlog");
+for_all_strategies! {
+    a_module_that_stands_still_stops_those_before_it: standing_still;
+    an_application_that_takes_nothing_stops_its_stream: taking_nothing;
+    modules_that_wait_for_each_other_go_on: bouncing;
+}
+
+fn standing_still<L: AnyStrategy>() {
+    let stream = Stream::<L>::new("backlog");
     stream.push(Module::writer("echo", Synchronous(super::Echoing))).unwrap();
     for name in ["slow", "b", "a"] {
         stream.push(Module::writer(name, Asynchronous::new(Tracing)).water_marks(ONE)).unwrap();
@@ -35,9 +40,8 @@ fn a_module_that_stands_still_stops_those_before_it() {
     }
 }
 
-#[test]
-fn an_application_that_takes_nothing_stops_its_stream() {
-    let stream = Stream::new("unread");
+fn taking_nothing<L: AnyStrategy>() {
+    let stream = Stream::<L>::new("unread");
     stream.push(Module::writer("echo", Synchronous(super::Echoing))).unwrap();
     let mut taken = 0;
     while stream.put(Message::data([0; 1 << 10].as_slice().into()), Wait::Never).is_ok() {
@@ -52,8 +56,8 @@ struct Bouncing {
     bounces: Arc<AtomicU32>,
 }
 
-impl Service for Bouncing {
-    fn process(&self, context: &Context<'_>, mut message: Message) -> Result<(), PutError> {
+impl<L: AnyStrategy> Service<L> for Bouncing {
+    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
         let left = number_of(&message);
         if left == 0 {
             // It leaves the stream at the top.
@@ -76,15 +80,14 @@ impl Service for Bouncing {
 
 /// Three modules that send messages to each other both ways, through queues of one message, while they are taken out and
 /// replaced.
-#[test]
-fn modules_that_wait_for_each_other_go_on() {
+fn bouncing<L: AnyStrategy>() {
     const MESSAGES: u32 = 300;
     let bounces = Arc::new(AtomicU32::new(0));
-    let module = |name: &str| {
+    let module = |name: &str| -> Module<L> {
         let task = || Asynchronous::new(Bouncing { bounces: Arc::clone(&bounces) });
         Module::new(name, task(), task()).water_marks(ONE)
     };
-    let stream = Arc::new(Stream::new("bouncing"));
+    let stream = Arc::new(Stream::<L>::new("bouncing"));
     for name in ["lowest", "middle", "highest"] {
         stream.push(module(name)).unwrap();
     }

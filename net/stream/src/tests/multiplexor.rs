@@ -54,7 +54,8 @@ impl Router<u32> for ByDigit {
 #[test]
 fn messages_continue_in_the_stream_of_their_route() {
     let ports: Multiplexor<u32, Mutex, RwLock> = Multiplexor::new(ByDigit);
-    let streams = |prefix: &str| -> Vec<Stream> { (0..3).map(|at| Stream::new(format!("{prefix}{at}"))).collect() };
+    let streams =
+        |prefix: &str| -> Vec<Stream> { (0..3).map(|at| Stream::<Mutex>::new(format!("{prefix}{at}"))).collect() };
     let (above, below, wires) = (streams("above"), streams("below"), streams("wire"));
     for (at, stream) in (0..).zip(&above) {
         ports.bind_above(10 + at, stream).unwrap();
@@ -106,7 +107,7 @@ fn what_cannot_be_attached_is_refused() {
     second.bind_below(2, &c).unwrap();
     assert_eq!(first.bind_above(11, &c), Err(AttachError::Circle("c".to_owned())));
     first.bind_above(11, &d).unwrap();
-    let more = Stream::new("more");
+    let more = Stream::<Mutex>::new("more");
     assert_eq!(first.bind_above(12, &more), Err(AttachError::Bind(BindError::Full)));
     more.close(LONG).unwrap();
     assert_eq!(second.bind_above(12, &more), Err(AttachError::Closed("more".to_owned())));

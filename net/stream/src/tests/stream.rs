@@ -8,28 +8,36 @@ use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex, NullMutex, thread};
 use spandrel_test_support::wait_until;
 
-use super::{Echoing, LONG, Tracing, get, is_quiet, number_of, numbered, trace_of};
+use super::{AnyStrategy, Echoing, LONG, Tracing, for_all_strategies, get, is_quiet, number_of, numbered, trace_of};
 use crate::{
-    Answer, Asynchronous, Context, ControlError, DequeueError, Flush, Message, MessageKind, Module, OpenContext,
-    PutError, PutFailure, Query, ServiceContext, Stream, StreamError, Synchronous, Task, TaskError, Wait, WaterMarks,
+    Answer, Asynchronous, Context, ControlError, DequeueError, Flush, LockFree, Message, MessageKind, Module,
+    OpenContext, PutError, PutFailure, Query, ServiceContext, Stream, StreamError, Synchronous, Task, TaskError, Wait,
+    WaterMarks,
 };
 
-fn tracing(name: &str) -> Module {
+fn tracing<L: AnyStrategy>(name: &str) -> Module<L> {
     Module::new(name, Synchronous(Tracing), Synchronous(Tracing))
 }
 
-fn tracing_in_threads(name: &str) -> Module {
+fn tracing_in_threads<L: AnyStrategy>(name: &str) -> Module<L> {
     Module::new(name, Asynchronous::new(Tracing), Asynchronous::new(Tracing))
 }
 
-fn echoing(name: &str) -> Module {
+fn echoing<L: AnyStrategy>(name: &str) -> Module<L> {
     Module::new(name, Synchronous(Tracing), Synchronous(Echoing))
 }
 
-#[test]
-fn messages_pass_the_modules_down_and_up_again() {
-    for module in [tracing, tracing_in_threads] {
-        let stream = Stream::new("echo");
+for_all_strategies! {
+    messages_pass_the_modules_down_and_up_again: passing;
+    nothing_is_lost_while_modules_change: changing;
+    a_stopped_module_holds_messages_until_it_is_started_or_flushed: stopping;
+    a_suspended_stream_takes_and_passes_nothing: suspending;
+    a_module_with_several_threads_passes_each_message_on_once: several_threads;
+}
+
+fn passing<L: AnyStrategy>() {
+    for module in [tracing::<L>, tracing_in_threads] {
+        let stream = Stream::<L>::new("echo");
         stream.push(echoing("lowest")).unwrap();
         stream.push(module("middle")).unwrap();
         stream.push(module("highest")).unwrap();
@@ -47,7 +55,7 @@ fn messages_pass_the_modules_down_and_up_again() {
 
 #[test]
 fn modules_are_inserted_removed_and_replaced_by_name() {
-    let stream = Stream::new("names");
+    let stream = Stream::<Mutex>::new("names");
     assert_eq!(stream.modules(), ["head", "tail"]);
     stream.push(echoing("b")).unwrap();
     stream.push(tracing("a")).unwrap();
@@ -84,7 +92,7 @@ fn modules_are_inserted_removed_and_replaced_by_name() {
 
 #[test]
 fn as_many_modules_as_allowed_are_inserted() {
-    let stream = Stream::new("long");
+    let stream = Stream::<Mutex>::new("long");
     for number in 0..crate::MAX_MODULES {
         let module = if number == 0 { echoing("0") } else { tracing(&number.to_string()) };
         stream.push(module).unwrap();
@@ -128,7 +136,7 @@ fn each_opened_task_is_closed_once() {
     let counted = Arc::new(Counted { threads: 2, ..Counted::default() });
     let module = || Module::new("counted", Counting(Arc::clone(&counted)), Counting(Arc::clone(&counted)));
     let calls = || (counted.opened.load(Ordering::SeqCst), counted.closed.load(Ordering::SeqCst));
-    let stream = Stream::new("counts");
+    let stream = Stream::<Mutex>::new("counts");
     stream.push(module()).unwrap();
     assert_eq!(calls(), (2, 0));
     assert!(stream.replace("counted", module()).unwrap().wait(LONG));
@@ -140,7 +148,7 @@ fn each_opened_task_is_closed_once() {
 #[test]
 fn a_module_that_does_not_open_changes_nothing() {
     let counted = Arc::new(Counted { threads: 3, is_refused: AtomicBool::new(true), ..Counted::default() });
-    let stream = Stream::new("whole");
+    let stream = Stream::<Mutex>::new("whole");
     let module = Module::new("closed", Synchronous(Tracing), Counting(Arc::clone(&counted)));
     let error = stream.push(module).unwrap_err();
     assert_eq!(error.to_string(), "module `closed` of the stream `whole`: not today");
@@ -170,12 +178,11 @@ fn one_thread_alone_needs_no_locks() {
     assert_eq!(stream.get(Wait::Forever).unwrap_err(), DequeueError::Empty);
 }
 
-#[test]
-fn nothing_is_lost_while_modules_change() {
+fn changing<L: AnyStrategy>() {
     const MESSAGES: u32 = 20_000;
     for threads in [false, true] {
         let module = if threads { tracing_in_threads } else { tracing };
-        let stream = Arc::new(Stream::new("changing"));
+        let stream = Arc::new(Stream::<L>::new("changing"));
         stream.push(echoing("echo")).unwrap();
         stream.push(module("a")).unwrap();
         let is_done = Arc::new(AtomicBool::new(false));
@@ -234,7 +241,7 @@ fn queries_are_answered_by_the_named_module() {
             }
         }
     }
-    let stream = Stream::new("queries");
+    let stream = Stream::<Mutex>::new("queries");
     stream.push(Module::writer("answering", Answering)).unwrap();
     stream.push(tracing("a").water_marks(WaterMarks::new(10, 5))).unwrap();
     let marks = |of: &str| match stream.control(Some(of), Query::WaterMarks, None, LONG).unwrap() {
@@ -269,15 +276,14 @@ fn a_request_that_is_kept_is_not_answered_in_time() {
             Ok(())
         }
     }
-    let stream = Stream::new("kept");
+    let stream = Stream::<Mutex>::new("kept");
     stream.push(Module::writer("keeping", Keeping(Mutex::new(Vec::new())))).unwrap();
     let time = Duration::from_millis(20);
     assert_eq!(stream.control(None, Query::Custom(1), None, time).unwrap_err(), ControlError::TimedOut);
 }
 
-#[test]
-fn a_stopped_module_holds_messages_until_it_is_started_or_flushed() {
-    let stream = Stream::new("stopped");
+fn stopping<L: AnyStrategy>() {
+    let stream = Stream::<L>::new("stopped");
     stream.push(echoing("echo")).unwrap();
     stream.push(Module::writer("queue", Asynchronous::new(Tracing))).unwrap();
     let control = |query| stream.control(Some("queue"), query, None, LONG).unwrap();
@@ -300,9 +306,8 @@ fn a_stopped_module_holds_messages_until_it_is_started_or_flushed() {
     assert_eq!(number_of(&get(&stream)), 6);
 }
 
-#[test]
-fn a_suspended_stream_takes_and_passes_nothing() {
-    let stream = Arc::new(Stream::new("suspended"));
+fn suspending<L: AnyStrategy>() {
+    let stream = Arc::new(Stream::<L>::new("suspended"));
     stream.push(echoing("echo")).unwrap();
     stream.push(tracing_in_threads("queue")).unwrap();
     stream.put(numbered(0), Wait::Never).unwrap();
@@ -323,7 +328,8 @@ fn a_suspended_stream_takes_and_passes_nothing() {
 
 #[test]
 fn what_comes_down_in_a_linked_stream_goes_up_in_the_other() {
-    let (one, other, third) = (Stream::new("one"), Stream::new("other"), Stream::new("third"));
+    let (one, other, third) =
+        (Stream::<Mutex>::new("one"), Stream::<Mutex>::new("other"), Stream::<Mutex>::new("third"));
     one.push(tracing("a")).unwrap();
     other.push(tracing("b")).unwrap();
     assert_eq!(one.put(numbered(0), Wait::Never).unwrap_err().reason, PutFailure::Unclaimed);
@@ -344,9 +350,8 @@ fn what_comes_down_in_a_linked_stream_goes_up_in_the_other() {
     assert_eq!(one.link(&other), Err(StreamError::Closed("other".to_owned())));
 }
 
-#[test]
-fn a_module_with_several_threads_passes_each_message_on_once() {
-    let stream = Stream::new("threads");
+fn several_threads<L: AnyStrategy>() {
+    let stream = Stream::<L>::new("threads");
     stream.push(echoing("echo")).unwrap();
     let threads = NonZero::new(4).unwrap();
     let task = || Asynchronous::with_threads(Tracing, threads);
@@ -384,7 +389,7 @@ impl Task for Unlucky {
 
 #[test]
 fn a_module_that_panics_refuses_further_messages() {
-    let stream = Stream::new("unlucky");
+    let stream = Stream::<Mutex>::new("unlucky");
     stream.push(echoing("echo")).unwrap();
     stream.push(Module::writer("unlucky", Unlucky(3))).unwrap();
     for _ in 0..2 {
@@ -422,7 +427,7 @@ fn a_module_that_does_not_end_is_named() {
         }
     }
     let (may_end, has_begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let stream = Stream::new("held");
+    let stream = Stream::<Mutex>::new("held");
     stream.push(Module::writer("stubborn", Stubborn(Arc::clone(&may_end), Arc::clone(&has_begun)))).unwrap();
     wait_until("the thread to begin", || has_begun.load(Ordering::SeqCst));
     let error = stream.close(Duration::from_millis(50)).unwrap_err();

@@ -31,7 +31,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
     /// Servers: c, ace, asio, our reactor by back end: epoll, io_uring, polling, poll, select, or by its
-    /// Acceptor pattern: acceptor, and the ORB: orb [default: all available ones]
+    /// Acceptor pattern: acceptor, in a reactor for each processor: shards (more than one with --placement
+    /// free), and the ORB: orb [default: all available ones]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     servers: Vec<Contender>,
     /// Idle and active connections [default: 0+1,0+64,1000+64,10000+64; with --quick: without the last]

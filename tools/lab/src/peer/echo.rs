@@ -14,6 +14,8 @@ pub enum EchoServer {
     Handlers(Backend),
     /// The Acceptor pattern, with the default strategies.
     Pattern,
+    /// The Acceptor pattern in a reactor for each processor, which share the port.
+    Shards,
     /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
     Orb,
 }
@@ -22,7 +24,7 @@ impl EchoServer {
     /// All echo servers of this platform, whether or not the system permits them.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Orb]).collect()
+        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Shards, Self::Orb]).collect()
     }
 
     /// The name that options and tables use.
@@ -31,6 +33,7 @@ impl EchoServer {
         match self {
             Self::Handlers(backend) => backend.name(),
             Self::Pattern => "acceptor",
+            Self::Shards => "shards",
             Self::Orb => "orb",
         }
     }
@@ -40,6 +43,7 @@ impl EchoServer {
     pub fn is_available(self) -> bool {
         match self {
             Self::Handlers(backend) => Backend::available().contains(&backend),
+            Self::Shards => cfg!(unix), // the port is shared by `SO_REUSEPORT`
             Self::Pattern | Self::Orb => true,
         }
     }

@@ -1,12 +1,16 @@
 //! Echo servers over this project's own reactor: as two event handlers, which work like the plain C program,
-//! and with the Acceptor pattern, as its users would write it. The ORB is measured, too.
+//! and with the Acceptor pattern, as its users would write it, in one reactor or in one for each processor.
+//! The ORB is measured, too.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::thread;
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet, Stream};
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_reactor::{Backend, Context, EventHandler, Options, Peer, Reactor, ServiceHandler, ThreadStrategy};
+use spandrel_reactor::{
+    Backend, Context, EventHandler, Options, Peer, Reactor, ServiceHandler, Shards, ThreadStrategy,
+};
 
 use super::calls;
 use crate::LabError;
@@ -22,6 +26,7 @@ impl EchoServer {
         let served = match self {
             Self::Handlers(backend) => serve_by_handlers(backend),
             Self::Pattern => serve_by_pattern(),
+            Self::Shards => serve_by_shards(),
             Self::Orb => return calls::serve(),
         };
         served.map_err(LabError::io(format!("serve echoes ({self})")))
@@ -61,6 +66,17 @@ fn serve_by_pattern() -> io::Result<()> {
     let server = pattern.open(reactor.registry(), &Addr::loopback(0))?;
     print_line(server.addr().port())?;
     reactor.run()
+}
+
+fn serve_by_shards() -> io::Result<()> {
+    let shards = Shards::start(thread::available_parallelism()?.get(), &Options::new())?;
+    let options = AcceptorOptions::default().backlog(BACKLOG);
+    #[cfg(unix)]
+    let options = options.reuse_port(true);
+    let family = Inet::new(options, Connector::new());
+    let servers = shards.open(&Addr::loopback(0), |_| spandrel_reactor::Acceptor::new(family, || Service))?;
+    print_line(servers[0].addr().port())?;
+    shards.wait()
 }
 
 struct Service;
