@@ -1,6 +1,7 @@
 //! Octets decoded as XDR: no panic, and a decoded value has the octets as its encoding.
 //!
-//! The first octet selects whether residual octets must be zero. The value then has that encoding, and no other.
+//! The first octet selects whether residual octets must be zero. The value then has that encoding, and no
+//! other.
 
 use spandrel_xdr::{
     Bounded, Decode as _, FixedOpaque, List, Opaque, Padding, Quadruple, Settings, XdrDecoder, encode, xdr_enum,

@@ -107,7 +107,8 @@ impl<T: Encode> Encode for Vec<T> {
     }
 }
 
-/// `T x<>` (4.13). An array of elements without octets, such as void, does not compile: its length could be any.
+/// `T x<>` (4.13). An array of elements without octets, such as void, does not compile: its length could be
+/// any.
 ///
 /// ```compile_fail
 /// let values: Vec<()> = spandrel_xdr::decode(&[255; 4]).unwrap();

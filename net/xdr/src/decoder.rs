@@ -4,7 +4,8 @@ use crate::{XdrError, padding};
 
 /// A value that can be read from its encoding.
 pub trait Decode: Sized {
-    /// The fewest octets that a value may have. A length of an array is compared with it before memory is allocated.
+    /// The fewest octets that a value may have. A length of an array is compared with it before memory is
+    /// allocated.
     const MIN_OCTETS: usize;
 
     /// Reads a value.
@@ -35,12 +36,17 @@ pub enum Padding {
     Any,
 }
 
+/// The memory in octets that values of any input may take. Few octets can be a value of a large type: a union takes
+/// the memory of its largest arm, and four octets if the present arm is void.
+pub const SMALLEST_MEMORY: usize = 64 << 10;
+
 /// The limits of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The most levels of boxes, arrays and lists inside each other. Each takes space on the stack.
     pub depth: usize,
-    /// The octets of memory for decoded values that each octet of input permits.
+    /// The octets of memory for decoded values that each octet of input permits; [`SMALLEST_MEMORY`] is always
+    /// permitted.
     pub memory_factor: usize,
     /// The treatment of residual octets.
     pub padding: Padding,
@@ -78,7 +84,7 @@ impl<'a> XdrDecoder<'a> {
     /// A decoder with these limits.
     #[must_use]
     pub fn with_settings(octets: &'a [u8], settings: Settings) -> Self {
-        let memory = octets.len().saturating_mul(settings.memory_factor);
+        let memory = octets.len().saturating_mul(settings.memory_factor).max(SMALLEST_MEMORY);
         Self { rest: octets, settings, depth: 0, memory, memory_left: memory }
     }
 
@@ -130,7 +136,8 @@ impl<'a> XdrDecoder<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Reads the length of an array whose elements have at least `min_octets` each, and which has at most `max` of them.
+    /// Reads the length of an array whose elements have at least `min_octets` each, and which has at most `max` of
+    /// them.
     ///
     /// # Errors
     /// [`XdrError::TooLong`]; [`XdrError::End`] if the elements cannot be in the remaining octets.

@@ -7,8 +7,8 @@ pub trait Encode {
     /// Writes the value.
     ///
     /// # Errors
-    /// [`XdrError`] if the value has no encoding: a length above its maximum, or nesting that a decoder refuses. The
-    /// output has a part of the value then.
+    /// [`XdrError`] if the value has no encoding: a length above its maximum, a discriminant of another arm, or
+    /// nesting that a decoder refuses. The output has a part of the value then.
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError>;
 }
 

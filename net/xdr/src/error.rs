@@ -51,7 +51,8 @@ pub enum XdrError {
     /// Values nest more deeply than [`Settings::depth`](crate::Settings::depth).
     #[error("values nest deeper than {0} levels")]
     TooDeep(usize),
-    /// The value would take more memory than [`Settings::memory_factor`](crate::Settings::memory_factor) allows.
+    /// The value would take more memory than [`Settings::memory_factor`](crate::Settings::memory_factor) and
+    /// [`SMALLEST_MEMORY`](crate::SMALLEST_MEMORY) allow.
     #[error("the value takes more memory than {0} octets, the limit for this input")]
     TooLarge(usize),
 }

@@ -56,15 +56,16 @@
 //!
 //! # Octets from elsewhere
 //!
-//! - A length is compared with the maximum of its type and with the remaining octets before anything is allocated.
+//! - A length is compared with the maximum of its type and with the remaining octets before anything is
+//!   allocated.
 //! - Values nest up to [`Settings::depth`].
-//! - Memory for decoded values is charged before it is allocated, up to [`Settings::memory_factor`] octets for each octet
-//!   of input.
+//! - Memory for decoded values is charged before it is allocated, up to [`Settings::memory_factor`] octets for
+//!   each octet of input, and [`SMALLEST_MEMORY`] for a short one.
 //! - Residual octets must be zero, as section 3 of the RFC demands; [`Padding::Any`] accepts others, as Sun's
 //!   implementation does. Written ones are zero.
 //! - A bool is 0 or 1, and an enum one of its constants: RFC 4506, 4.3, makes others an error.
-//! - A `String` is UTF-8, which includes the ASCII of section 4.11. Strings in other code sets are [`Opaque`], which has
-//!   the same encoding.
+//! - A `String` is UTF-8, which includes the ASCII of section 4.11. Strings in other code sets are [`Opaque`],
+//!   which has the same encoding.
 //!
 //! Record marking and calls (RFC 5531) belong to other crates.
 #![forbid(unsafe_code)]
@@ -81,9 +82,11 @@ mod scalar;
 mod tests;
 
 pub use array::{Bounded, Counted};
-pub use decoder::{Decode, Padding, Settings, XdrDecoder, decode};
+pub use decoder::{Decode, Padding, SMALLEST_MEMORY, Settings, XdrDecoder, decode};
 pub use encoder::{Encode, XdrEncoder, encode};
 pub use error::XdrError;
+#[doc(hidden)]
+pub use macros::assert_distinct;
 pub use octets::{FixedOpaque, Opaque};
 pub use optional::List;
 pub use scalar::Quadruple;

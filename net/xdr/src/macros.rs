@@ -48,7 +48,8 @@ macro_rules! xdr_enum {
 ///     #[derive(Debug, PartialEq)]
 ///     pub struct Point { pub x: i32, pub y: f64 }
 /// }
-/// assert_eq!(spandrel_xdr::encode(&Point { x: -1, y: 2.0 }).unwrap(), [255, 255, 255, 255, 64, 0, 0, 0, 0, 0, 0, 0]);
+/// let octets = spandrel_xdr::encode(&Point { x: -1, y: 2.0 }).unwrap();
+/// assert_eq!(octets, [255, 255, 255, 255, 64, 0, 0, 0, 0, 0, 0, 0]);
 /// ```
 #[macro_export]
 macro_rules! xdr_struct {
@@ -81,9 +82,10 @@ macro_rules! xdr_struct {
 
 /// Defines a discriminated union (4.15) as an enum with both traits.
 ///
-/// The type behind the colon is that of the discriminant: `i32`, `u32`, `bool`, or an enum that can be compared, copied
-/// and printed for debugging. An arm has a named declaration, or nothing for void. A default arm, behind a
-/// semicolon, keeps its discriminant as its first field. Without one, other discriminants do not decode.
+/// The type behind the colon is that of the discriminant: `i32`, `u32`, `bool`, or an enum that can be compared,
+/// copied and printed for debugging. An arm has a named declaration, or nothing for void. A default arm, behind a
+/// semicolon, keeps its discriminant as its first field. Without one, other discriminants do not decode. Two arms
+/// with the same discriminant do not compile.
 ///
 /// ```
 /// use spandrel_xdr::{decode, encode, xdr_union};
@@ -102,6 +104,12 @@ macro_rules! xdr_struct {
 /// assert!(encode(&Outcome::Failed(2, String::new())).is_err(), "this is the discriminant of `Absent`");
 /// # Ok::<(), spandrel_xdr::XdrError>(())
 /// ```
+///
+/// ```compile_fail,E0080
+/// spandrel_xdr::xdr_union! {
+///     pub union Ambiguous: i32 { One = 1, Other = 1 }
+/// }
+/// ```
 #[macro_export]
 macro_rules! xdr_union {
     ($(#[$meta:meta])* $vis:vis union $name:ident: $switch:ty {
@@ -109,6 +117,8 @@ macro_rules! xdr_union {
     }) => {
         $(#[$meta])*
         $vis enum $name { $($(#[$arm_meta])* $arm $(($type))?),* }
+
+        const _: () = $crate::assert_distinct(&[$($value as i64),*]);
 
         impl $crate::Encode for $name {
             fn encode(&self, out: &mut $crate::XdrEncoder) -> ::std::result::Result<(), $crate::XdrError> {
@@ -145,6 +155,8 @@ macro_rules! xdr_union {
             $(#[$default_meta])* $default($switch $(, $default_type)?)
         }
 
+        const _: () = $crate::assert_distinct(&[$($value as i64),*]);
+
         impl $crate::Encode for $name {
             fn encode(&self, out: &mut $crate::XdrEncoder) -> ::std::result::Result<(), $crate::XdrError> {
                 match self {
@@ -177,4 +189,18 @@ macro_rules! xdr_union {
             }
         }
     };
+}
+
+/// Stops compilation if two arms of a union have the same discriminant: the second could not be decoded.
+#[doc(hidden)]
+pub const fn assert_distinct(discriminants: &[i64]) {
+    let mut at = 0;
+    while at < discriminants.len() {
+        let mut other = at + 1;
+        while other < discriminants.len() {
+            assert!(discriminants[at] != discriminants[other], "two arms of a union have the same discriminant");
+            other += 1;
+        }
+        at += 1;
+    }
 }

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::sample::{Sample, samples};
+use super::sample::{Outcome, Sample, samples};
 use crate::{
     Bounded, Decode, Encode, FixedOpaque, List, Opaque, Quadruple, XdrDecoder, XdrEncoder, XdrError, decode, encode,
-    xdr_struct, xdr_union,
+    xdr_enum, xdr_struct, xdr_union,
 };
 
 #[track_caller]
@@ -40,6 +40,52 @@ fn octets_and_strings_are_filled_up_to_a_multiple_of_four() {
     assert_encoding(&Opaque::default(), &[0; 4]);
     assert_encoding(&"ab".to_owned(), b"\0\0\0\x02ab\0\0");
     assert_eq!(encode("ab").unwrap(), b"\0\0\0\x02ab\0\0");
+}
+
+xdr_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum FileKind { Text = 0, Data = 1, Exec = 2 }
+}
+
+xdr_union! {
+    #[derive(Debug, PartialEq)]
+    union FileType: FileKind {
+        Text = FileKind::Text,
+        Data(creator: Bounded<String, 255>) = FileKind::Data,
+        Exec(interpreter: Bounded<String, 255>) = FileKind::Exec,
+    }
+}
+
+xdr_struct! {
+    #[derive(Debug, PartialEq)]
+    struct File {
+        filename: Bounded<String, 255>,
+        kind: FileType,
+        owner: Bounded<String, 32>,
+        data: Bounded<Opaque, 65535>,
+    }
+}
+
+#[test]
+fn the_file_of_section_7_has_the_octets_that_are_given_there() {
+    let file = File {
+        filename: Bounded::new("sillyprog".to_owned()).unwrap(),
+        kind: FileType::Exec(Bounded::new("lisp".to_owned()).unwrap()),
+        owner: Bounded::new("john".to_owned()).unwrap(),
+        data: Bounded::new(Opaque(b"(quit)".to_vec())).unwrap(),
+    };
+    let octets = b"\0\0\0\x09sillyprog\0\0\0\0\0\0\x02\0\0\0\x04lisp\0\0\0\x04john\0\0\0\x06(quit)\0\0";
+    assert_encoding(&file, octets);
+}
+
+#[test]
+fn a_discriminant_belongs_to_one_arm() {
+    let error = |discriminant: &str| XdrError::Discriminant { name: "Outcome", discriminant: discriminant.to_owned() };
+    assert_eq!(encode(&Outcome::Failed(2, 1.0)).unwrap_err(), error("2"));
+    assert_encoding(&Outcome::Failed(3, 1.0), &[0, 0, 0, 3, 0x3f, 0x80, 0, 0]);
+    assert_encoding(&Outcome::Absent, &[0, 0, 0, 2]);
+    let unknown = XdrError::Enum { name: "FileKind", value: 3 };
+    assert_eq!(decode::<FileType>(&[0, 0, 0, 3]).unwrap_err(), unknown);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::sample::{Sample, samples};
-use crate::{Decode, List, Opaque, Padding, Settings, XdrDecoder, XdrError, decode, encode, xdr_struct};
+use crate::{
+    Decode, FixedOpaque, List, Opaque, Padding, Settings, XdrDecoder, XdrError, decode, encode, xdr_struct, xdr_union,
+};
 
 xdr_struct! {
     #[derive(Debug, PartialEq)]
@@ -36,6 +38,11 @@ fn invalid_bools_and_text_are_errors() {
     assert_eq!(decode::<String>(b"\0\0\0\x01\xff\0\0\0").unwrap_err(), XdrError::NotUtf8);
 }
 
+xdr_struct! {
+    #[derive(Debug, PartialEq)]
+    struct Tree { children: Vec<Tree> }
+}
+
 fn nodes(count: u32) -> Vec<u8> {
     encode(&List((0..count).collect())).unwrap()[4..].to_vec() // without the bool of the first
 }
@@ -60,6 +67,33 @@ impl Decode for Wide {
     fn decode(input: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
         input.u32().map(|value| Self([u64::from(value); 512]))
     }
+}
+
+xdr_union! {
+    #[allow(clippy::large_enum_variant)] // its size is the subject of the test
+    #[derive(Debug, PartialEq)]
+    union Large: bool { Nothing = false, Octets(octets: FixedOpaque<4000>) = true }
+}
+
+#[test]
+fn few_octets_may_be_a_value_of_a_large_type() {
+    let list = List(vec![Some(Box::new(Large::Nothing)), None]);
+    let octets = encode(&list).unwrap();
+    assert!(octets.len() * Settings::DEFAULT.memory_factor < size_of::<Large>());
+    assert_eq!(decode::<List<Option<Box<Large>>>>(&octets).unwrap(), list);
+    assert_eq!(decode::<List<Large>>(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap().0, [Large::Nothing]);
+}
+
+/// Each level claims as many children as octets remain for.
+#[test]
+fn nested_lengths_are_charged_once_each() {
+    let mut octets = Vec::new();
+    while octets.len() < 100 * 4 {
+        let children = (1 << 20) - octets.len() as u32 - 4;
+        octets.extend((children / 4).to_be_bytes());
+    }
+    octets.resize(1 << 20, 0);
+    assert_eq!(decode::<Tree>(&octets).unwrap_err(), XdrError::TooLarge(64 << 20));
 }
 
 #[test]

@@ -8,7 +8,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use proptest::prelude::*;
 
 use super::sample::{Sample, samples};
-use crate::{decode, encode};
+use crate::{Decode, Padding, Settings, XdrDecoder, XdrError, decode, encode};
+
+/// The first residual octet of a sample: that of `fixed`, behind 60 octets of numbers and five of its own.
+const RESIDUAL: usize = 65;
 
 /// The running program.
 struct Peer {
@@ -73,6 +76,20 @@ fn the_peer_refuses_octets_that_are_no_value() {
 }
 
 proptest! {
+    /// The reason for [`Padding::Any`].
+    #[test]
+    fn the_peer_ignores_residual_octets(sample in samples(), residual in 1_u8..) {
+        let octets = encode(&sample).unwrap();
+        let mut changed = octets.clone();
+        changed[RESIDUAL] = residual;
+        let (theirs, text) = reencoded_by_the_peer(&changed).expect("they decode there");
+        prop_assert_eq!(&theirs, &octets);
+        prop_assert_eq!(text, sample.describe());
+        prop_assert_eq!(decode::<Sample>(&changed).unwrap_err(), XdrError::Padding);
+        let settings = Settings { padding: Padding::Any, ..Settings::DEFAULT };
+        prop_assert_eq!(Sample::decode(&mut XdrDecoder::with_settings(&changed, settings)).unwrap(), sample);
+    }
+
     #[test]
     fn our_values_are_the_same_values_there(sample in samples()) {
         let octets = encode(&sample).unwrap();
@@ -89,7 +106,8 @@ proptest! {
         prop_assert_eq!(encode(&sample).unwrap(), octets);
     }
 
-    /// Octets that both accept are the same value. Ours refuses more: residual octets, bools, text that is not UTF-8.
+    /// Octets that both accept are the same value. Ours refuses more: residual octets, bools, text that is not
+    /// UTF-8.
     #[test]
     fn changed_octets_that_decode_here_decode_there(
         sample in samples(),
