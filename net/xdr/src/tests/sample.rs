@@ -57,10 +57,12 @@ xdr_struct! {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
+#[cfg(target_os = "linux")] // for the comparison with the peer
 impl Sample {
     /// The text that the peer prints for this value.
     pub(super) fn describe(&self) -> String {
@@ -96,11 +98,8 @@ impl Sample {
         words.extend(self.list.0.iter().map(ToString::to_string));
         words.into_iter().map(|word| word + " ").collect()
     }
-}
 
-impl Sample {
     /// Whether C may change the value: a string ends at the first zero, and a NaN may become another one.
-    #[cfg(target_os = "linux")]
     pub(super) fn has_zero_or_nan(&self) -> bool {
         let name = if let Shape::Blue(name) = &self.shape { name.contains('\0') } else { false };
         let ratio = if let Outcome::Failed(_, ratio) = &self.outcome { ratio.is_nan() } else { false };
