@@ -12,12 +12,13 @@ pub mod giop_parts;
 pub mod idl;
 pub mod settings;
 pub mod text;
+pub mod xdr;
 
 /// A target: its name, and its function of an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("any", any::run),
     ("cdr_decode", cdr_decode::run),
     ("differential", differential::run),
@@ -28,4 +29,5 @@ pub const TARGETS: [Target; 10] = [
     ("idl", idl::run),
     ("settings", settings::run),
     ("text", text::run),
+    ("xdr", xdr::run),
 ];

@@ -13,7 +13,7 @@ use crate::s390x::{TARGET, cargo};
 use crate::{interop, packages, workspace};
 
 /// Crates whose tests all run there.
-const CRATES: [&str; 4] = ["spandrel-message", "spandrel-cdr", "spandrel-giop", "spandrel-connection"];
+const CRATES: [&str; 5] = ["spandrel-message", "spandrel-xdr", "spandrel-cdr", "spandrel-giop", "spandrel-connection"];
 
 /// Areas of `tests/orb`.
 const AREAS: [&str; 4] = ["--test", "invocation", "--test", "servants"];

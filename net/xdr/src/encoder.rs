@@ -1,0 +1,120 @@
+//! Writing values.
+
+use crate::{Settings, XdrError, padding};
+
+/// A value that has an encoding.
+pub trait Encode {
+    /// Writes the value.
+    ///
+    /// # Errors
+    /// [`XdrError`] if the value has no encoding: a length above its maximum, a discriminant of another arm, or
+    /// nesting that a decoder refuses. The output has a part of the value then.
+    fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError>;
+}
+
+/// Returns the encoding of a value.
+///
+/// # Errors
+/// [`XdrError`], as for [`Encode::encode`].
+pub fn encode<T: Encode + ?Sized>(value: &T) -> Result<Vec<u8>, XdrError> {
+    let mut out = XdrEncoder::new();
+    value.encode(&mut out)?;
+    Ok(out.into_octets())
+}
+
+/// The encoding of values, which grows with each.
+#[derive(Clone, Debug, Default)]
+pub struct XdrEncoder {
+    octets: Vec<u8>,
+    depth: usize,
+}
+
+impl XdrEncoder {
+    /// An encoder without octets.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An encoder that appends to these octets, whose number should be a multiple of four.
+    #[must_use]
+    pub fn appending(octets: Vec<u8>) -> Self {
+        Self { octets, depth: 0 }
+    }
+
+    /// The octets so far.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// The octets, by value.
+    #[must_use]
+    pub fn into_octets(self) -> Vec<u8> {
+        self.octets
+    }
+
+    /// Writes an unsigned int (4.2).
+    #[inline]
+    pub fn u32(&mut self, value: u32) {
+        self.octets.extend_from_slice(&value.to_be_bytes());
+    }
+
+    /// Writes an unsigned hyper (4.5).
+    #[inline]
+    pub fn u64(&mut self, value: u64) {
+        self.octets.extend_from_slice(&value.to_be_bytes());
+    }
+
+    /// Writes a length, which may be at most `max`.
+    ///
+    /// # Errors
+    /// [`XdrError::TooLong`].
+    #[inline]
+    pub fn len(&mut self, len: usize, max: u32) -> Result<(), XdrError> {
+        match u32::try_from(len) {
+            Ok(encoded) if encoded <= max => {
+                self.u32(encoded);
+                Ok(())
+            }
+            _ => Err(XdrError::TooLong { len, max }),
+        }
+    }
+
+    /// Writes octets of a fixed number, with residual zeros (4.9).
+    pub fn fixed_opaque(&mut self, octets: &[u8]) {
+        self.octets.extend_from_slice(octets);
+        self.octets.extend_from_slice(&[0; 3][..padding(octets.len())]);
+    }
+
+    /// Writes octets of a variable number, at most `max` (4.10).
+    ///
+    /// # Errors
+    /// [`XdrError::TooLong`].
+    pub fn opaque(&mut self, octets: &[u8], max: u32) -> Result<(), XdrError> {
+        self.len(octets.len(), max)?;
+        self.fixed_opaque(octets);
+        Ok(())
+    }
+
+    /// Writes a value that may contain values of its own type, one level deeper.
+    ///
+    /// # Errors
+    /// [`XdrError::TooDeep`] below the default of [`Settings::depth`]; errors of the function.
+    pub fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<(), XdrError>) -> Result<(), XdrError> {
+        if self.depth >= Settings::DEFAULT.depth {
+            return Err(XdrError::TooDeep(Settings::DEFAULT.depth));
+        }
+        self.depth += 1;
+        let done = write(self);
+        self.depth -= 1;
+        done
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for &T {
+    #[inline]
+    fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
+        (**self).encode(out)
+    }
+}
