@@ -298,6 +298,7 @@ pages! {
     activation_in_the_tutorial: "docs/tutorial/activation.md",
     authorization: "docs/authorization.md",
     callbacks: "docs/tutorial/callbacks.md",
+    configurator: "docs/configurator.md",
     deployment: "docs/deployment.md",
     first_service: "docs/tutorial/first-service.md",
     from_omniorb: "docs/porting/omniorb.md",

@@ -1,5 +1,6 @@
 //! A shared library with services and a module: `dynamic Echo Service_Object * plugin_echo:make_echo() "7000"`.
 
+// ANCHOR: echo
 use std::io;
 use std::sync::Mutex;
 
@@ -46,6 +47,7 @@ impl SharedObject for EchoService {
 }
 
 impl ServiceObject for EchoService {}
+// ANCHOR_END: echo
 
 /// Fails or panics in the method that its argument names, such as `panic=fini`.
 #[derive(Default)]

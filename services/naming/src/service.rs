@@ -152,6 +152,19 @@ impl NamingService {
             RequestProcessingPolicy::UseDefaultServant.into(),
         ];
         let adapter = root_adapter.create_poa(ADAPTER, None, policies)?;
+        Self::start_on(orb, &root_adapter, &adapter, store, options).inspect_err(|_| {
+            // The store is given back, so that another attempt can open it.
+            _ = adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes);
+        })
+    }
+
+    fn start_on(
+        orb: &Orb,
+        root_adapter: &Poa,
+        adapter: &Poa,
+        store: Arc<dyn Store>,
+        options: NamingOptions,
+    ) -> Result<Self, NamingError> {
         let iterators = adapter.create_poa("BindingIterators", Some(&adapter.the_poa_manager()), [])?;
         let contexts = Arc::new(Contexts {
             orb: orb.clone(),
@@ -172,7 +185,14 @@ impl NamingService {
         let bootstrap = root_adapter.activate(BootstrapSkeleton::new(initial))?;
         orb.set_object_key_alias(BOOTSTRAP_KEY, &bootstrap)?;
         let purger = options.purge.map(|purge| Purger::start(orb.clone(), Arc::clone(&contexts.store), purge));
-        Ok(Self { contexts, root_adapter, adapter, root, objects: vec![bootstrap], purger })
+        Ok(Self {
+            contexts,
+            root_adapter: root_adapter.clone(),
+            adapter: adapter.clone(),
+            root,
+            objects: vec![bootstrap],
+            purger,
+        })
     }
 
     /// The root context.

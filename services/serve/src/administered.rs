@@ -53,8 +53,8 @@ impl Administered {
                 .iter()
                 .map(|library| format!("{} {} users", library.file.display(), library.users))
                 .collect()),
-            ["reconfigure"] => configurator.reconfigure().map(line_of).map_err(one_line),
-            _ => configurator.process_text(command).map(line_of).map_err(one_line),
+            ["reconfigure"] => changed(command, configurator.reconfigure()),
+            _ => changed(command, configurator.process_text(command)),
         }
     }
 
@@ -65,8 +65,19 @@ impl Administered {
     }
 }
 
-fn line_of(changes: Changes) -> Vec<String> {
-    vec![changes.to_string()]
+/// The answer to a command that changes something, which is logged.
+fn changed(command: &str, outcome: Result<Changes, ConfigureError>) -> Result<Vec<String>, String> {
+    match outcome {
+        Ok(changes) => {
+            tracing::info!(command, "administration: {changes}");
+            Ok(vec![changes.to_string()])
+        }
+        Err(error) => {
+            let reason = one_line(error);
+            tracing::warn!(command, "administration: {reason}");
+            Err(reason)
+        }
+    }
 }
 
 /// The error in one line.

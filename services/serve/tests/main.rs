@@ -19,10 +19,12 @@ struct Process {
 
 impl Process {
     fn new() -> Self {
+        // ANCHOR: configurator
         let administered = Administered::default();
         let reactor = Reactor::new().unwrap();
         let configurator = Configurator::new(reactor.registry(), catalogue(&administered)).streams(StreamDirectives);
         administered.set(&configurator);
+        // ANCHOR_END: configurator
         let running = reactor.clone();
         std::thread::spawn(move || running.run().unwrap());
         Self { configurator, reactor }
