@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use spandrel_reactor::Reactor;
-use spandrel_test_support::eventually;
 use tempfile::TempDir;
 
 use crate::{Catalogue, Configurator};
@@ -144,6 +143,8 @@ fn other_files_are_no_libraries() {
 mod in_c {
     use std::path::Path;
     use std::process::Command;
+
+    use spandrel_test_support::eventually;
 
     use super::*;
 

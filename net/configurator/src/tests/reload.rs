@@ -13,7 +13,8 @@ use crate::{Configurator, Options, Reload};
 fn write(file: &Path, text: &str) {
     let temporary = file.with_extension("new");
     fs::write(&temporary, text).unwrap();
-    fs::rename(temporary, file).unwrap();
+    // Windows refuses that while the file is read.
+    eventually(|| fs::rename(&temporary, file).is_ok());
 }
 
 fn open(configurator: &Configurator, file: &Path) {
