@@ -33,6 +33,15 @@ impl Factory {
     }
 }
 
+/// The name of a factory function.
+#[derive(Clone)]
+struct Function {
+    /// The service in the catalogue.
+    service: String,
+    /// Whether a directive may name it with a library.
+    is_of_any_library: bool,
+}
+
 /// The services, modules and streams that a program contains, by their names (`ACE_Static_Svc_Descriptor`).
 ///
 /// ```
@@ -58,8 +67,8 @@ impl Factory {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     factories: BTreeMap<String, Factory>,
-    /// Names of factory functions, and those of the services in `factories`.
-    functions: BTreeMap<String, String>,
+    /// Factory functions by their names.
+    functions: BTreeMap<String, Function>,
     at_start: Vec<(String, String)>,
 }
 
@@ -88,12 +97,20 @@ impl Catalogue {
         self.add(name, Factory::Stream(Arc::new(move || Arc::new(make()))))
     }
 
-    /// Gives a service a factory function, as which `dynamic` directives name it: `dynamic X … :FUNCTION()`, and also with
-    /// the name of any library. So a file that names a library of another product can be used unchanged where the program
-    /// contains a service in its place.
+    /// Gives a service a factory function, as which `dynamic` directives without a library name it: `dynamic X … :FUNCTION()`.
     #[must_use]
     pub fn factory(mut self, function: &str, service: &str) -> Self {
-        self.functions.insert(function.to_owned(), service.to_owned());
+        let is_of_any_library = false;
+        self.functions.insert(function.to_owned(), Function { service: service.to_owned(), is_of_any_library });
+        self
+    }
+
+    /// Gives a service the factory function of another product: `dynamic` directives name it with any library. So a file of
+    /// that product can be used unchanged where the program contains a service in place of the other's.
+    #[must_use]
+    pub fn factory_of_any_library(mut self, function: &str, service: &str) -> Self {
+        let is_of_any_library = true;
+        self.functions.insert(function.to_owned(), Function { service: service.to_owned(), is_of_any_library });
         self
     }
 
@@ -118,9 +135,10 @@ impl Catalogue {
         self.factories.get(name)
     }
 
-    /// The name of the service with that factory function.
-    pub(crate) fn of_function(&self, function: &str) -> Option<&str> {
-        self.functions.get(function).map(String::as_str)
+    /// The name of the service with that factory function, as a directive names it.
+    pub(crate) fn of_function(&self, function: &str, has_library: bool) -> Option<&str> {
+        let found = self.functions.get(function).filter(|found| found.is_of_any_library || !has_library);
+        found.map(|found| found.service.as_str())
     }
 
     pub(crate) fn started(&self) -> &[(String, String)] {

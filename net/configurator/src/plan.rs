@@ -147,7 +147,7 @@ impl Planner<'_> {
     }
 
     fn source(&self, location: &Location, kind: ServiceKind, origin: &Origin) -> Result<Source, String> {
-        if let Some(name) = self.catalogue.of_function(&location.symbol) {
+        if let Some(name) = self.catalogue.of_function(&location.symbol, location.library.is_some()) {
             return self.of_program(name, kind);
         }
         let Some(library) = &location.library else {

@@ -118,7 +118,7 @@ fn recorders() -> (Configurator, Journal, spandrel_reactor::Reactor) {
         catalogue = catalogue.service(name, make);
     }
     let reactor = spandrel_reactor::Reactor::new().unwrap();
-    let catalogue = catalogue.factory("_make_A", "A");
+    let catalogue = catalogue.factory_of_any_library("_make_A", "A").factory("make_b", "B");
     let configurator = Configurator::new(reactor.registry(), catalogue).call_timeout(Duration::from_millis(500));
     (configurator, journal, reactor)
 }

@@ -66,7 +66,7 @@ pub fn catalogue(administered: &Administered) -> Catalogue {
     for (name, functions) in tao_factories::FACTORIES {
         catalogue = catalogue.service(name, StrategyFactory::default);
         for function in functions {
-            catalogue = catalogue.factory(function, name);
+            catalogue = catalogue.factory_of_any_library(function, name);
         }
     }
     catalogue

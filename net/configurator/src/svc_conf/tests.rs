@@ -112,6 +112,15 @@ fn the_xml_form_has_the_same_directives() {
 }
 
 #[test]
+fn the_xml_form_may_have_comments_and_definitions_before_it() {
+    let xml = "<!-- a comment -->\n<!-- another -->\n<?xml version=\"1.0\"?>\n<!DOCTYPE ACE_Svc_Conf PUBLIC 'A' 'b.dtd' [\n\
+        <!NOTATION n PUBLIC 'N'> <!ENTITY name 'Service'> <!ENTITY x SYSTEM 'x'> <!ELEMENT E (#PCDATA | F)*>\n\
+        <!ATTLIST E a CDATA #REQUIRED> ]>\n<ACE_Svc_Conf>&#65; <remove id=\"&name;&#x61;\"/> <![CDATA[text]]></ACE_Svc_Conf>";
+    assert_eq!(one(xml), DirectiveKind::Remove("Servicea".into()));
+    assert_eq!(error(&xml.replace("<remove", "<remov")), "directive:7:21: <remov>: no such directive");
+}
+
+#[test]
 fn errors_name_their_place_and_the_expected_words() {
     assert_eq!(
         error("dynamic X Service_Object lib:make()"),

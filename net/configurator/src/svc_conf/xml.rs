@@ -1,5 +1,7 @@
 //! The XML form of `svc.conf` (ACE's `svcconf.dtd`).
 
+use std::borrow::Cow;
+
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::directive::{
@@ -14,6 +16,7 @@ pub(super) fn is_xml(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<SyntaxError>> {
+    let text = &declaration_first(text);
     // Entities are not expanded without a limit by the parser.
     let options = ParsingOptions { allow_dtd: true, nodes_limit: 1 << 20, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
@@ -32,6 +35,22 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<SyntaxError>> {
         }
     }
     if errors.is_empty() { Ok(entries) } else { Err(errors) }
+}
+
+/// The text with spaces in place of comments before the XML declaration, which ACE's files have, and XML forbids.
+fn declaration_first(text: &str) -> Cow<'_, str> {
+    let Some(at) = text.find("<?xml") else { return Cow::Borrowed(text) };
+    let mut before = text[..at].trim_start_matches('\u{feff}').trim_start();
+    while let Some((_, rest)) = before.strip_prefix("<!--").and_then(|comment| comment.split_once("-->")) {
+        before = rest.trim_start();
+    }
+    if at == 0 || !before.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    // The end of the declaration, so that lines keep their numbers.
+    let end = text[at..].find("?>").map_or(at, |length| at + length + 2);
+    let blank = text[..end].chars().map(|letter| if letter == '\n' { '\n' } else { ' ' });
+    Cow::Owned(blank.collect::<String>() + &text[end..])
 }
 
 fn position(node: Node<'_, '_>) -> Position {

@@ -50,6 +50,8 @@ fn unknown_services_are_refused_with_those_that_exist() {
     let expected = "directive, column 1: the program contains no service `X`; it contains `A`, `B`, `C`, `D`, `E`\n\
         directive, column 1: the program has no factory `nothing()`";
     assert_eq!(text, expected);
+    configurator.process_text("dynamic Y Service_Object * :make_b()").unwrap();
+    assert!(configurator.process_text("dynamic Z Service_Object * lib:make_b()").is_err(), "that of the library");
     let text = configurator.process_text("stream static S").unwrap_err().to_string();
     assert_eq!(text, "directive, column 1: this program has no streams");
     let text = configurator.process_text("dynamic L Service_Object * nolib:make()").unwrap_err().to_string();
