@@ -428,3 +428,75 @@ impl Visit for Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::module::RefusedMessage;
+    use super::*;
+    use crate::plugin::ForeignKind;
+
+    /// Passes messages on in reverse, refuses empty ones, and panics at `!`.
+    struct Reversing;
+
+    impl SharedObject for Reversing {
+        fn init(&self, _: &ServiceContext<'_>, _: &[String]) -> ServiceResult {
+            Ok(())
+        }
+
+        fn info(&self) -> String {
+            "reverses".to_owned()
+        }
+    }
+
+    impl ModuleObject for Reversing {
+        fn put(&self, _: ModuleSide, message: ForeignMessage, next: &dyn NextTask) -> Result<(), RefusedMessage> {
+            let octets: Vec<u8> = message.to_vec().into_iter().rev().collect();
+            match octets[..] {
+                [] => return Err(RefusedMessage(message)),
+                [b'!'] => panic!("as asked"),
+                _ => {}
+            }
+            assert!(next.put_next(ForeignMessage::new(message.kind(), octets)));
+            Ok(())
+        }
+    }
+
+    unsafe extern "C" fn collect(context: *mut c_void, message: *mut RawMessage) -> c_int {
+        // SAFETY: the context is the list of the test, and the message is given away.
+        unsafe {
+            let list = &mut *context.cast::<Vec<Vec<u8>>>();
+            list.push(ForeignMessage::from_raw(message).unwrap().to_vec());
+        }
+        0
+    }
+
+    #[test]
+    fn an_exported_module_is_a_structure_of_functions() {
+        let service = exported_module(|| Box::new(Reversing));
+        // SAFETY: the structure was made just now, and is used as its process does.
+        unsafe {
+            let RawService { object, info, put, destroy, .. } = *service;
+            let mut text = [0_u8; 4];
+            assert_eq!(info.unwrap()(object, text.as_mut_ptr().cast(), text.len()), "reverses".len());
+            assert_eq!(&text, b"reve");
+            let mut list: Vec<Vec<u8>> = Vec::new();
+            let next = RawNext {
+                size: size_of::<RawNext>() as u32,
+                context: ptr::from_mut(&mut list).cast(),
+                put_next: collect,
+                reply: collect,
+            };
+            let give = |octets: &[u8]| {
+                let message = ForeignMessage::new(ForeignKind::Data, octets.to_vec()).into_raw();
+                (put.unwrap()(object, 0, message, &raw const next), message)
+            };
+            assert_eq!(give(b"abc").0, 0);
+            let (code, refused) = give(b"");
+            assert_eq!(code, -1);
+            drop(ForeignMessage::from_raw(refused));
+            assert_eq!(give(b"!").0, 0, "a panic takes the message along");
+            assert_eq!(list, [b"cba"]);
+            destroy.unwrap()(service);
+        }
+    }
+}

@@ -47,9 +47,12 @@ fn raw(kind: ForeignKind, priority: u32) -> RawMessage {
         length: 0,
         next_block: ptr::null_mut(),
         owner: ptr::null_mut(),
-        release: Some(release),
+        release: Some(RELEASE),
     }
 }
+
+/// The function by which messages of this copy of the crate are known. Each mention of `release` could be another address.
+static RELEASE: unsafe extern "C" fn(*mut RawMessage) = release;
 
 /// Releases a message that this copy of the crate has made.
 unsafe extern "C" fn release(message: *mut RawMessage) {
@@ -154,7 +157,7 @@ impl ForeignMessage {
     /// side has made, copied into a block.
     #[must_use]
     pub fn into_block(self) -> (MessageBlock, Option<Box<dyn Any + Send>>) {
-        let is_own = self.raw().release.is_some_and(|found| ptr::fn_addr_eq(found, release as unsafe extern "C" fn(_)));
+        let is_own = self.raw().release.is_some_and(|found| ptr::fn_addr_eq(found, RELEASE));
         if !is_own {
             return (MessageBlock::from(&self.to_vec()[..]), None);
         }
@@ -183,5 +186,65 @@ impl fmt::Debug for ForeignMessage {
             .field("kind", &self.kind())
             .field("octets", &self.blocks().map(<[u8]>::len).sum::<usize>())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_and_its_carrier_come_back_without_a_copy() {
+        let mut block = MessageBlock::from(b"one");
+        block.append(b"two".into());
+        block.append(b"".into());
+        let address = block.as_ptr();
+        let message = ForeignMessage::of_block(ForeignKind::Protocol, 7, block, Box::new("carrier"));
+        assert_eq!(message.blocks().collect::<Vec<_>>(), [&b"one"[..], b"two", b""]);
+        assert_eq!((message.kind(), message.priority()), (ForeignKind::Protocol, 7));
+        // Over the boundary and back.
+        // SAFETY: the message was given away just now.
+        let message = unsafe { ForeignMessage::from_raw(message.into_raw()) }.unwrap();
+        let (block, carrier) = message.into_block();
+        assert_eq!(block.as_ptr(), address);
+        assert_eq!(*carrier.unwrap().downcast::<&str>().unwrap(), "carrier");
+    }
+
+    #[test]
+    fn octets_become_a_message_and_a_block() {
+        let message = ForeignMessage::new(ForeignKind::Data, b"octets".to_vec());
+        assert_eq!(message.to_vec(), b"octets");
+        let (block, carrier) = message.into_block();
+        assert!(&*block == b"octets" && carrier.is_none());
+        drop(ForeignMessage::new(ForeignKind::Data, Vec::new()));
+    }
+
+    #[test]
+    fn a_message_of_the_other_side_is_copied_and_released_by_it() {
+        static RELEASED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+        unsafe extern "C" fn release_other(message: *mut RawMessage) {
+            RELEASED.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            // SAFETY: each message of this test is a box.
+            drop(unsafe { Box::from_raw(message) });
+        }
+
+        static OCTETS: [u8; 3] = *b"abc";
+        let other = || {
+            let (data, length, release) = (OCTETS.as_ptr(), OCTETS.len(), Some(release_other as _));
+            let message = Box::new(RawMessage { data, length, release, ..raw(ForeignKind::Data, 0) });
+            // SAFETY: it is a valid message, and this side's from now on.
+            unsafe { ForeignMessage::from_raw(Box::into_raw(message)) }.unwrap()
+        };
+        let (block, carrier) = other().into_block();
+        assert!(&*block == b"abc" && carrier.is_none());
+        drop(other());
+        assert_eq!(RELEASED.load(std::sync::atomic::Ordering::SeqCst), 2);
+        // SAFETY: neither is a message that can be used.
+        unsafe { assert!(ForeignMessage::from_raw(ptr::null_mut()).is_none()) };
+        let mut unowned = raw(ForeignKind::Data, 0);
+        unowned.release = None;
+        // SAFETY: the same.
+        unsafe { assert!(ForeignMessage::from_raw(&raw mut unowned).is_none()) };
     }
 }
