@@ -580,9 +580,8 @@ impl<'a> Application<'a> {
         for handler in &record.handlers {
             self.shared.registry.remove(*handler);
         }
-        let modules = record.module_libraries.lock().clone();
-        for library in record.library.iter().chain(modules.iter().map(|(_, library)| library)) {
-            self.shared.repository.keep_library(library.usage());
+        for library in record.libraries() {
+            self.shared.repository.keep_library(library);
         }
     }
 }

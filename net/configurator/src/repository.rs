@@ -64,6 +64,12 @@ impl Record {
         &self.definition.name
     }
 
+    /// Its library and those of its modules.
+    pub(crate) fn libraries(&self) -> Vec<LibraryUse> {
+        let modules = self.module_libraries.lock();
+        self.library.iter().chain(modules.iter().map(|(_, library)| library)).map(Library::usage).collect()
+    }
+
     pub(crate) fn is_suspended(&self) -> bool {
         self.is_suspended.load(Ordering::SeqCst)
     }
@@ -147,16 +153,23 @@ impl ServiceRepository {
         Some(told.unwrap_or_else(|error| format!("cannot be asked: {error}")))
     }
 
-    /// Libraries of removed services that are still mapped.
+    /// Libraries of removed services that are still mapped, and that no present service uses.
     #[must_use]
     pub fn kept_libraries(&self) -> Vec<KeptLibrary> {
+        let records = self.records();
+        let used: Vec<LibraryUse> = records.iter().flat_map(|record| record.libraries()).collect();
         let mut kept = self.0.kept.lock();
         kept.retain(|library| library.users() > 0);
-        kept.iter().map(|library| KeptLibrary { file: library.file().to_owned(), users: library.users() }).collect()
+        let unused = kept.iter().filter(|library| !used.iter().any(|other| other.is_same(library)));
+        unused.map(|library| KeptLibrary { file: library.file().to_owned(), users: library.users() }).collect()
     }
 
     pub(crate) fn keep_library(&self, library: LibraryUse) {
-        self.0.kept.lock().push(library);
+        let mut kept = self.0.kept.lock();
+        kept.retain(|other| other.users() > 0);
+        if !kept.iter().any(|other| other.is_same(&library)) {
+            kept.push(library);
+        }
     }
 
     pub(crate) fn record(&self, name: &str) -> Option<Arc<Record>> {

@@ -189,6 +189,11 @@ impl LibraryUse {
         &self.file
     }
 
+    /// Whether both are uses of one library.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.library, &other.library)
+    }
+
     /// The number of references to the library; 1 if it is mapped without any.
     pub(crate) fn users(&self) -> usize {
         match self.library.strong_count() {

@@ -83,7 +83,11 @@ fn a_library_in_rust_serves_and_is_unmapped() {
     client.read_exact(&mut octets).unwrap();
     assert_eq!(&octets, b"hello");
     let address = process.address("Echo");
+    // Another service of the same library, linked before this one ends.
+    process.process("dynamic Faulty Service_Object * LIB/plugin_echo:make_faulty()").unwrap();
     assert!(process.configurator.remove("Echo").unwrap().warnings.is_empty());
+    assert_eq!(process.kept(), 0, "a library in use is not kept without a user");
+    process.configurator.remove("Faulty").unwrap();
     assert_eq!(process.kept(), 0, "the connection ends with the library");
     assert_eq!(client.read(&mut octets).unwrap_or(0), 0);
     assert!(TcpStream::connect(address).is_err());
@@ -206,6 +210,7 @@ mod in_c {
         assert!(process.info("Ticks").ends_with("version 1"));
         assert!(process.configurator.reconfigure().unwrap().is_empty());
         ticks(&process, "2");
+        assert_eq!(process.kept(), 0);
         assert_eq!(process.configurator.reconfigure().unwrap().replaced, ["Ticks"]);
         assert!(process.info("Ticks").ends_with("version 2"));
         assert_eq!(process.kept(), 0);
