@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { folder: "spandrel", crates: &[] },
     Layer { folder: "services", crates: &["up", "console", "proxy", "activator", "repository", "naming", "daemon"] },
-    Layer { folder: "tools", crates: &["cli", "lab", "xtask"] },
+    Layer { folder: "tools", crates: &["cli", "stacks", "lab", "xtask"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },
 ];

@@ -1,0 +1,27 @@
+//! Parallel protocol stacks: the experiment of paper 002, section 3.
+//!
+//! The protocols are written once: [`ip`], [`udp`] and [`tcp`] are octets in and octets out, without sockets, threads
+//! or clocks.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod ip;
+pub mod tcp;
+pub mod udp;
+
+/// The reason for which received octets are not a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The octets end within a header.
+    #[error("the packet ends within a header")]
+    Truncated,
+    /// A length does not fit the packet.
+    #[error("a length does not fit the packet")]
+    Length,
+    /// The checksum is wrong.
+    #[error("the checksum is wrong")]
+    Checksum,
+    /// A version, protocol or fragment that this stack does not process.
+    #[error("the packet is not supported")]
+    Unsupported,
+}

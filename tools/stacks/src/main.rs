@@ -1,0 +1,3 @@
+//! The executable behind `spandrel bench stacks`.
+
+fn main() {}
