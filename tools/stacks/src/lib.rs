@@ -4,10 +4,19 @@
 //! or clocks.
 #![forbid(unsafe_code)]
 
+mod application;
+pub mod architecture;
 pub mod checksum;
+pub mod device;
+pub mod dlp;
 pub mod ip;
 pub mod tcp;
+#[cfg(test)]
+mod tests;
+pub mod timed;
+mod transport;
 pub mod udp;
+pub mod xdr;
 
 /// The reason for which received octets are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

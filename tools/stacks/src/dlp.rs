@@ -1,0 +1,111 @@
+//! The data-link layer: Ethernet frames (IEEE 802.3 with an EtherType), and its module.
+
+use spandrel_message::MessageBlock;
+use spandrel_stream::{
+    Context, Message, MessageKind, MessageQueue, OpenContext, PutError, Service, ServiceContext, Task, TaskError,
+};
+use spandrel_sync::{Arc, Monitor};
+
+use crate::architecture::Run;
+use crate::device::{Device, Received};
+
+/// The octets of a header.
+pub const HEADER: usize = 14;
+/// The EtherType of IPv4.
+const IPV4: [u8; 2] = [0x08, 0x00];
+/// The addresses of both ends, which are administered locally.
+const DESTINATION: [u8; 6] = [0x02, 0, 0, 0, 0x77, 0x02];
+const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0x77, 0x01];
+
+/// The header of an IPv4 frame.
+#[must_use]
+pub fn header() -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..6].copy_from_slice(&DESTINATION);
+    header[6..12].copy_from_slice(&SOURCE);
+    header[12..].copy_from_slice(&IPV4);
+    header
+}
+
+/// The frame around an IPv4 packet.
+#[must_use]
+pub fn frame(packet: &[u8]) -> Vec<u8> {
+    [&header()[..], packet].concat()
+}
+
+/// The IPv4 packet in a frame, if it has one.
+#[must_use]
+pub fn packet(frame: &[u8]) -> Option<&[u8]> {
+    frame.split_at_checked(HEADER).filter(|(header, _)| header[12..] == IPV4).map(|(_, packet)| packet)
+}
+
+/// The message by which the data link tells the transport that time has passed, or that the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tick {
+    /// Timers may have expired.
+    Timers,
+    /// No more frames will come.
+    End,
+}
+
+/// The reader of the data-link module. Its threads take frames from the device: one in the task-based architecture, a
+/// pool of them in the message-based one, each of which escorts its frame through the modules above.
+pub(crate) struct DlpReader<D> {
+    pub(crate) device: Arc<D>,
+    pub(crate) threads: usize,
+    pub(crate) run: Arc<Run>,
+}
+
+impl<D: Device, L: Monitor> Task<L> for DlpReader<D>
+where
+    MessageQueue<Message, L>: Send + Sync,
+{
+    fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
+        context.activate(self.threads)
+    }
+
+    fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
+        context.put_next(message)
+    }
+
+    fn svc(&self, context: &mut ServiceContext<'_, L>) {
+        let counted = self.run.thread_begins();
+        loop {
+            let message = match self.device.receive() {
+                Received::Frame(mut frame) if packet(&frame).is_some() => {
+                    frame.advance(HEADER);
+                    Message::data(frame)
+                }
+                Received::Frame(_) => {
+                    self.run.dropped();
+                    continue;
+                }
+                Received::Nothing => Message::new(MessageKind::Protocol).with_control(Tick::Timers),
+                Received::End => break,
+            };
+            if context.put_next(message).is_err() {
+                self.run.dropped();
+            }
+        }
+        // The transport may have no use for it.
+        _ = context.put_next(Message::new(MessageKind::Protocol).with_control(Tick::End));
+        counted.end();
+        self.run.device_thread_ended();
+    }
+}
+
+/// The writer of the data-link module: sends packets by the device.
+pub(crate) struct DlpWriter<D> {
+    pub(crate) device: Arc<D>,
+}
+
+impl<D: Device, L: Monitor> Service<L> for DlpWriter<D> {
+    fn process(&self, _: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+        if let Some(packet) = message.take_block() {
+            let mut frame = MessageBlock::from(&header());
+            frame.append(packet);
+            self.device.send(&frame);
+        }
+        Ok(())
+    }
+}
