@@ -298,7 +298,7 @@ impl Run {
     }
 
     /// Waits until so many threads of data links have ended.
-    fn until_ended(&self, threads: usize) -> Result<(), StackError> {
+    pub(crate) fn until_ended(&self, threads: usize) -> Result<(), StackError> {
         let deadline = Instant::now() + LIMIT;
         let mut gate = self.gate.lock();
         while gate.ended < threads {

@@ -6,15 +6,21 @@
 
 mod application;
 pub mod architecture;
+pub mod bench;
 pub mod checksum;
+pub mod costs;
 pub mod device;
 pub mod dlp;
 pub mod ip;
+pub mod link;
+pub mod smoltcp_peer;
+pub mod tap;
 pub mod tcp;
 #[cfg(test)]
 mod tests;
 pub mod timed;
 mod transport;
+pub mod ttcp;
 pub mod udp;
 pub mod xdr;
 

@@ -1,5 +1,7 @@
 //! Tests of whole stacks.
 
+mod smoltcp;
+
 use crate::architecture::{Architecture, Locks, Outcome, Protocol, Settings, run};
 use crate::device::Faults;
 
@@ -88,4 +90,39 @@ fn the_task_based_architecture_refuses_an_odd_number_of_threads() {
     let settings = Settings { architecture: Architecture::Task, threads: 3, ..Settings::default() };
     assert!(run(&settings).is_err());
     assert!(run(&Settings { threads: 0, ..Settings::default() }).is_err());
+}
+
+#[test]
+fn smoltcp_receives_what_the_device_sends() {
+    for (faults, seed) in FAULTS.into_iter().zip(1..) {
+        let settings = Settings { protocol: Protocol::Tcp, messages: 200, faults, seed, ..Settings::default() };
+        let outcome = crate::smoltcp_peer::run(&settings).unwrap_or_else(|error| panic!("{faults:?}: {error}"));
+        assert_eq!((outcome.received, outcome.distinct), (200, 200), "{faults:?}");
+    }
+}
+
+#[test]
+fn ttcp_transfers_all_messages_with_any_window_and_number_of_applications() {
+    for locks in Locks::ALL.iter().copied() {
+        // A link of four frames loses some of a window of sixteen.
+        for (applications, window, threads, link) in
+            [(1, 8192, 1, 100), (3, 65_536, 2, 100), (2, 1 << 20, 1, 1000), (2, 65_536, 2, 4)]
+        {
+            let settings = crate::ttcp::Settings {
+                applications,
+                window,
+                messages: 60,
+                octets: 4096,
+                segment: 4096,
+                threads,
+                locks,
+                link,
+            };
+            let outcome = crate::ttcp::transfer(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            assert_eq!(outcome.in_order, 60 * applications as u64);
+            assert_eq!(outcome.connections.len(), applications);
+            let again: u64 = outcome.connections.iter().map(|connection| connection.retransmitted).sum();
+            assert!(again > 0 || link > 4, "{outcome:?}");
+        }
+    }
 }

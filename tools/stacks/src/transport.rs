@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use spandrel_message::MessageBlock;
 use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, Service, Side};
-use spandrel_sync::{Arc, Guarded, Monitor, Mutex, NullMutex};
+use spandrel_sync::{Arc, Condition, Guarded, Monitor, Mutex, NullMutex};
 
 use crate::architecture::Run;
 use crate::dlp::Tick;
@@ -227,6 +227,9 @@ pub(crate) struct Tcp<C> {
     /// The counts of connections that have ended.
     ended: Mutex<HashMap<TcpAddr, Statistics>>,
     run: Arc<Run>,
+    /// Counts the segments received, for applications that wait for room to send.
+    segments: Mutex<u64>,
+    received: Condition,
 }
 
 impl<C: Connections> Tcp<C> {
@@ -239,7 +242,21 @@ impl<C: Connections> Tcp<C> {
         run: Arc<Run>,
     ) -> Self {
         let (epoch, ended) = (Instant::now(), Mutex::default());
-        Self { connections, address, listening, config, message, epoch, ended, run }
+        let (segments, received) = (Mutex::new(0), Condition::new());
+        Self { connections, address, listening, config, message, epoch, ended, run, segments, received }
+    }
+
+    /// The number of segments received.
+    pub(crate) fn progress(&self) -> u64 {
+        *self.segments.lock()
+    }
+
+    /// Waits until more segments were received, for a millisecond at most.
+    pub(crate) fn wait_for_progress(&self, before: u64) {
+        let mut segments = self.segments.lock();
+        if *segments == before {
+            self.received.wait_for(&mut segments, Duration::from_millis(1));
+        }
     }
 
     /// The counts of all connections that have ended.
@@ -270,6 +287,10 @@ impl<C: Connections> Tcp<C> {
                 self.ended.lock().insert(address, statistics);
             }
             _ => {}
+        }
+        if self.listening.is_none() {
+            *self.segments.lock() += 1;
+            self.received.notify_all();
         }
         self.deliver(context, address, output)
     }
