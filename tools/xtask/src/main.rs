@@ -29,6 +29,7 @@ mod robustness;
 mod s390x;
 mod seeds;
 mod services;
+mod stacks;
 mod structure;
 mod tango;
 mod windows;
@@ -79,6 +80,8 @@ cargo xtask NAME
                             openapi-python-client generates, and send N (default 50) requests of schemathesis for each operation and
                             phase; installs these into the target folder
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
+  stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
+                            losses; tshark must find no malformed segment; needs root, installs what it needs
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
                             files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
@@ -92,7 +95,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, proxy, tango, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, proxy, tango, stacks, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -138,6 +141,7 @@ fn run(arguments: &[String]) -> Result<()> {
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["services"] => services::run(500),
         ["services", "--kills", kills] => services::run(number(kills)?),
+        ["stacks"] => stacks::run(),
         ["tango"] => tango::run(),
         ["proxy"] => proxy::run(50),
         ["proxy", "--examples", examples] => proxy::run(number(examples)?),
