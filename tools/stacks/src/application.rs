@@ -16,6 +16,8 @@ pub(crate) struct Clustered<S> {
     pub(crate) service: S,
     /// Whether it has a thread of its own, which also runs the modules above it: the start of a cluster.
     pub(crate) has_thread: bool,
+    /// The processing element of that thread.
+    pub(crate) element: usize,
     pub(crate) run: Arc<Run>,
 }
 
@@ -32,7 +34,7 @@ where
     }
 
     fn svc(&self, context: &mut ServiceContext<'_, L>) {
-        let counted = self.run.thread_begins();
+        let counted = self.run.thread_begins(self.element);
         while let Ok(message) = context.getq() {
             if self.service.process(&context.context(), message).is_err() {
                 self.run.dropped();

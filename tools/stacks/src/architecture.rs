@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use spandrel_lab::placement;
 use spandrel_stream::{MapManager, Message, MessageQueue, Module, PassThrough, Stream, StreamError, Synchronous};
-use spandrel_sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::{AdaptiveMutex, Arc, Condition, Guarded, Monitor, Mutex};
 
 use crate::application::{Clustered, Order, Receiver, XdrReader};
@@ -101,6 +102,8 @@ pub struct Settings {
     pub faults: Faults,
     /// The seed of the faults.
     pub seed: u64,
+    /// Whether each processing element is pinned to a core, as far as there are enough.
+    pub is_pinned: bool,
 }
 
 impl Default for Settings {
@@ -117,6 +120,7 @@ impl Default for Settings {
             window: 64 << 10,
             faults: Faults::default(),
             seed: 1,
+            is_pinned: true,
         }
     }
 }
@@ -183,6 +187,11 @@ pub(crate) struct Run {
     is_ordered: bool,
     voluntary: AtomicU64,
     involuntary: AtomicU64,
+    /// The cores to which the processing elements are pinned; none to leave that to the system.
+    cores: Vec<usize>,
+    /// The threads that wait for `is_open`.
+    spinning: AtomicUsize,
+    is_open: AtomicBool,
     gate: Mutex<Gate>,
     changed: Condition,
 }
@@ -190,14 +199,14 @@ pub(crate) struct Run {
 #[derive(Default)]
 struct Gate {
     waiting: usize,
-    is_open: bool,
+    is_ready: bool,
     complete: Option<Instant>,
     /// The threads of data links that have ended.
     ended: usize,
 }
 
 impl Run {
-    pub(crate) fn new(messages: usize, expected: u64, is_ordered: bool) -> Self {
+    pub(crate) fn new(messages: usize, expected: u64, is_ordered: bool, is_pinned: bool) -> Self {
         Self {
             counts: (0..messages).map(|_| AtomicU8::new(0)).collect(),
             received: AtomicU64::new(0),
@@ -208,21 +217,35 @@ impl Run {
             is_ordered,
             voluntary: AtomicU64::new(0),
             involuntary: AtomicU64::new(0),
+            cores: if is_pinned { placement::cores() } else { Vec::new() },
+            spinning: AtomicUsize::new(0),
+            is_open: AtomicBool::new(false),
             gate: Mutex::default(),
             changed: Condition::new(),
         }
     }
 
-    /// A thread of the stack begins: it waits until all have begun, and its switches are counted from then on.
-    pub(crate) fn thread_begins(&self) -> CountedThread<'_> {
+    /// A thread of the stack begins: it waits until all have begun. Its switches are counted from then on. The last part of
+    /// the wait is active, so that all threads run when the measurement begins.
+    /// `element` is the index of its processing element.
+    pub(crate) fn thread_begins(&self, element: usize) -> CountedThread<'_> {
+        if let Some(core) = self.cores.get(element % self.cores.len().max(1)) {
+            // Without the right to choose cores, the system places the threads.
+            _ = placement::pin(*core);
+        }
         let mut gate = self.gate.lock();
         gate.waiting += 1;
         self.changed.notify_all();
-        while !gate.is_open {
+        while !gate.is_ready {
             self.changed.wait(&mut gate);
         }
         drop(gate);
-        CountedThread { run: self, before: switches() }
+        let before = switches();
+        self.spinning.fetch_add(1, Ordering::AcqRel);
+        while !self.is_open.load(Ordering::Acquire) {
+            spandrel_sync::thread::yield_now();
+        }
+        CountedThread { run: self, before }
     }
 
     /// Lets the threads begin, as soon as all wait; returns the time.
@@ -235,10 +258,14 @@ impl Run {
             }
             self.changed.wait_for(&mut gate, Duration::from_millis(100));
         }
-        gate.is_open = true;
-        let begin = Instant::now();
+        gate.is_ready = true;
         drop(gate);
         self.changed.notify_all();
+        while self.spinning.load(Ordering::Acquire) < threads {
+            spandrel_sync::thread::yield_now();
+        }
+        let begin = Instant::now();
+        self.is_open.store(true, Ordering::Release);
         Ok(begin)
     }
 
@@ -392,7 +419,7 @@ where
             let device = |seed| Arc::new(PreparedDatagrams::new(messages, content, settings.faults, seed));
             let devices: Vec<_> = seeds.map(device).collect();
             let expected = devices.iter().map(|device| device.schedule().len() as u64).sum();
-            let run = Arc::new(Run::new(messages * streams, expected, false));
+            let run = Arc::new(Run::new(messages * streams, expected, false, settings.is_pinned));
             let transport =
                 |_: usize| (Synchronous(UdpReader { port: device::PORT, run: Arc::clone(&run) }), PassThrough);
             let outcome = drive::<L, _, _, _>(settings, &run, &devices, transport, |_| {})?;
@@ -447,7 +474,7 @@ where
     let devices: Vec<_> =
         (0..streams).map(|stream| Arc::new(PreparedConnection::<L>::new(&prepared(stream)))).collect();
     let total = messages * streams;
-    let run = Arc::new(Run::new(total, total as u64, true));
+    let run = Arc::new(Run::new(total, total as u64, true, settings.is_pinned));
     let modules: Vec<_> = (0..streams)
         .map(|_| {
             let (address, port) = (device::RECEIVER, Some(device::PORT));
@@ -498,10 +525,16 @@ where
             messages,
             orders: vec![Guarded::<Order, L>::default()],
         };
-        let xdr = Clustered { service: XdrReader { run: Arc::clone(run) }, has_thread: is_task, run: Arc::clone(run) };
+        let xdr = Clustered {
+            service: XdrReader { run: Arc::clone(run) },
+            has_thread: is_task,
+            element: index * 2 + 1,
+            run: Arc::clone(run),
+        };
         let (reader, writer) = transport(index);
         let threads = if is_task { 1 } else { settings.threads };
-        let dlp = DlpReader { device: Arc::clone(device), threads, run: Arc::clone(run) };
+        let element = if is_task { index * 2 } else { 0 };
+        let dlp = DlpReader { device: Arc::clone(device), threads, element, run: Arc::clone(run) };
         let stream = Stream::<L>::new("stack");
         stream.push(Module::reader("application", Synchronous(receiver)))?;
         stream.insert("application", Module::reader("xdr", xdr))?;

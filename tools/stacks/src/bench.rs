@@ -138,7 +138,9 @@ pub fn measure(plan: &Plan, mut progress: impl FnMut(usize)) -> Result<Vec<Row>,
             messages: outcomes.iter().map(|outcome| outcome.received).collect(),
             samples: outcomes.iter().map(Outcome::mbits).collect(),
             mbits: summary(&Outcome::mbits)?,
-            speedup: base(settings).and_then(|base| Summary::of_ratios(&rates(outcomes), &rates(base))),
+            speedup: base(settings)
+                .filter(|_| *stack == "own")
+                .and_then(|base| Summary::of_ratios(&rates(outcomes), &rates(base))),
             voluntary: summary(&|outcome| outcome.voluntary as f64)?,
             involuntary: summary(&|outcome| outcome.involuntary as f64)?,
             lock_ms: summary(&|outcome| millis(outcome.waits.locks))?,

@@ -53,6 +53,8 @@ pub(crate) enum Tick {
 pub(crate) struct DlpReader<D> {
     pub(crate) device: Arc<D>,
     pub(crate) threads: usize,
+    /// The processing element of the first thread.
+    pub(crate) element: usize,
     pub(crate) run: Arc<Run>,
 }
 
@@ -69,7 +71,7 @@ where
     }
 
     fn svc(&self, context: &mut ServiceContext<'_, L>) {
-        let counted = self.run.thread_begins();
+        let counted = self.run.thread_begins(self.element + context.thread_index());
         loop {
             let message = match self.device.receive() {
                 Received::Frame(mut frame) if packet(&frame).is_some() => {

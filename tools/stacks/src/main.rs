@@ -61,9 +61,12 @@ struct Args {
     /// Seed of the faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Rounds, in each of which every run has its turn [default: 5; with --quick: 2]
+    /// Rounds, in each of which every run has its turn [default: 9; with --quick: 2]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
+    /// Leave the placement of threads to the system, instead of one core for each processing element
+    #[arg(long)]
+    free: bool,
     /// Few messages and rounds
     #[arg(long)]
     quick: bool,
@@ -199,7 +202,7 @@ fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    let (messages, rounds) = if args.quick { (1000, 2) } else { (10_000, 5) };
+    let (messages, rounds) = if args.quick { (1000, 2) } else { (10_000, 9) };
     anyhow::ensure!(args.loss <= 50 && args.duplication <= 100 && args.reordering <= 100, "at most 50 % can be lost");
     anyhow::ensure!((64..=60_000).contains(&args.segment), "a segment has 64 to 60000 octets");
     anyhow::ensure!((16..=60_000).contains(&args.size), "a message has 16 to 60000 octets");
@@ -214,6 +217,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         window: args.window,
         faults,
         seed: args.seed,
+        is_pinned: !args.free,
         ..Settings::default()
     };
     let plan = Plan {

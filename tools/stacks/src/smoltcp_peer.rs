@@ -193,7 +193,7 @@ pub fn run(settings: &Settings) -> Result<Outcome, StackError> {
     prepared.receiver_sequence = initial_sequence(&prepared, settings.window)?;
     let device = Arc::new(PreparedConnection::<Timed<Mutex>>::new(&prepared));
     let mut stack = Stack::new(Arc::clone(&device), settings.window, settings.segment)?;
-    let run = Run::new(settings.messages, settings.messages as u64, true);
+    let run = Run::new(settings.messages, settings.messages as u64, true, false);
     let mut waiting: Vec<u8> = Vec::with_capacity(content.octets());
     let mut next = 0;
     let (before, waits, begin) = (switches(), Waits::so_far(), SystemInstant::now());

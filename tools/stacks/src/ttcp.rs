@@ -58,7 +58,7 @@ where
 {
     let content = Content::of_octets(settings.octets);
     let total = settings.applications * settings.messages;
-    let run = Arc::new(Run::new(total, total as u64, true));
+    let run = Arc::new(Run::new(total, total as u64, true, false));
     let config = Config {
         max_segment: settings.segment.clamp(64, 60_000) as u16,
         receive_buffer: settings.window,
@@ -81,9 +81,14 @@ where
         messages: settings.messages,
         orders: (0..settings.applications).map(|_| Guarded::<Order, L>::default()).collect(),
     };
-    let xdr = || Clustered { service: XdrReader { run: Arc::clone(&run) }, has_thread: false, run: Arc::clone(&run) };
+    let xdr = || Clustered {
+        service: XdrReader { run: Arc::clone(&run) },
+        has_thread: false,
+        element: 0,
+        run: Arc::clone(&run),
+    };
     let dlp = |device: &Arc<LinkEnd>, threads| {
-        let reader = DlpReader { device: Arc::clone(device), threads, run: Arc::clone(&run) };
+        let reader = DlpReader { device: Arc::clone(device), threads, element: 0, run: Arc::clone(&run) };
         Module::new("dlp", reader, Synchronous(DlpWriter { device: Arc::clone(device) }))
     };
     let transport = |tcp: &Arc<_>| {
