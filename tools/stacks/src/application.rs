@@ -7,7 +7,7 @@ use spandrel_stream::{
 };
 use spandrel_sync::{Arc, Guarded, Monitor};
 
-use crate::architecture::Run;
+use crate::measurement::Run;
 use crate::transport::{Record, TcpAddr};
 use crate::xdr::{self, Content, Element};
 

@@ -4,8 +4,9 @@ use spandrel_lab::machine::Machine;
 use spandrel_lab::stats::Summary;
 use spandrel_lab::table;
 
-use crate::architecture::{Architecture, Locks, Outcome, Protocol, Settings, StackError, run};
+use crate::architecture::{Architecture, Locks, Protocol, Settings, run};
 use crate::costs::Cost;
+use crate::measurement::{Outcome, StackError};
 use crate::{smoltcp_peer, ttcp};
 
 /// The choice of the runs.

@@ -10,7 +10,7 @@ use spandrel_message::MessageBlock;
 use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Guarded, Monitor};
 
-use crate::dlp;
+use crate::frame;
 use crate::ip::Ipv4Header;
 use crate::tcp::{Flags, Segment, TcpHeader};
 use crate::udp::UdpHeader;
@@ -75,7 +75,7 @@ impl PreparedDatagrams {
         let frame = |number| {
             let data = MessageBlock::from(&xdr::encode(&content.message(number))[..]);
             let packet = header.packet(SENDER, RECEIVER, &data);
-            dlp::frame(&packet.unwrap_or_default())
+            frame::frame(&packet.unwrap_or_default())
         };
         let mut random = fastrand::Rng::with_seed(seed);
         let mut schedule: Vec<(usize, usize)> = Vec::with_capacity(messages);
@@ -200,7 +200,7 @@ impl<L: Monitor> PreparedConnection<L> {
         let syn = TcpHeader { flags: Flags::SYN, max_segment: options.0, window_scale: options.1, ..header };
         let prepared = |header, data: MessageBlock, end| {
             let packet = Segment { header, data }.packet(SENDER, RECEIVER);
-            PreparedSegment { end, frame: dlp::frame(&packet.unwrap_or_default()) }
+            PreparedSegment { end, frame: frame::frame(&packet.unwrap_or_default()) }
         };
         let mut frames = vec![prepared(syn, MessageBlock::default(), 1)];
         let mut position = 1;
@@ -359,7 +359,7 @@ where
 
     fn send(&self, frame: &MessageBlock) {
         let octets: Vec<u8> = frame.links().flat_map(|link| link.iter().copied()).collect();
-        let header = dlp::packet(&octets).and_then(|packet| {
+        let header = frame::packet(&octets).and_then(|packet| {
             let (ip, length) = Ipv4Header::decode(packet).ok()?;
             Some(TcpHeader::decode(&ip, &packet[length..]).ok()?.0)
         });

@@ -1,4 +1,4 @@
-//! The data-link layer: Ethernet frames (IEEE 802.3 with an EtherType), and its module.
+//! The module of the data-link layer.
 
 use spandrel_message::MessageBlock;
 use spandrel_stream::{
@@ -6,38 +6,9 @@ use spandrel_stream::{
 };
 use spandrel_sync::{Arc, Monitor};
 
-use crate::architecture::Run;
 use crate::device::{Device, Received};
-
-/// The octets of a header.
-pub const HEADER: usize = 14;
-/// The EtherType of IPv4.
-const IPV4: [u8; 2] = [0x08, 0x00];
-/// The addresses of both ends, which are administered locally.
-const DESTINATION: [u8; 6] = [0x02, 0, 0, 0, 0x77, 0x02];
-const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0x77, 0x01];
-
-/// The header of an IPv4 frame.
-#[must_use]
-pub fn header() -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[..6].copy_from_slice(&DESTINATION);
-    header[6..12].copy_from_slice(&SOURCE);
-    header[12..].copy_from_slice(&IPV4);
-    header
-}
-
-/// The frame around an IPv4 packet.
-#[must_use]
-pub fn frame(packet: &[u8]) -> Vec<u8> {
-    [&header()[..], packet].concat()
-}
-
-/// The IPv4 packet in a frame, if it has one.
-#[must_use]
-pub fn packet(frame: &[u8]) -> Option<&[u8]> {
-    frame.split_at_checked(HEADER).filter(|(header, _)| header[12..] == IPV4).map(|(_, packet)| packet)
-}
+use crate::frame;
+use crate::measurement::Run;
 
 /// The message by which the data link tells the transport that time has passed, or that the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +45,9 @@ where
         let counted = self.run.thread_begins(self.element + context.thread_index());
         loop {
             let message = match self.device.receive() {
-                Received::Frame(mut frame) if packet(&frame).is_some() => {
-                    frame.advance(HEADER);
-                    Message::data(frame)
+                Received::Frame(mut octets) if frame::packet(&octets).is_some() => {
+                    octets.advance(frame::HEADER);
+                    Message::data(octets)
                 }
                 Received::Frame(_) => {
                     self.run.dropped();
@@ -104,7 +75,7 @@ pub(crate) struct DlpWriter<D> {
 impl<D: Device, L: Monitor> Service<L> for DlpWriter<D> {
     fn process(&self, _: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
         if let Some(packet) = message.take_block() {
-            let mut frame = MessageBlock::from(&header());
+            let mut frame = MessageBlock::from(&frame::header());
             frame.append(packet);
             self.device.send(&frame);
         }

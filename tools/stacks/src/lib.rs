@@ -1,7 +1,9 @@
 //! Parallel protocol stacks: the experiment of paper 002, section 3.
 //!
-//! The protocols are written once: [`ip`], [`udp`] and [`tcp`] are octets in and octets out, without sockets, threads
-//! or clocks.
+//! The protocols are written once: [`ip`], [`udp`], [`tcp`] and [`xdr`] are octets in and octets out, without sockets,
+//! threads or clocks. Modules of `spandrel-stream` are made of them, which [`architecture`] arranges in both process
+//! architectures over the pseudo-devices of [`device`]. [`mod@bench`] measures the receiving side, [`ttcp`] both sides,
+//! [`smoltcp_peer`] another TCP, and [`tap`] exchanges data with the kernel's.
 #![forbid(unsafe_code)]
 
 mod application;
@@ -10,9 +12,11 @@ pub mod bench;
 pub mod checksum;
 pub mod costs;
 pub mod device;
-pub mod dlp;
+mod dlp;
+pub mod frame;
 pub mod ip;
 pub mod link;
+pub mod measurement;
 pub mod smoltcp_peer;
 pub mod tap;
 pub mod tcp;

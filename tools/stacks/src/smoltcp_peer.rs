@@ -10,10 +10,11 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use spandrel_message::MessageBlock;
 use spandrel_sync::{Arc, Mutex};
 
-use crate::architecture::{Outcome, Protocol, Run, Settings, StackError, switches};
+use crate::architecture::{Protocol, Settings};
 use crate::device::{self, Device, PreparedConnection, PreparedSettings, Received};
-use crate::dlp;
+use crate::frame;
 use crate::ip::Ipv4Header;
+use crate::measurement::{Outcome, Run, StackError, switches};
 use crate::tcp::TcpHeader;
 use crate::timed::{Timed, Waits};
 use crate::xdr::{self, Content};
@@ -37,7 +38,7 @@ impl<D: Device> Adapter<D> {
         }
         match self.device.receive() {
             Received::Frame(mut frame) => {
-                frame.advance(dlp::HEADER.min(frame.len()));
+                frame.advance(frame::HEADER.min(frame.len()));
                 self.waiting = Some(frame);
             }
             Received::Nothing => {}
@@ -60,7 +61,7 @@ impl<D: Device> phy::TxToken for Sender<'_, D> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         let mut packet = vec![0; length];
         let result = f(&mut packet);
-        let mut frame = MessageBlock::from(&dlp::header());
+        let mut frame = MessageBlock::from(&frame::header());
         frame.append(packet[..].into());
         self.0.send(&frame);
         result
@@ -150,7 +151,7 @@ impl Device for Handshake {
 
     fn send(&self, frame: &MessageBlock) {
         let octets: Vec<u8> = frame.links().flat_map(|link| link.iter().copied()).collect();
-        let header = dlp::packet(&octets).and_then(|packet| {
+        let header = frame::packet(&octets).and_then(|packet| {
             let (ip, length) = Ipv4Header::decode(packet).ok()?;
             Some(TcpHeader::decode(&ip, &packet[length..]).ok()?.0)
         });

@@ -14,7 +14,7 @@ use smoltcp::phy::{self, Device as _, Medium, RxToken as _, TunTapInterface, TxT
 use spandrel_message::MessageBlock;
 
 use crate::device::{PORT, RECEIVER, SENDER};
-use crate::dlp;
+use crate::frame;
 use crate::ip::{self, Ipv4Header};
 use crate::tcp::{Config, Segment, State, Statistics, Tcb, TcpHeader};
 
@@ -112,7 +112,7 @@ pub fn exchange(device: &str, octets: usize, we_open: bool, lose: u64, capture: 
         while let Some(segment) = tcb.transmit(now) {
             let packet = segment.packet(RECEIVER, SENDER).map_err(io::Error::other)?;
             // From our address to that of the kernel.
-            let mut frame = dlp::frame(&packet);
+            let mut frame = frame::frame(&packet);
             frame[5] = 0x01;
             frame[11] = 0x02;
             capture.add(&frame)?;
@@ -129,7 +129,7 @@ pub fn exchange(device: &str, octets: usize, we_open: bool, lose: u64, capture: 
             continue;
         };
         let frame = token.consume(<[u8]>::to_vec);
-        let Some(packet) = dlp::packet(&frame) else { continue };
+        let Some(packet) = frame::packet(&frame) else { continue };
         let Ok((ip, length)) = Ipv4Header::decode(packet) else { continue };
         if ip.protocol != ip::TCP || ip.destination != RECEIVER {
             continue;

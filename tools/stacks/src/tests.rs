@@ -2,8 +2,9 @@
 
 mod smoltcp;
 
-use crate::architecture::{Architecture, Locks, Outcome, Protocol, Settings, run};
+use crate::architecture::{Architecture, Locks, Protocol, Settings, run};
 use crate::device::Faults;
+use crate::measurement::Outcome;
 
 const FAULTS: [Faults; 5] = [
     Faults { loss: 0, duplication: 0, reordering: 0 },

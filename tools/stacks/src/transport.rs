@@ -8,9 +8,9 @@ use spandrel_message::MessageBlock;
 use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, Service, Side};
 use spandrel_sync::{Arc, Condition, Guarded, Monitor, Mutex, NullMutex};
 
-use crate::architecture::Run;
 use crate::dlp::Tick;
 use crate::ip::{self, Ipv4Header};
+use crate::measurement::Run;
 use crate::tcp::{Config, Segment, SendError, State, Statistics, Tcb, TcpHeader, reset_for};
 use crate::udp::UdpHeader;
 

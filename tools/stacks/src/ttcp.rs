@@ -7,16 +7,15 @@ use spandrel_stream::{MapManager, Message, MessageQueue, Module, PutFailure, Str
 use spandrel_sync::{AdaptiveMutex, Arc, Guarded, Monitor, Mutex};
 
 use crate::application::{Clustered, Order, Outgoing, Receiver, XdrReader, XdrWriter};
-use crate::architecture::{Locks, Outcome, Run, StackError};
+use crate::architecture::Locks;
 use crate::device::{FIRST_SENDER_PORT, PORT, RECEIVER, SENDER};
 use crate::dlp::{DlpReader, DlpWriter};
 use crate::link::LinkEnd;
+use crate::measurement::{LIMIT, Outcome, Run, StackError};
 use crate::tcp::Config;
 use crate::timed::{Timed, Waits};
 use crate::transport::{Connection, Shared, Tcp, TcpAddr, TcpReader, TcpWriter};
 use crate::xdr::Content;
-
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// The parameters of a transfer.
 #[derive(Clone, Copy, Debug)]
