@@ -37,11 +37,10 @@ pub fn measure() -> io::Result<Vec<Cost>> {
     add("context switch (pipe between two threads of one core)", Some(30.0), &mut context_switch)?;
     add("sleeping mutex, free: acquire and release", Some(3.0), &mut || Ok(mutex(&Mutex::new(0))))?;
     add("adaptive mutex, free: acquire and release", None, &mut || Ok(adaptive(&AdaptiveMutex::new(0))))?;
-    add("condition: signal until the other thread runs", Some(90.0), &mut || Ok(condition(|| ())))?;
-    add("condition, both threads on one core", None, &mut || {
-        let core = placement::cores().first().copied();
-        Ok(condition(move || _ = core.map(placement::pin)))
-    })?;
+    let cores = placement::cores();
+    let pin = |index: usize| _ = cores.get(index).or(cores.first()).map(|core| placement::pin(*core));
+    add("condition: signal until the thread on another core runs", Some(90.0), &mut || Ok(condition(pin)))?;
+    add("condition: the same with both threads on one core", None, &mut || Ok(condition(|_| pin(0))))?;
     Ok(costs)
 }
 
@@ -93,10 +92,10 @@ fn context_switch() -> io::Result<f64> {
 }
 
 /// Two threads take turns by a condition.
-fn condition(prepare: impl Fn() + Sync) -> f64 {
+fn condition(prepare: impl Fn(usize) + Sync) -> f64 {
     let (turn, changed) = (Mutex::new(0u32), Condition::new());
     let take_turns = |first: u32| {
-        prepare();
+        prepare(first as usize);
         let begin = Instant::now();
         for number in 0..SIGNALS {
             let mut turn = turn.lock();
