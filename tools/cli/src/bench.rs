@@ -10,6 +10,7 @@ mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
 mod series;
+mod stacks;
 mod timers;
 
 use clap::Subcommand;
@@ -22,7 +23,8 @@ Examples:
   spandrel bench collocation --quick
   spandrel bench demux --quick
   spandrel bench footprint --parts sizes,minimum
-  spandrel bench growth --calls 10000000";
+  spandrel bench growth --calls 10000000
+  spandrel bench stacks --quick";
 
 /// Measure single components, compared with those of other projects.
 #[derive(Debug, clap::Args)]
@@ -43,6 +45,7 @@ enum Experiment {
     Marshal(marshal::Args),
     #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
+    Stacks(stacks::Args),
     Timers(timers::Args),
 }
 
@@ -58,6 +61,7 @@ impl Args {
             Experiment::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Reactor(args) => args.run(),
+            Experiment::Stacks(args) => args.run(),
             Experiment::Timers(args) => args.run(),
         }
     }

@@ -22,6 +22,23 @@ fn the_help_of_every_subject_has_examples() {
     }
 }
 
+/// The executable beside the command is used if it was built, and else the one in `PATH`; both print their name.
+#[cfg(unix)]
+#[test]
+fn stacks_are_measured_by_another_executable() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("spandrel-stacks");
+    fs::write(&program, "#!/bin/sh\necho Usage: spandrel bench stacks \"$@\"\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = assert_cmd::Command::cargo_bin("spandrel").unwrap();
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let output =
+        command.args(["bench", "stacks", "--help"]).env("PATH", path).timeout(support::LIMIT).output().unwrap();
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("Usage: spandrel bench stacks"), "{}", stdout(&output));
+}
+
 #[test]
 fn timers_are_measured_by_strategy_and_number() {
     let folder = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ pub mod reference;
 pub mod scalability;
 pub mod soak;
 pub mod stats;
-mod table;
+pub mod table;
 pub mod ttcp;
 pub mod units;
 pub mod workload;

@@ -4,19 +4,20 @@ use std::fmt;
 
 /// A table with a header. All columns but the first are aligned to the right.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     /// The header, then the rows. A row may be shorter than the header.
     rows: Vec<Vec<String>>,
 }
 
 /// An empty table with these headings.
-pub(crate) fn with_header(header: Vec<String>) -> Table {
+#[must_use]
+pub fn with_header(header: Vec<String>) -> Table {
     Table { rows: vec![header] }
 }
 
 impl Table {
     /// Adds a row. Missing cells at its end are empty.
-    pub(crate) fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 

@@ -30,6 +30,7 @@ mod robustness;
 mod s390x;
 mod seeds;
 mod services;
+mod stacks;
 mod structure;
 mod tango;
 mod windows;
@@ -82,6 +83,8 @@ cargo xtask NAME
   queues [--rounds N]       print the time of a message through our queues, a plain queue, a channel and ACE's message queue, in one
                             interleaved run of N rounds (default 25); builds and installs what it needs
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
+  stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
+                            losses; tshark must find no malformed segment; needs root, installs what it needs
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
                             files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
@@ -95,7 +98,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, proxy, tango, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, proxy, tango, stacks, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -143,6 +146,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["services", "--kills", kills] => services::run(number(kills)?),
         ["queues"] => queues::run(25),
         ["queues", "--rounds", rounds] => queues::run(number(rounds)?),
+        ["stacks"] => stacks::run(),
         ["tango"] => tango::run(),
         ["proxy"] => proxy::run(50),
         ["proxy", "--examples", examples] => proxy::run(number(examples)?),

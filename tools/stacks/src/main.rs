@@ -1,0 +1,242 @@
+//! The executable behind `spandrel bench stacks`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use spandrel_lab::machine::Machine;
+use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Settings};
+use spandrel_stacks::bench::{self, Plan, Results};
+use spandrel_stacks::device::Faults;
+use spandrel_stacks::{costs, tap, ttcp};
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel bench stacks --quick
+  spandrel bench stacks --protocols udp --architectures message --threads 1,2 --rounds 9
+  spandrel bench stacks --protocols tcp --loss 2 --reordering 5 --json
+  spandrel bench stacks ttcp --windows 8192,65536 --applications 1,4";
+
+/// Measure parallel protocol stacks: throughput, context switches and lock waiting by process architecture.
+///
+/// Frames are prepared; pseudo-devices copy each once into the receiving stack. Every run checks all messages.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel bench stacks", after_help = EXAMPLES)]
+struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Process architecture: task, message [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    architectures: Vec<Architecture>,
+    /// Protocol of the transport layer: tcp, udp [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    protocols: Vec<Protocol>,
+    /// Locks: sleeping, adaptive [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    locks: Vec<Locks>,
+    /// Numbers of threads (processing elements)
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,3,4")]
+    threads: Vec<usize>,
+    /// Number of messages [default: 10000; with --quick: 1000]
+    #[arg(long, value_name = "N")]
+    messages: Option<usize>,
+    /// Octets of a message
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    size: usize,
+    /// Octets of data in a TCP segment
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    segment: usize,
+    /// Window of the receiver in octets
+    #[arg(long, value_name = "OCTETS", default_value_t = 64 << 10)]
+    window: usize,
+    /// Percent of frames that the device loses
+    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    loss: u8,
+    /// Percent of frames that come twice
+    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    duplication: u8,
+    /// Percent of frames that come after later ones
+    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    reordering: u8,
+    /// Seed of the faults
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Rounds, in each of which every run has its turn [default: 9; with --quick: 2]
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Leave the placement of threads to the system, instead of one core for each processing element
+    #[arg(long)]
+    free: bool,
+    /// Few messages and rounds
+    #[arg(long)]
+    quick: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Ttcp(TtcpArgs),
+    Tap(TapArgs),
+}
+
+/// Transfer messages between two stacks: applications, XDR, TCP and a link that holds a limited number of frames.
+#[derive(Debug, clap::Args)]
+struct TtcpArgs {
+    /// Windows in octets
+    #[arg(long, value_name = "OCTETS,..", value_delimiter = ',', default_value = "8192,32768,65536,262144")]
+    windows: Vec<usize>,
+    /// Numbers of applications, each with a connection
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4")]
+    applications: Vec<usize>,
+    /// Locks: sleeping, adaptive
+    #[arg(long, value_name = "NAME", default_value = "adaptive")]
+    locks: Locks,
+    /// Messages of all applications together
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    messages: usize,
+    /// Octets of a message
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    size: usize,
+    /// Octets of data in a segment
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    segment: usize,
+    /// Threads of the receiving stack
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Frames that the link holds in each direction; more are lost
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    link: usize,
+    /// Rounds
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exchange data with the kernel's TCP over a TAP device; `cargo xtask stacks` sets one up.
+#[derive(Debug, clap::Args)]
+struct TapArgs {
+    /// The device
+    device: String,
+    /// Octets in each direction
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    octets: usize,
+    /// Folder for captures
+    #[arg(long, value_name = "FOLDER")]
+    captures: PathBuf,
+}
+
+impl TtcpArgs {
+    fn run(&self) -> anyhow::Result<()> {
+        anyhow::ensure!((64..=60_000).contains(&self.segment), "a segment has 64 to 60000 octets");
+        anyhow::ensure!((16..=60_000).contains(&self.size), "a message has 16 to 60000 octets");
+        anyhow::ensure!(self.windows.iter().all(|window| (1..=1 << 30).contains(window)), "a window has up to 1 GiB");
+        anyhow::ensure!(self.applications.iter().all(|n| (1..=256).contains(n)), "there are 1 to 256 applications");
+        anyhow::ensure!((1..=64).contains(&self.threads), "there are 1 to 64 threads");
+        anyhow::ensure!(self.rounds > 0 && self.link > 0, "there is no round, or no frame fits the link");
+        let rows =
+            bench::ttcp(self.rounds, &self.windows, &self.applications, &|window, applications| ttcp::Settings {
+                applications,
+                window,
+                messages: self.messages.div_ceil(applications),
+                octets: self.size,
+                segment: self.segment,
+                threads: self.threads,
+                locks: self.locks,
+                link: self.link,
+            })?;
+        let machine = Machine::here();
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "rows": rows }))?);
+        } else {
+            print!("{}\n{}\n{}", machine.summary(), machine.warning().unwrap_or_default(), bench::ttcp_text(&rows));
+        }
+        Ok(())
+    }
+}
+
+impl TapArgs {
+    fn run(&self) -> anyhow::Result<()> {
+        for we_open in [true, false] {
+            for lose in [0, 50] {
+                let opener = if we_open { "own" } else { "kernel" };
+                let capture = self.captures.join(format!("{opener}-opens-loses-{lose}.pcap"));
+                let exchange = tap::exchange(&self.device, self.octets, we_open, lose, &capture)?;
+                println!(
+                    "{opener} TCP opens, 1 of {lose} frames lost: {} octets in each direction in {:.3} s; {} segments \
+                     received, {} sent, {} again, {} time-outs",
+                    exchange.octets,
+                    exchange.elapsed.as_secs_f64(),
+                    exchange.statistics.received,
+                    exchange.statistics.sent,
+                    exchange.statistics.retransmitted,
+                    exchange.statistics.timeouts,
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match &args.command {
+        None => run(&args),
+        Some(Command::Ttcp(args)) => args.run(),
+        Some(Command::Tap(args)) => args.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
+    if chosen.is_empty() { all.to_vec() } else { chosen.to_vec() }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let (messages, rounds) = if args.quick { (1000, 2) } else { (10_000, 9) };
+    anyhow::ensure!(args.loss <= 50 && args.duplication <= 100 && args.reordering <= 100, "at most 50 % can be lost");
+    anyhow::ensure!((64..=60_000).contains(&args.segment), "a segment has 64 to 60000 octets");
+    anyhow::ensure!((16..=60_000).contains(&args.size), "a message has 16 to 60000 octets");
+    anyhow::ensure!(args.window >= args.segment, "the window is less than a segment");
+    let faults = Faults { loss: args.loss, duplication: args.duplication, reordering: args.reordering };
+    let messages = args.messages.unwrap_or(messages);
+    anyhow::ensure!((8..=1_000_000).contains(&messages), "there are 8 to 1000000 messages");
+    let base = Settings {
+        messages,
+        octets: args.size,
+        segment: args.segment,
+        window: args.window,
+        faults,
+        seed: args.seed,
+        is_pinned: !args.free,
+        ..Settings::default()
+    };
+    let plan = Plan {
+        base,
+        architectures: or_all(&args.architectures, Architecture::ALL),
+        protocols: or_all(&args.protocols, Protocol::ALL),
+        locks: or_all(&args.locks, Locks::ALL),
+        threads: args.threads.clone(),
+        rounds: args.rounds.unwrap_or(rounds),
+        with_smoltcp: true,
+    };
+    anyhow::ensure!(plan.threads.iter().all(|threads| (1..=64).contains(threads)), "there are 1 to 64 threads");
+    let machine = Machine::here();
+    let rows = bench::measure(&plan, |round| eprintln!("round {} of {}", round + 1, plan.rounds))?;
+    let results = Results { machine, rows, costs: costs::measure()? };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&results)?);
+    } else {
+        print!("{}", bench::text(&results));
+    }
+    Ok(())
+}

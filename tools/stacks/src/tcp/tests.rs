@@ -1,0 +1,7 @@
+//! Tests of the state machine with a virtual clock.
+
+mod buffers;
+mod events;
+mod simulation;
+
+use super::*;

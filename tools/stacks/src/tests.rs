@@ -1,0 +1,129 @@
+//! Tests of whole stacks.
+
+mod smoltcp;
+
+use crate::architecture::{Architecture, Locks, Protocol, Settings, run};
+use crate::device::Faults;
+use crate::measurement::Outcome;
+
+const FAULTS: [Faults; 5] = [
+    Faults { loss: 0, duplication: 0, reordering: 0 },
+    Faults { loss: 5, duplication: 0, reordering: 0 },
+    Faults { loss: 0, duplication: 20, reordering: 0 },
+    Faults { loss: 0, duplication: 0, reordering: 20 },
+    Faults { loss: 3, duplication: 5, reordering: 10 },
+];
+
+fn each(protocol: Protocol, check: impl Fn(&Settings, &Outcome)) {
+    for architecture in Architecture::ALL.iter().copied() {
+        for locks in Locks::ALL.iter().copied() {
+            for threads in [1, 2, 3, 4] {
+                if architecture == Architecture::Task && threads % 2 == 1 {
+                    continue;
+                }
+                for (faults, seed) in FAULTS.into_iter().zip(1..) {
+                    let settings = Settings {
+                        architecture,
+                        protocol,
+                        locks,
+                        threads,
+                        messages: 240,
+                        faults,
+                        seed,
+                        ..Settings::default()
+                    };
+                    let outcome = run(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+                    check(&settings, &outcome);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tcp_delivers_every_octet_in_order_under_every_architecture_and_fault() {
+    each(Protocol::Tcp, |settings, outcome| {
+        assert_eq!((outcome.received, outcome.distinct, outcome.in_order), (240, 240, 240), "{settings:?}");
+        assert_eq!(outcome.octets, 240 * 4096);
+        let losses: u64 = outcome.senders.iter().map(|sender| sender.lost).sum();
+        assert_eq!(losses > 0, settings.faults.loss > 0, "{settings:?}");
+        let duplicates: u64 = outcome.connections.iter().map(|connection| connection.outside_window).sum();
+        assert!(duplicates > 0 || settings.faults.duplication == 0, "{settings:?} {outcome:?}");
+    });
+}
+
+#[test]
+fn udp_delivers_the_datagrams_of_the_device_and_no_others() {
+    each(Protocol::Udp, |settings, outcome| {
+        // That each came as often as the device delivered it is checked by the run itself.
+        assert_eq!(outcome.dropped, 0, "{settings:?}");
+        match settings.faults {
+            Faults { loss: 0, duplication: 0, .. } => {
+                assert_eq!((outcome.received, outcome.distinct), (240, 240), "{settings:?}");
+            }
+            Faults { loss: 0, .. } => assert!(outcome.received > 240 && outcome.distinct == 240),
+            _ => assert!(outcome.distinct < 240),
+        }
+    });
+}
+
+#[test]
+fn segments_of_any_size_become_messages() {
+    for segment in [536, 1460, 4096, 9000] {
+        for architecture in [Architecture::Message, Architecture::Task] {
+            let settings = Settings {
+                architecture,
+                protocol: Protocol::Tcp,
+                threads: 2,
+                messages: 100,
+                segment,
+                window: 40_000,
+                ..Settings::default()
+            };
+            let outcome = run(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            assert_eq!(outcome.in_order, 100);
+        }
+    }
+}
+
+#[test]
+fn the_task_based_architecture_refuses_an_odd_number_of_threads() {
+    let settings = Settings { architecture: Architecture::Task, threads: 3, ..Settings::default() };
+    assert!(run(&settings).is_err());
+    assert!(run(&Settings { threads: 0, ..Settings::default() }).is_err());
+}
+
+#[test]
+fn smoltcp_receives_what_the_device_sends() {
+    for (faults, seed) in FAULTS.into_iter().zip(1..) {
+        let settings = Settings { protocol: Protocol::Tcp, messages: 200, faults, seed, ..Settings::default() };
+        let outcome = crate::smoltcp_peer::run(&settings).unwrap_or_else(|error| panic!("{faults:?}: {error}"));
+        assert_eq!((outcome.received, outcome.distinct), (200, 200), "{faults:?}");
+    }
+}
+
+#[test]
+fn ttcp_transfers_all_messages_with_any_window_and_number_of_applications() {
+    for locks in Locks::ALL.iter().copied() {
+        // A link of four frames loses some of a window of sixteen.
+        for (applications, window, threads, link) in
+            [(1, 8192, 1, 100), (3, 65_536, 2, 100), (2, 1 << 20, 1, 1000), (2, 65_536, 2, 4)]
+        {
+            let settings = crate::ttcp::Settings {
+                applications,
+                window,
+                messages: 60,
+                octets: 4096,
+                segment: 4096,
+                threads,
+                locks,
+                link,
+            };
+            let outcome = crate::ttcp::transfer(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            assert_eq!(outcome.in_order, 60 * applications as u64);
+            assert_eq!(outcome.connections.len(), applications);
+            let again: u64 = outcome.connections.iter().map(|connection| connection.retransmitted).sum();
+            assert!(again > 0 || link > 4, "{outcome:?}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! The modules of the transport layer: UDP and TCP.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+use spandrel_message::MessageBlock;
+use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, Service, Side};
+use spandrel_sync::{Arc, Condition, Guarded, Monitor, Mutex, NullMutex};
+
+use crate::dlp::Tick;
+use crate::ip::{self, Ipv4Header};
+use crate::measurement::Run;
+use crate::tcp::{Config, Segment, SendError, State, Statistics, Tcb, TcpHeader, reset_for};
+use crate::udp::UdpHeader;
+
+/// The place of a message in its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) connection: TcpAddr,
+    /// Counts the messages of the connection from zero.
+    pub(crate) number: u64,
+}
+
+/// The reader of the UDP module: passes on the data of datagrams for one port. Threads share nothing in it.
+pub(crate) struct UdpReader {
+    pub(crate) port: u16,
+    pub(crate) run: Arc<Run>,
+}
+
+impl<L: Monitor> Service<L> for UdpReader {
+    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+        if matches!(message.kind(), MessageKind::Protocol) {
+            return Ok(());
+        }
+        match message.take_block().and_then(|packet| datagram(packet, self.port)) {
+            Some(data) => message.set_block(data),
+            None => {
+                self.run.dropped();
+                return Ok(());
+            }
+        }
+        context.put_next(message)
+    }
+}
+
+/// The data of a datagram to the port.
+fn datagram(mut packet: MessageBlock, port: u16) -> Option<MessageBlock> {
+    let (ip, length) = Ipv4Header::decode(&packet).ok().filter(|(ip, _)| ip.protocol == ip::UDP)?;
+    let (header, data) = UdpHeader::decode(&ip, &packet[length..][..ip.payload]).ok()?;
+    packet.advance(length + crate::udp::HEADER);
+    drop(packet.split_off(data));
+    (header.destination == port).then_some(packet)
+}
+
+/// The addresses of both ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TcpAddr {
+    /// The end of this stack.
+    pub(crate) local: SocketAddrV4,
+    /// The other end.
+    pub(crate) remote: SocketAddrV4,
+}
+
+/// A connection: its control block, and the message that its octets will be.
+pub(crate) struct Connection {
+    pub(crate) tcb: Tcb,
+    assembler: Assembler,
+}
+
+impl Connection {
+    fn new(tcb: Tcb, message: usize) -> Self {
+        Self { tcb, assembler: Assembler { message, waiting: None, octets: 0, next: 0 } }
+    }
+
+    /// Takes out what goes up and down.
+    fn exchange(&mut self, address: TcpAddr, now: Duration, output: &mut Output) {
+        while let Some(block) = self.tcb.receive() {
+            self.assembler.push(block, |number, block| {
+                output.up.push(Message::data(block).with_control(Record { connection: address, number }));
+            });
+        }
+        while let Some(segment) = self.tcb.transmit(now) {
+            output.down.push(segment);
+        }
+    }
+}
+
+/// Divides the octets of a connection into messages of one length, without copying them.
+struct Assembler {
+    message: usize,
+    waiting: Option<MessageBlock>,
+    octets: usize,
+    next: u64,
+}
+
+impl Assembler {
+    fn push(&mut self, mut block: MessageBlock, mut emit: impl FnMut(u64, MessageBlock)) {
+        while !block.is_empty() {
+            let part = block.split_to(block.len().min(self.message - self.octets));
+            self.octets += part.len();
+            match &mut self.waiting {
+                Some(waiting) => waiting.append(part),
+                None => self.waiting = Some(part),
+            }
+            if self.octets == self.message
+                && let Some(message) = self.waiting.take()
+            {
+                self.octets = 0;
+                emit(self.next, message);
+                self.next += 1;
+            }
+        }
+    }
+}
+
+/// The messages that a segment leads to.
+#[derive(Default)]
+struct Output {
+    up: Vec<Message>,
+    down: Vec<Segment>,
+}
+
+/// The connections of a TCP module: the locks around their control blocks.
+pub(crate) trait Connections: Send + Sync + 'static {
+    /// Calls `act` with a connection, which `create` may make.
+    fn with<R>(
+        &self,
+        address: TcpAddr,
+        create: impl FnOnce() -> Option<Connection>,
+        act: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R>;
+    fn for_each(&self, act: impl FnMut(TcpAddr, &mut Connection));
+    fn remove(&self, address: TcpAddr);
+}
+
+/// Connections for any number of threads: a map with a lock, and a lock for each control block (the `MP_Map_Manager` of
+/// paper 002, 3.4).
+pub(crate) struct Shared<L: Monitor>(MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>);
+
+impl<L: Monitor> Shared<L> {
+    pub(crate) fn new() -> Self {
+        Self(MapManager::new())
+    }
+}
+
+impl<L: Monitor> Connections for Shared<L>
+where
+    MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>: Send + Sync,
+{
+    fn with<R>(
+        &self,
+        address: TcpAddr,
+        create: impl FnOnce() -> Option<Connection>,
+        act: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R> {
+        let connection = self.0.find(&address).or_else(|| {
+            let created = Arc::new(Guarded::new(create()?));
+            match self.0.bind(address, Arc::clone(&created)) {
+                Ok(()) => Some(created),
+                Err(_) => self.0.find(&address), // another thread was faster
+            }
+        })?;
+        Some(act(&mut connection.lock()))
+    }
+
+    fn for_each(&self, mut act: impl FnMut(TcpAddr, &mut Connection)) {
+        for (address, connection) in self.0.bindings() {
+            act(address, &mut connection.lock());
+        }
+    }
+
+    fn remove(&self, address: TcpAddr) {
+        self.0.unbind(&address);
+    }
+}
+
+/// Connections of one thread, without locks (the `LP_Map_Manager` of paper 002, 3.4): each thread has its own.
+pub(crate) struct OwnedByThread;
+
+spandrel_sync::thread_local! {
+    static OWNED: MapManager<TcpAddr, Connection, NullMutex> = MapManager::new();
+}
+
+impl Connections for OwnedByThread {
+    fn with<R>(
+        &self,
+        address: TcpAddr,
+        create: impl FnOnce() -> Option<Connection>,
+        act: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R> {
+        OWNED.with(|connections| {
+            let mut act = Some(act);
+            let mut once = |connection: &mut Connection| act.take().map(|act| act(connection));
+            if let Some(result) = connections.find_with(&address, &mut once) {
+                return result;
+            }
+            connections.bind(address, create()?).ok()?;
+            connections.find_with(&address, once)?
+        })
+    }
+
+    fn for_each(&self, mut act: impl FnMut(TcpAddr, &mut Connection)) {
+        OWNED.with(|connections| {
+            connections.retain(|address, connection| {
+                act(*address, connection);
+                true
+            });
+        });
+    }
+
+    fn remove(&self, address: TcpAddr) {
+        OWNED.with(|connections| _ = connections.unbind(&address));
+    }
+}
+
+/// The part that both sides of a TCP module share.
+pub(crate) struct Tcp<C> {
+    connections: C,
+    address: Ipv4Addr,
+    /// The port on which peers open connections, if any.
+    listening: Option<u16>,
+    config: Config,
+    /// The octets of a message.
+    message: usize,
+    epoch: Instant,
+    /// The counts of connections that have ended.
+    ended: Mutex<HashMap<TcpAddr, Statistics>>,
+    run: Arc<Run>,
+    /// Counts the segments received, for applications that wait for room to send.
+    segments: Mutex<u64>,
+    received: Condition,
+}
+
+impl<C: Connections> Tcp<C> {
+    pub(crate) fn new(
+        connections: C,
+        address: Ipv4Addr,
+        listening: Option<u16>,
+        config: Config,
+        message: usize,
+        run: Arc<Run>,
+    ) -> Self {
+        let (epoch, ended) = (Instant::now(), Mutex::default());
+        let (segments, received) = (Mutex::new(0), Condition::new());
+        Self { connections, address, listening, config, message, epoch, ended, run, segments, received }
+    }
+
+    /// The number of segments received.
+    pub(crate) fn progress(&self) -> u64 {
+        *self.segments.lock()
+    }
+
+    /// Waits until more segments were received, for a millisecond at most.
+    pub(crate) fn wait_for_progress(&self, before: u64) {
+        let mut segments = self.segments.lock();
+        if *segments == before {
+            self.received.wait_for(&mut segments, Duration::from_millis(1));
+        }
+    }
+
+    /// The counts of all connections that have ended.
+    pub(crate) fn statistics(&self) -> Vec<Statistics> {
+        self.ended.lock().values().copied().collect()
+    }
+
+    fn connection_for(&self, segment: &Segment) -> Option<Connection> {
+        let port = self.listening.filter(|port| *port == segment.header.destination)?;
+        let is_opening = segment.header.flags.has(crate::tcp::Flags::SYN);
+        is_opening.then(|| Connection::new(Tcb::listen(port, self.config), self.message))
+    }
+
+    fn segment_received<L: Monitor>(&self, context: &Context<'_, L>, packet: MessageBlock) -> Result<(), PutError> {
+        let Some((address, segment)) = decode(packet).filter(|(address, _)| *address.local.ip() == self.address) else {
+            self.run.dropped();
+            return Ok(());
+        };
+        let (now, mut output) = (self.epoch.elapsed(), Output::default());
+        let answer = reset_for(&segment);
+        let is_reset = segment.header.flags.has(crate::tcp::Flags::RST);
+        let create = || self.connection_for(&segment);
+        let connection = give(&self.connections, address, create, &segment, now, &mut output);
+        match connection {
+            None if !is_reset => output.down.push(Segment { header: answer, data: MessageBlock::default() }),
+            Some((State::Closed, statistics)) => {
+                self.connections.remove(address);
+                self.ended.lock().insert(address, statistics);
+            }
+            _ => {}
+        }
+        if self.listening.is_none() {
+            *self.segments.lock() += 1;
+            self.received.notify_all();
+        }
+        self.deliver(context, address, output)
+    }
+
+    /// Sends segments down and messages up, without a lock.
+    fn deliver<L: Monitor>(&self, context: &Context<'_, L>, address: TcpAddr, output: Output) -> Result<(), PutError> {
+        for segment in output.down {
+            if let Ok(packet) = segment.packet(*address.local.ip(), *address.remote.ip()) {
+                // A packet that a lower layer does not take is lost as on a network.
+                let message = Message::data(MessageBlock::from(&packet[..]));
+                _ = match context.side() {
+                    Side::Reader => context.reply(message),
+                    Side::Writer => context.put_next(message),
+                };
+            }
+        }
+        output.up.into_iter().try_for_each(|message| context.put_next(message))
+    }
+
+    fn tick<L: Monitor>(&self, context: &Context<'_, L>, tick: Tick) -> Result<(), PutError> {
+        let now = self.epoch.elapsed();
+        let mut outputs = Vec::new();
+        self.connections.for_each(|address, connection| {
+            if tick == Tick::End {
+                self.ended.lock().insert(address, connection.tcb.statistics());
+                return;
+            }
+            if connection.tcb.next_timer().is_some_and(|at| at <= now) {
+                connection.tcb.on_timer(now);
+            }
+            let mut output = Output::default();
+            connection.exchange(address, now, &mut output);
+            outputs.push((address, output));
+        });
+        outputs.into_iter().try_for_each(|(address, output)| self.deliver(context, address, output))
+    }
+}
+
+/// Gives the segment to its connection; returns the state and the counts of that.
+fn give<C: Connections>(
+    connections: &C,
+    address: TcpAddr,
+    create: impl FnOnce() -> Option<Connection>,
+    segment: &Segment,
+    now: Duration,
+    output: &mut Output,
+) -> Option<(State, Statistics)> {
+    connections.with(address, create, |connection| {
+        connection.tcb.on_segment(segment.clone(), now);
+        connection.exchange(address, now, output);
+        (connection.tcb.state(), connection.tcb.statistics())
+    })
+}
+
+fn decode(mut packet: MessageBlock) -> Option<(TcpAddr, Segment)> {
+    let (ip, length) = Ipv4Header::decode(&packet).ok().filter(|(ip, _)| ip.protocol == ip::TCP)?;
+    let (header, data) = TcpHeader::decode(&ip, &packet[length..]).ok()?;
+    packet.advance(length + data);
+    drop(packet.split_off(ip.payload - data));
+    let local = SocketAddrV4::new(ip.destination, header.destination);
+    let remote = SocketAddrV4::new(ip.source, header.source);
+    Some((TcpAddr { local, remote }, Segment { header, data: packet }))
+}
+
+/// The reader of the TCP module: passes on the messages of connections in order of their octets. Threads that escort
+/// messages of the same connection may overtake each other above this module; [`Record`] has the order.
+pub(crate) struct TcpReader<C>(pub(crate) Arc<Tcp<C>>);
+
+impl<C: Connections, L: Monitor> Service<L> for TcpReader<C> {
+    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+        if let Some(tick) = message.control::<Tick>() {
+            return self.0.tick(context, *tick);
+        }
+        match message.take_block() {
+            Some(packet) => self.0.segment_received(context, packet),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The writer of the TCP module: sends messages by the connection of their control block, which it opens if there is none.
+pub(crate) struct TcpWriter<C>(pub(crate) Arc<Tcp<C>>);
+
+impl<C: Connections, L: Monitor> Service<L> for TcpWriter<C> {
+    /// A message that the send buffer does not take now is refused, and given back.
+    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+        let Some(address) = message.control::<TcpAddr>().copied() else { return Err(PutError::refused(message)) };
+        let Some(data) = message.take_block() else { return Ok(()) };
+        let (now, mut output) = (self.0.epoch.elapsed(), Output::default());
+        let open = || {
+            let tcb = Tcb::connect(address.local.port(), address.remote.port(), self.0.config);
+            Some(Connection::new(tcb, self.0.message))
+        };
+        let sent = self.0.connections.with(address, open, |connection| {
+            let sent = connection.tcb.send(data);
+            while let Some(segment) = connection.tcb.transmit(now) {
+                output.down.push(segment);
+            }
+            sent
+        });
+        self.0.deliver(context, address, output)?;
+        match sent {
+            Some(Ok(())) => Ok(()),
+            Some(Err(SendError::Full(data))) => {
+                message.set_block(data);
+                Err(PutError::refused(message))
+            }
+            _ => Err(PutError::refused(message)),
+        }
+    }
+}
