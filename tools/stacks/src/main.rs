@@ -21,7 +21,7 @@ Examples:
 ///
 /// Frames are prepared; pseudo-devices copy each once into the receiving stack. Every run checks all messages.
 #[derive(Debug, Parser)]
-#[command(name = "spandrel bench stacks", after_help = EXAMPLES)]
+#[command(name = "spandrel-stacks", bin_name = "spandrel bench stacks", after_help = EXAMPLES)]
 struct Args {
     #[command(subcommand)]
     command: Option<Command>,
