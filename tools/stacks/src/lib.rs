@@ -3,7 +3,7 @@
 //! The protocols are written once: [`ip`], [`udp`], [`tcp`] and [`xdr`] are octets in and octets out, without sockets,
 //! threads or clocks. Modules of `spandrel-stream` are made of them, which [`architecture`] arranges in both process
 //! architectures over the pseudo-devices of [`device`]. [`mod@bench`] measures the receiving side, [`ttcp`] both sides,
-//! [`smoltcp_peer`] another TCP, and [`tap`] exchanges data with the kernel's.
+//! [`smoltcp_peer`] another TCP, and `tap` (Linux) exchanges data with the kernel's.
 #![forbid(unsafe_code)]
 
 mod application;
@@ -18,6 +18,7 @@ pub mod ip;
 pub mod link;
 pub mod measurement;
 pub mod smoltcp_peer;
+#[cfg(target_os = "linux")]
 pub mod tap;
 pub mod tcp;
 #[cfg(test)]

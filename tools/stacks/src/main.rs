@@ -1,6 +1,5 @@
 //! The executable behind `spandrel bench stacks`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -8,7 +7,9 @@ use spandrel_lab::machine::Machine;
 use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Settings};
 use spandrel_stacks::bench::{self, Plan, Results};
 use spandrel_stacks::device::Faults;
-use spandrel_stacks::{costs, tap, ttcp};
+#[cfg(target_os = "linux")]
+use spandrel_stacks::tap;
+use spandrel_stacks::{costs, ttcp};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,6 +79,7 @@ struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Ttcp(TtcpArgs),
+    #[cfg(target_os = "linux")]
     Tap(TapArgs),
 }
 
@@ -117,6 +119,7 @@ struct TtcpArgs {
 }
 
 /// Exchange data with the kernel's TCP over a TAP device; `cargo xtask stacks` sets one up.
+#[cfg(target_os = "linux")]
 #[derive(Debug, clap::Args)]
 struct TapArgs {
     /// The device
@@ -126,7 +129,7 @@ struct TapArgs {
     octets: usize,
     /// Folder for captures
     #[arg(long, value_name = "FOLDER")]
-    captures: PathBuf,
+    captures: std::path::PathBuf,
 }
 
 impl TtcpArgs {
@@ -158,6 +161,7 @@ impl TtcpArgs {
     }
 }
 
+#[cfg(target_os = "linux")]
 impl TapArgs {
     fn run(&self) -> anyhow::Result<()> {
         for we_open in [true, false] {
@@ -186,6 +190,7 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         None => run(&args),
         Some(Command::Ttcp(args)) => args.run(),
+        #[cfg(target_os = "linux")]
         Some(Command::Tap(args)) => args.run(),
     };
     match outcome {
