@@ -53,6 +53,9 @@ struct Args {
     /// The time in seconds that a connection to a target may take
     #[arg(short = 't', value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
+    /// The time in seconds after which a connection without octets in either direction is closed
+    #[arg(short = 'i', value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle: u64,
 }
 
 /// The state that all rules share.
@@ -63,6 +66,7 @@ struct Shared {
     octets: AtomicU64,
     failed: AtomicU64,
     timeout: Duration,
+    idle: Duration,
     /// Both ends of all connections, to end them.
     streams: Mutex<Vec<Weak<Stream>>>,
 }
@@ -95,6 +99,7 @@ impl SharedObject for Gateway {
             octets: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             timeout: Duration::from_secs(args.timeout),
+            idle: Duration::from_secs(args.idle),
             streams: Mutex::new(Vec::new()),
         });
         let mut rules = Vec::new();
@@ -172,30 +177,54 @@ impl Shared {
             self.failed.fetch_add(1, Ordering::Relaxed);
             return;
         };
+        for stream in [&client, &target] {
+            if stream.set_recv_timeout(Some(self.idle)).is_err() {
+                return;
+            }
+        }
         let (client, target) = (Arc::new(client), Arc::new(target));
         {
             let mut streams = self.streams.lock();
             streams.retain(|stream| stream.strong_count() > 0);
             streams.extend([Arc::downgrade(&client), Arc::downgrade(&target)]);
         }
-        let (shared, from, to) = (Arc::clone(self), Arc::clone(&target), Arc::clone(&client));
-        let back = self.threads.spawn("gateway", move |_: &_| shared.copy(&from, &to));
+        let transfers = Arc::<AtomicU64>::default();
+        let (shared, from, to, counted) =
+            (Arc::clone(self), Arc::clone(&target), Arc::clone(&client), Arc::clone(&transfers));
+        let back = self.threads.spawn("gateway", move |_: &_| shared.copy(&from, &to, &counted));
         if back.is_ok() {
-            self.copy(&client, &target);
+            self.copy(&client, &target, &transfers);
         }
     }
 
-    /// Copies one direction until its end.
-    fn copy(&self, from: &Stream, to: &Stream) {
+    /// Copies one direction until its end, or until neither direction has had a transfer for the time of an idle connection.
+    fn copy(&self, from: &Stream, to: &Stream, transfers: &AtomicU64) {
         let mut octets = vec![0; CHUNK];
-        while let Ok(count @ 1..) = from.recv(&mut octets) {
-            if to.send_n(&octets[..count]).is_err() {
-                // The other direction ends, too, as there is no reader of what comes.
-                _ = from.close_reader();
-                break;
+        loop {
+            let before = transfers.load(Ordering::Relaxed);
+            match from.recv(&mut octets) {
+                Ok(0) => break,
+                Ok(count) if to.send_n(&octets[..count]).is_ok() => {
+                    transfers.fetch_add(1, Ordering::Relaxed);
+                    self.octets.fetch_add(count as u64, Ordering::Relaxed);
+                }
+                // The receiver takes no more; it may still send.
+                Ok(_) => {
+                    _ = from.close_reader();
+                    break;
+                }
+                Err(error) if is_timeout(&error) && transfers.load(Ordering::Relaxed) != before => {}
+                Err(_) => {
+                    _ = from.close_reader();
+                    _ = to.close_reader();
+                    break;
+                }
             }
-            self.octets.fetch_add(count as u64, Ordering::Relaxed);
         }
         _ = to.close_writer();
     }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -102,7 +102,7 @@ fn serve(options: &Options, rest: &[String], watch: Option<Duration>, tail: Opti
     let reactor = Reactor::new().context("no reactor").map_err(Failure::failed)?;
     let configurator = Configurator::new(reactor.registry(), catalogue).streams(StreamDirectives);
     administered.set(&configurator);
-    let changes = configurator.open(options).map_err(Failure::failed)?;
+    let changes = configurator.open(options).inspect_err(|_| drop(configurator.close())).map_err(Failure::failed)?;
     tracing::info!("{changes}");
     let reload = reload(&configurator, options, watch)?;
     let ready: Vec<String> = configurator

@@ -173,6 +173,11 @@ fn the_gateway_forwards_both_ways_and_passes_failed_targets_over() {
     open.read_exact(&mut [0]).unwrap();
     process.process("remove Gateway").unwrap();
     assert_eq!(open.read(&mut [0]).unwrap_or(0), 0, "connections end with the gateway");
+    let rule = format!("127.0.0.1:0={}", process.address("Echo"));
+    process.process(&format!("static Gateway '-r {rule} -i 1'")).unwrap();
+    let mut idle = connect(&process.address("Gateway"));
+    assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0, "an idle connection is closed");
+    eventually(|| process.info("Gateway").contains(", 0 connections"));
     process.process(&format!("static Gateway '-r 127.0.0.1:0={closed}'")).unwrap();
     assert_eq!(connect(&process.address("Gateway")).read(&mut [0]).unwrap_or(0), 0);
     eventually(|| process.info("Gateway").ends_with("1 without a target"));
