@@ -4,71 +4,43 @@
 //! integer (4.1) and a double (4.7), in network order without padding.
 
 use spandrel_message::MessageBlock;
+use spandrel_xdr::{XdrError, xdr_struct};
 
 /// The octets of an encoded element.
-pub const ELEMENT: usize = 12;
+const ELEMENT: usize = 12;
 /// The octets of the number of elements.
-pub const COUNT: usize = 4;
+const COUNT: usize = 4;
 
-/// An element of a message.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Element {
-    /// An integral value.
-    pub number: i32,
-    /// A real value.
-    pub real: f64,
-}
-
-/// Octets that are not a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{elements} elements are announced in a message of {octets} octets")]
-pub struct XdrError {
-    /// The announced number of elements.
-    pub elements: usize,
-    /// The octets of the message.
-    pub octets: usize,
+xdr_struct! {
+    /// An element of a message.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Element {
+        /// An integral value.
+        pub number: i32,
+        /// A real value.
+        pub real: f64,
+    }
 }
 
 /// Encodes a message.
+///
+/// # Panics
+/// More than 2^32 - 1 elements.
 #[must_use]
 pub fn encode(elements: &[Element]) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(COUNT + elements.len() * ELEMENT);
-    octets.extend_from_slice(&(elements.len() as u32).to_be_bytes());
-    for element in elements {
-        octets.extend_from_slice(&element.number.to_be_bytes());
-        octets.extend_from_slice(&element.real.to_be_bytes());
-    }
-    octets
+    spandrel_xdr::encode(elements).expect("the number of elements fits into 32 bits")
 }
 
-/// Decodes a message of one block or a chain into a new array. Nothing is allocated before the number of elements was
-/// compared with the octets.
+/// Decodes a message of one block or a chain into a new array.
 ///
 /// # Errors
-/// [`XdrError`]: another number of elements than the message has.
+/// Another number of elements than the message has.
 pub fn decode(message: &MessageBlock) -> Result<Vec<Element>, XdrError> {
-    let octets = message.total_len();
     if message.next().is_some() {
         let joined: Vec<u8> = message.links().flat_map(|link| link.iter().copied()).collect();
-        return decode_octets(&joined, octets);
+        return spandrel_xdr::decode(&joined);
     }
-    decode_octets(message, octets)
-}
-
-fn decode_octets(message: &[u8], octets: usize) -> Result<Vec<Element>, XdrError> {
-    let Some((count, rest)) = message.split_first_chunk::<COUNT>() else {
-        return Err(XdrError { elements: 0, octets });
-    };
-    let elements = u32::from_be_bytes(*count) as usize;
-    let (encoded, rest) = rest.as_chunks::<ELEMENT>();
-    if encoded.len() != elements || !rest.is_empty() {
-        return Err(XdrError { elements, octets });
-    }
-    let element = |octets: &[u8; ELEMENT]| {
-        let [a, b, c, d, real @ ..] = *octets;
-        Element { number: i32::from_be_bytes([a, b, c, d]), real: f64::from_be_bytes(real) }
-    };
-    Ok(encoded.iter().map(element).collect())
+    spandrel_xdr::decode(message)
 }
 
 /// The content of the messages that the experiments send: all differ from each other.
