@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 /// The longest wait for a condition of a page.
 const LIMIT: Duration = Duration::from_secs(15);
 
+/// The number of attempts to start the driver.
+const ATTEMPTS: usize = 5;
+
 /// A running driver of the browser.
 struct Driver {
     process: Child,
@@ -24,23 +27,32 @@ struct Driver {
 impl Driver {
     /// `None` if the driver is not installed; that is an error where programs are expected.
     fn start() -> Option<Self> {
-        let spawned = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let Ok(mut process) = spawned else {
-            let expected = std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_some();
-            assert!(!expected, "chromedriver is absent (packages chromium chromium-driver)");
-            eprintln!("not run: chromedriver is absent (packages chromium chromium-driver)");
-            return None;
-        };
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        let port = loop {
-            line.clear();
-            assert_ne!(output.read_line(&mut line).unwrap(), 0, "chromedriver ended");
-            if let Some((_, port)) = line.split_once("started successfully on port ") {
-                break port.trim().trim_end_matches('.').to_owned();
+        // It takes one port for IPv4 and IPv6, and ends if another process has got that port of one of them just now.
+        for _ in 0..ATTEMPTS {
+            let spawned =
+                Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+            let Ok(process) = spawned else {
+                let expected = std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_some();
+                assert!(!expected, "chromedriver is absent (packages chromium chromium-driver)");
+                eprintln!("not run: chromedriver is absent (packages chromium chromium-driver)");
+                return None;
+            };
+            let mut driver = Self { process, address: String::new() };
+            if let Some(port) = driver.port() {
+                driver.address = format!("127.0.0.1:{port}");
+                return Some(driver);
             }
-        };
-        Some(Self { process, address: format!("127.0.0.1:{port}") })
+        }
+        panic!("chromedriver ended at each of {ATTEMPTS} attempts");
+    }
+
+    /// The port that it tells; `None` if it ends.
+    fn port(&mut self) -> Option<String> {
+        let mut lines = BufReader::new(self.process.stdout.take()?).lines().map_while(Result::ok);
+        lines.find_map(|line| {
+            let (_, port) = line.split_once("started successfully on port ")?;
+            Some(port.trim().trim_end_matches('.').to_owned())
+        })
     }
 }
 
