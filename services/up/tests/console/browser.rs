@@ -1,7 +1,7 @@
 //! A headless browser.
 
 use std::future::Future;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,11 +48,14 @@ impl Driver {
 
     /// The port that it tells; `None` if it ends.
     fn port(&mut self) -> Option<String> {
-        let mut lines = BufReader::new(self.process.stdout.take()?).lines().map_while(Result::ok);
-        lines.find_map(|line| {
+        let mut output = BufReader::new(self.process.stdout.take()?);
+        let told = output.by_ref().lines().map_while(Result::ok).find_map(|line| {
             let (_, port) = line.split_once("started successfully on port ")?;
             Some(port.trim().trim_end_matches('.').to_owned())
-        })
+        });
+        // Not closed: it would end at its next line.
+        self.process.stdout = Some(output.into_inner());
+        told
     }
 }
 
