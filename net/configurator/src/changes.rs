@@ -36,7 +36,7 @@ pub enum ConfigureError {
     Service {
         /// The service.
         service: String,
-        /// What was to be done: `suspended`, `resumed`.
+        /// The change that was asked for: `suspended`, `resumed`.
         change: &'static str,
         /// The reason.
         reason: String,
@@ -44,6 +44,14 @@ pub enum ConfigureError {
 }
 
 spandrel_error::debug_as_report!(ConfigureError);
+
+impl ConfigureError {
+    /// The error and its causes in one line.
+    #[must_use]
+    pub fn in_line(&self) -> String {
+        spandrel_error::report_in_line(self).replace('\n', "; ")
+    }
+}
 
 fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

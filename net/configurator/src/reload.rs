@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use spandrel_reactor::{Context, EventHandler, HandlerId, Interest, Pollable, Signal};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use crate::changes::{Changes, ConfigureError};
+use crate::changes::Changes;
 use crate::configurator::Configurator;
 
 /// A thread that makes a [`Configurator`] read its files again. Requests that come while it reads are merged into one.
@@ -190,13 +190,9 @@ fn reconfigure(configurator: &Configurator) -> Result<Changes, String> {
             Ok(changes)
         }
         Err(error) => {
-            let text = one_line(&error);
+            let text = error.in_line();
             tracing::error!("the configuration stays as it was: {text}");
             Err(text)
         }
     }
-}
-
-fn one_line(error: &ConfigureError) -> String {
-    spandrel_error::report_in_line(error).replace('\n', "; ")
 }

@@ -73,20 +73,9 @@ fn changed(command: &str, outcome: Result<Changes, ConfigureError>) -> Result<Ve
             Ok(vec![changes.to_string()])
         }
         Err(error) => {
-            let reason = one_line(error);
+            let reason = error.in_line();
             tracing::warn!(command, "administration: {reason}");
             Err(reason)
         }
     }
-}
-
-/// The error in one line.
-pub(crate) fn one_line(error: ConfigureError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text.replace('\n', "; ")
 }

@@ -16,7 +16,7 @@ pub use generated::spandrel::service_configurator::{Refused, Service};
 use generated::spandrel::{ServiceConfiguratorServant, ServiceConfiguratorSkeleton};
 use spandrel_configurator::{ConfigureError, ServiceStatus};
 
-use crate::administered::{Administered, one_line};
+use crate::administered::Administered;
 use crate::arguments::ArgumentError;
 
 /// The plain key of the object.
@@ -71,7 +71,7 @@ impl Servant {
         &self,
         change: impl FnOnce(&spandrel_configurator::Configurator) -> Result<T, ConfigureError>,
     ) -> Result<T, Refused> {
-        change(self.administered.get().map_err(refused)?).map_err(|error| refused(one_line(error)))
+        change(self.administered.get().map_err(refused)?).map_err(|error| refused(error.in_line()))
     }
 
     fn not_itself(&self, name: &str) -> Result<(), Refused> {

@@ -24,7 +24,7 @@ pub(super) struct Faults {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) tcb: Tcb,
-    /// What it sends, and how much of that it has handed over.
+    /// The octets that it sends, and the number of those that it has handed over.
     to_send: Vec<u8>,
     handed: usize,
     pub(super) received: Vec<u8>,
