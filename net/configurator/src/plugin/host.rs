@@ -156,7 +156,7 @@ unsafe fn with(context: *mut c_void, act: impl FnOnce(&Arc<Host>) -> io::Result<
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
             if let Some(Unlogged(unlogged)) = host.log_limit.admit("host") {
-                tracing::warn!(service = host.name(), %error, unlogged, "a service of a library asks in vain");
+                tracing::warn!(service = host.name(), %error, unlogged, "the process cannot carry out a request of a library's service");
             }
             -1
         }
