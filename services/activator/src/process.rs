@@ -234,6 +234,8 @@ fn signal_adopted(_id: ProcessId, _kills: bool) -> io::Result<()> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -246,13 +248,20 @@ mod tests {
 
     #[test]
     fn a_process_without_a_recorded_id_is_found_by_its_token() {
+        let token = format!("token-of-a-test-in-{}", std::process::id());
         let mut command = StdCommand::new("sleep");
-        command.arg("600").env(spandrel::services::activation::TOKEN_VARIABLE, "a-token-of-this-test");
+        command.arg("600").env(spandrel::services::activation::TOKEN_VARIABLE, &token);
         let mut child = command.spawn().unwrap();
-        let found = find_by_token("a-token-of-this-test");
+        // The kernel lets the parent go on shortly before the environment of the child can be read.
+        let limit = Instant::now() + Duration::from_secs(20);
+        let mut found = None;
+        while found.is_none() && Instant::now() < limit {
+            found = find_by_token(&token);
+            std::thread::yield_now();
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found.map(|id| id.pid), Some(child.id()));
-        assert_eq!(find_by_token("a-token-of-this-test"), None, "a process that has ended");
+        assert_eq!(find_by_token(&token), None, "a process that has ended");
     }
 }
