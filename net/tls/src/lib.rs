@@ -41,8 +41,8 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(all(test, shuttle))]
-extern crate self as spandrel_tls; // for the code that the models share with the other tests
+#[cfg(test)]
+extern crate self as spandrel_tls; // for the code that the crate's tests share with those of others
 
 mod acceptor;
 mod config;
@@ -57,6 +57,8 @@ mod pollable;
 mod scratch;
 mod session;
 mod stream;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 mod transfers;
 mod wait;
 

@@ -16,6 +16,9 @@
 //! Source: CORBA 3.3 Part 2, clauses 7.6 (references) and 9 (GIOP).
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as spandrel_giop;
+
 mod assembler;
 mod bidirectional;
 mod body;
@@ -43,6 +46,8 @@ mod reply;
 mod request;
 mod target;
 mod template;
+#[cfg(test)]
+mod tests;
 
 pub use assembler::Assembler;
 pub use bidirectional::{CONTEXT_BI_DIR_IIOP, ListenPoint};

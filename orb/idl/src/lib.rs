@@ -23,6 +23,9 @@
 //! ends a run, and later text is not reported.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as spandrel_idl;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +49,8 @@ mod preprocess;
 pub mod rust;
 pub mod source;
 mod suggest;
+#[cfg(test)]
+mod tests;
 mod token;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};

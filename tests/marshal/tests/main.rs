@@ -1,0 +1,5 @@
+//! The marshaling engines against each other, the reference, and omniORB.
+
+mod engines;
+mod omniorb;
+mod reference;

@@ -1,4 +1,0 @@
-//! The reference against the marshaling engines and omniORB.
-
-mod engines;
-mod omniorb;
