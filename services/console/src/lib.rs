@@ -18,7 +18,6 @@
 mod access;
 mod assets;
 mod load;
-mod metrics;
 mod names;
 mod objects;
 mod server;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use spandrel_metrics::{Series, series};
 
 /// The most operations with numbers of their own: those with the most calls.
 const MAX_OPERATIONS: usize = 50;
@@ -20,18 +21,19 @@ struct Times {
 }
 
 impl Times {
-    fn add(&mut self, part: &str, labels: &BTreeMap<String, String>, value: f64) {
+    fn add(&mut self, part: &str, series: &Series<'_>) {
+        let value = series.value();
         match part {
             "count" => {
                 self.count += value;
-                let outcome = labels.get("outcome").map_or("", String::as_str);
+                let outcome = series.label("outcome").unwrap_or_default();
                 if !matches!(outcome, "ok" | "user_exception" | "forwarded") {
                     self.errors += value;
                 }
             }
             "sum" => self.seconds += value,
             _ => {
-                let bound = labels.get("le").and_then(|bound| bound.parse::<f64>().ok());
+                let bound = series.label("le").and_then(|bound| bound.parse::<f64>().ok());
                 if let Some(bound) = bound.filter(|bound| bound.is_finite()) {
                     *self.buckets.entry((bound * 1e9) as u64).or_default() += value;
                 }
@@ -54,24 +56,19 @@ pub fn load_numbers(text: &str) -> Value {
     let mut operations: BTreeMap<(&str, String, String), Times> = BTreeMap::new();
     let mut connections: BTreeMap<(String, String), [f64; 2]> = BTreeMap::new();
     let mut plain = Map::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let Some((series, value)) = line.rsplit_once(' ') else { continue };
-        let Ok(value) = value.parse::<f64>() else { continue };
-        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    for series in series(text) {
+        let (name, value) = (series.name(), series.value());
+        let label = |name| series.label(name).unwrap_or_default().to_owned();
         let times = [("spandrel_call_seconds_", "client"), ("spandrel_request_seconds_", "server")];
         if let Some((part, side)) = times.iter().find_map(|(prefix, side)| Some((name.strip_prefix(prefix)?, *side))) {
-            let mut labels = read_labels(labels);
-            sides.entry(side).or_default().add(part, &labels, value);
-            let mut take = |label| labels.remove(label).unwrap_or_default();
-            let operation = (side, take("interface"), take("operation"));
-            operations.entry(operation).or_default().add(part, &labels, value);
+            sides.entry(side).or_default().add(part, &series);
+            let operation = (side, label("interface"), label("operation"));
+            operations.entry(operation).or_default().add(part, &series);
         } else if let Some(part) = name.strip_prefix("spandrel_connection_request") {
-            let mut labels = read_labels(labels);
-            let mut take = |label| labels.remove(label).unwrap_or_default();
-            let counts = connections.entry((take("side"), take("peer"))).or_default();
+            let counts = connections.entry((label("side"), label("peer"))).or_default();
             counts[usize::from(part != "s_total")] += value;
         } else if !name.starts_with("spandrel_queue_wait_seconds") && plain.len() < MAX_ROWS {
-            plain.insert(series.to_owned(), json!(value));
+            plain.insert(series.to_string(), json!(value));
         }
     }
     let mut operations: Vec<_> = operations.into_iter().collect();
@@ -89,30 +86,4 @@ pub fn load_numbers(text: &str) -> Value {
         "connections": connections.collect::<Vec<_>>(),
         "numbers": plain,
     })
-}
-
-/// The labels of a series: `name="value",…}`, with backslashes before `\`, `"` and as `\n`.
-fn read_labels(text: &str) -> BTreeMap<String, String> {
-    let mut labels = BTreeMap::new();
-    let mut letters = text.chars();
-    loop {
-        let name: String = letters.by_ref().take_while(|letter| *letter != '=').collect();
-        if letters.next() != Some('"') {
-            return labels;
-        }
-        let mut value = String::new();
-        while let Some(letter) = letters.next() {
-            match letter {
-                '"' => break,
-                '\\' => match letters.next() {
-                    Some('n') => value.push('\n'),
-                    Some(escaped) => value.push(escaped),
-                    None => {}
-                },
-                other => value.push(other),
-            }
-        }
-        labels.insert(name, value);
-        letters.next(); // a comma, or the end
-    }
 }

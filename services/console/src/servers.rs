@@ -14,7 +14,6 @@ use spandrel_activator::CurrentCommands;
 use spandrel_proxy::problem::Problem;
 
 use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
-use crate::metrics;
 
 /// The most octets of a server's output that are shown.
 const MAX_OUTPUT: u64 = 64 << 10;
@@ -96,7 +95,7 @@ pub(crate) fn metrics(
     if found.state != ServerState::Running {
         return Err(Problem::new(StatusCode::CONFLICT, title).detail(format!("`{server}` does not run")));
     }
-    metrics::read(address).map_err(|error| {
+    spandrel_metrics::read(address).map_err(|error| {
         Problem::new(StatusCode::BAD_GATEWAY, title).detail(format!("cannot read http://{address}/metrics: {error}"))
     })
 }

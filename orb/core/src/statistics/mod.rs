@@ -7,7 +7,7 @@
 //! The events and levels are one table (`events`).
 
 mod events;
-pub(crate) mod render;
+mod render;
 
 pub use events::{Event, Level, Statistics};
-pub use render::CONTENT_TYPE;
+pub use spandrel_metrics::CONTENT_TYPE;

@@ -15,7 +15,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         folder: "net",
-        crates: &["xdr", "stream", "configurator", "reactor", "tls", "message", "ipc", "sync", "error"],
+        crates: &["xdr", "stream", "configurator", "metrics", "reactor", "tls", "message", "ipc", "sync", "error"],
     },
     Layer {
         folder: "orb",
@@ -41,7 +41,7 @@ const LAYERS: &[Layer] = &[
         folder: "services",
         crates: &["serve", "up", "console", "proxy", "activator", "repository", "naming", "daemon"],
     },
-    Layer { folder: "tools", crates: &["cli", "stacks", "lab", "xtask"] },
+    Layer { folder: "tools", crates: &["cli", "top", "stacks", "lab", "xtask"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },
 ];

@@ -1,39 +1,42 @@
 //! The text of metrics for Prometheus, in the format of [`Statistics`](crate::Statistics).
 
-use std::fmt::Write;
-
+use spandrel_metrics::{Kind, escape_label, write_header, write_sample};
 use spandrel_sync::atomic::Ordering;
 
 use super::{
     Metrics, Side,
     histogram::{Histogram, bounds},
 };
-use crate::statistics::render::{header, sample};
 
 const SIDES: &[Side] = &[Side::Client, Side::Server];
 
 impl Metrics {
     /// Appends all metrics.
     pub(crate) fn render(&self, text: &mut String) {
-        header(text, "spandrel_requests_running", "Calls (client) and requests (server) that have not ended.", "gauge");
+        write_header(
+            text,
+            "spandrel_requests_running",
+            "Calls (client) and requests (server) that have not ended.",
+            Kind::Gauge,
+        );
         for side in SIDES {
             let running = self.side(*side).running.load(Ordering::Relaxed);
-            sample(text, "spandrel_requests_running", &format!(r#"side="{}""#, side.name()), running);
+            write_sample(text, "spandrel_requests_running", &format!(r#"side="{}""#, side.name()), running);
         }
         for side in SIDES {
             self.render_times(text, *side);
         }
         {
             let name = "spandrel_queue_wait_seconds";
-            header(text, name, "Time that requests waited for a thread of the pool.", "histogram");
+            write_header(text, name, "Time that requests waited for a thread of the pool.", Kind::Histogram);
             render_histogram(text, name, r#"queue="pool""#, &self.waits);
         }
         let snapshot = self.connections.snapshot();
         let mut per_connection = |name: &str, help: &str, number: fn(&(Side, String, u64, u64)) -> u64| {
-            header(text, name, help, "counter");
+            write_header(text, name, help, Kind::Counter);
             for connection in &snapshot {
-                let labels = format!(r#"side="{}",peer="{}""#, connection.0.name(), label_value(&connection.1));
-                sample(text, name, &labels, number(connection));
+                let labels = format!(r#"side="{}",peer="{}""#, connection.0.name(), escape_label(&connection.1));
+                write_sample(text, name, &labels, number(connection));
             }
         };
         per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |counts| counts.2);
@@ -48,12 +51,12 @@ impl Metrics {
                 "Time of requests, from the begin of their service by a thread to the reply.",
             ),
         };
-        header(text, name, help, "histogram");
+        write_header(text, name, help, Kind::Histogram);
         self.side(side).series.visit(|interface, operation, outcome, histogram| {
             let labels = format!(
                 r#"interface="{}",operation="{}",outcome="{}""#,
-                label_value(interface),
-                label_value(operation),
+                escape_label(interface),
+                escape_label(operation),
                 outcome.name()
             );
             render_histogram(text, name, &labels, histogram);
@@ -68,36 +71,9 @@ fn render_histogram(text: &mut String, name: &str, labels: &str, histogram: &His
         return;
     }
     for (bound, count) in bounds().zip(&snapshot.counts) {
-        sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="{bound}""#), count);
+        write_sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="{bound}""#), count);
     }
-    sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), snapshot.count);
-    sample(text, &format!("{name}_sum"), labels, snapshot.seconds);
-    sample(text, &format!("{name}_count"), labels, snapshot.count);
-}
-
-/// Escapes a label's value: backslashes, quotation marks, line ends, and other control characters.
-fn label_value(value: &str) -> String {
-    let mut escaped = String::with_capacity(value.len());
-    for c in value.chars() {
-        match c {
-            '\\' => escaped.push_str(r"\\"),
-            '"' => escaped.push_str("\\\""),
-            '\n' => escaped.push_str(r"\n"),
-            c if c.is_control() => drop(write!(escaped, "\\\\u{{{:x}}}", u32::from(c))),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn label_values_are_escaped() {
-        assert_eq!(label_value("IDL:a/B:1.0"), "IDL:a/B:1.0");
-        assert_eq!(label_value("a\"b\\c\nd"), r#"a\"b\\c\nd"#);
-        assert_eq!(label_value("\r\u{1}"), r"\\u{d}\\u{1}");
-    }
+    write_sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), snapshot.count);
+    write_sample(text, &format!("{name}_sum"), labels, snapshot.seconds);
+    write_sample(text, &format!("{name}_count"), labels, snapshot.count);
 }

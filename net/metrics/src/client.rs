@@ -1,4 +1,4 @@
-//! Metrics of servers, read from their endpoints by HTTP.
+//! Metrics of other processes, read from their endpoints by HTTP.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,8 +11,11 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest wait for octets at a time, after which the time limit is looked at.
 const STEP: Duration = Duration::from_millis(200);
 
-/// The text of the metrics at an endpoint (`-ORBMetricsEndpoint`).
-pub(crate) fn read(address: SocketAddr) -> io::Result<String> {
+/// Reads the text of the metrics at an endpoint, such as that of an ORB (`-ORBMetricsEndpoint`): the path `/metrics`.
+///
+/// # Errors
+/// Those of the system; an answer that is not whole within two seconds, larger than 8 MiB, or no success.
+pub fn read(address: SocketAddr) -> io::Result<String> {
     let deadline = Instant::now() + TIMEOUT;
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_write_timeout(Some(TIMEOUT))?;

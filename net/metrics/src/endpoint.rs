@@ -1,14 +1,7 @@
-//! The HTTP endpoint for Prometheus and health checks: `/metrics` and `/healthz`.
-//!
-//! It has a thread and a reactor of its own, so that it answers while the ORB is busy. It is no web server:
-//! each connection has one request without a body and one response. There is no access control beyond the
-//! address, which is a loopback one by default.
-
-mod http;
+//! The HTTP endpoint for Prometheus and health checks.
 
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
-use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_ipc::inet::{self, Inet};
 use spandrel_reactor::{
     Acceptor, Expired, Options, Peer, Reactor, ServiceHandler,
@@ -20,13 +13,8 @@ use spandrel_sync::{
     thread,
 };
 
-use crate::{
-    diagnostics::MetricsEndpoint,
-    interception::{OrbInitInfo, OrbInitializer},
-    orb::WeakOrb,
-    statistics::CONTENT_TYPE,
-};
-use http::{EndpointRequest, EndpointResponse};
+use crate::CONTENT_TYPE;
+use crate::http::{self, EndpointRequest, EndpointResponse};
 
 /// The most connections at a time; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 16;
@@ -38,39 +26,19 @@ const MAX_REQUEST_OCTETS: usize = 4096;
 /// Renders all metrics as text.
 type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
-/// Opens the metrics endpoint of an ORB at an address, when the ORB is created.
-pub(crate) struct EndpointInitializer(pub(crate) SocketAddr);
-
-impl OrbInitializer for EndpointInitializer {
-    /// # Errors
-    /// INITIALIZE if the address cannot be listened on.
-    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
-        let (addr, endpoint) = (self.0, info.orb.diagnostics().endpoint());
-        if endpoint.get().is_some() {
-            return Ok(());
-        }
-        // The endpoint keeps the ORB alive only during a request.
-        let orb = WeakOrb::of(info.orb);
-        let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
-        let opened = Endpoint::open(addr, Box::new(render)).map_err(|error| {
-            SystemException::initialize(0, CompletionStatus::No)
-                .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
-                .with_source(error)
-        })?;
-        endpoint.get_or_init(|| Box::new(opened));
-        Ok(())
-    }
-}
-
 /// The content that the endpoint serves.
 struct EndpointState {
     render: RenderMetrics,
-    /// Whether the ORB is shutting down.
+    /// Whether the process is shutting down.
     is_closing: AtomicBool,
 }
 
-/// The endpoint; closed when it is dropped.
-struct Endpoint {
+/// An HTTP endpoint with the paths `/metrics` and `/healthz`; closed when it is dropped.
+///
+/// It has a thread and a reactor of its own, so that it answers while the process is busy. It is no web server: each
+/// connection has one request without a body and one response. It serves 16 connections at a time, each for 10
+/// seconds at most. There is no access control beyond the address.
+pub struct Endpoint {
     reactor: Reactor,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
     state: Arc<EndpointState>,
@@ -78,12 +46,12 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens, and serves in a thread of its own.
+    /// Listens, and serves the text that `render` returns in a thread of its own.
     ///
     /// # Errors
     /// Those of the system.
-    fn open(addr: SocketAddr, render: RenderMetrics) -> io::Result<Self> {
-        let state = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
+    pub fn open(addr: SocketAddr, render: impl Fn() -> String + Send + Sync + 'static) -> io::Result<Self> {
+        let state = Arc::new(EndpointState { render: Box::new(render), is_closing: AtomicBool::new(false) });
         let reactor = Reactor::with(&Options::new().max_handlers(MAX_CONNECTIONS + 2))?;
         let answers = Arc::clone(&state);
         let acceptor = Acceptor::new(Inet::default(), move || EndpointConnection {
@@ -107,20 +75,23 @@ impl Endpoint {
     }
 }
 
-impl MetricsEndpoint for Endpoint {
-    fn addr(&self) -> SocketAddr {
+impl Endpoint {
+    /// The address, with the port that the system chose.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Makes `/healthz` fail, when the ORB begins to shut down.
-    fn begin_close(&self) {
+    /// Makes `/healthz` fail with 503, when the process begins to shut down. `/metrics` goes on.
+    pub fn begin_close(&self) {
         self.state.is_closing.store(true, Ordering::Relaxed);
     }
 
-    fn close(&self) {
+    /// Stops serving.
+    pub fn close(&self) {
         self.reactor.close();
         let thread = self.thread.lock().take();
-        // Not if this is the endpoint's own thread, which may be the last to use the ORB.
+        // Not if this is the endpoint's own thread, which may drop the last user of it.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             // The thread has logged its error.
             let _ = thread.join();

@@ -3,7 +3,7 @@
 
 /// A parsed request.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum EndpointRequest<'r> {
+pub(crate) enum EndpointRequest<'r> {
     /// GET or HEAD of this path.
     Read(&'r str),
     /// Another method.
@@ -13,7 +13,7 @@ pub(super) enum EndpointRequest<'r> {
 }
 
 /// Parses a request; also returns whether the response has a body. `None` while the header is not complete.
-pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>, bool)> {
+pub(crate) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>, bool)> {
     // A request cannot begin with another octet.
     if octets.first().is_some_and(|first| !first.is_ascii_uppercase()) {
         return Some((EndpointRequest::Malformed, true));
@@ -43,22 +43,22 @@ pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct EndpointResponse {
+pub(crate) struct EndpointResponse {
     status: &'static str,
     media_type: &'static str,
     body: String,
 }
 
 impl EndpointResponse {
-    pub(super) fn new(status: &'static str, media_type: &'static str, body: String) -> Self {
+    pub(crate) fn new(status: &'static str, media_type: &'static str, body: String) -> Self {
         Self { status, media_type, body }
     }
 
-    pub(super) fn plain(status: &'static str, body: &str) -> Self {
+    pub(crate) fn plain(status: &'static str, body: &str) -> Self {
         Self::new(status, "text/plain; charset=utf-8", body.to_owned())
     }
 
-    pub(super) fn to_octets(&self, has_body: bool) -> Vec<u8> {
+    pub(crate) fn to_octets(&self, has_body: bool) -> Vec<u8> {
         let Self { status, media_type, body } = self;
         let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
         let header = format!(
