@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use spandrel_metrics::{Families, Kind, escape_label, write_header, write_sample};
 use spandrel_reactor::HandlerId;
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::{Arc, Mutex, RwLock};
@@ -151,6 +152,30 @@ impl ServiceRepository {
         let service = self.record(name)?.object.service();
         let told = lifecycle::call(name, "info", INFO_TIME, move || Ok(service.info()), drop);
         Some(told.unwrap_or_else(|error| format!("cannot be asked: {error}")))
+    }
+
+    /// The numbers of all services in Prometheus' text exposition format 0.0.4. Each series has the name of its service as the
+    /// label `service`. A service that panics or does not answer within a second has `spandrel_service_answers` 0.
+    #[must_use]
+    pub fn render_metrics(&self) -> String {
+        let (mut active, mut answers, mut families) = (String::new(), String::new(), Families::default());
+        write_header(&mut active, "spandrel_service_active", "Whether the service is not suspended.", Kind::Gauge);
+        write_header(
+            &mut answers,
+            "spandrel_service_answers",
+            "Whether the service has told its numbers.",
+            Kind::Gauge,
+        );
+        for record in self.records() {
+            let (name, service) = (record.name(), record.object.service());
+            let told = lifecycle::call(name, "metrics", INFO_TIME, move || Ok(service.metrics()), drop);
+            let labels = format!("service=\"{}\",kind=\"{}\"", escape_label(name), record.object.kind().keyword());
+            write_sample(&mut active, "spandrel_service_active", &labels, u8::from(!record.is_suspended()));
+            let labels = format!("service=\"{}\"", escape_label(name));
+            write_sample(&mut answers, "spandrel_service_answers", &labels, u8::from(told.is_ok()));
+            families.add(&told.unwrap_or_default(), Some(("service", name)));
+        }
+        active + &answers + &families.to_string()
     }
 
     /// Libraries of removed services that are still mapped, and that no present service uses.

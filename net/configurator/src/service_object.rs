@@ -12,7 +12,7 @@ pub type ServiceResult = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// An object that is linked into a process and out of it (`ACE_Shared_Object`; paper 002, 2.5.1).
 ///
-/// Its methods are called by one thread at a time, but [`info`](Self::info), which may be called at any time.
+/// Its methods are called by one thread at a time, but [`info`](Self::info) and [`metrics`](Self::metrics), which may be called at any time.
 pub trait SharedObject: Any + Send + Sync {
     /// Initializes the object with the arguments of its directive. Event handlers that the calling thread registers here are
     /// those of the service: they do not wait for their handles until the service runs, nor while it is suspended, and
@@ -28,6 +28,12 @@ pub trait SharedObject: Any + Send + Sync {
     /// An error is reported; the service is removed all the same.
     fn fini(&self) -> ServiceResult {
         Ok(())
+    }
+
+    /// Its numbers in Prometheus' text exposition format 0.0.4 ([`spandrel_metrics`]), for
+    /// [`ServiceRepository::render_metrics`](crate::ServiceRepository::render_metrics). May be called at any time.
+    fn metrics(&self) -> String {
+        String::new()
     }
 
     /// Where the service is reached and what it does, in one line for people, such as `127.0.0.1:7/tcp # echo`.

@@ -101,6 +101,10 @@ impl SharedObject for ConfiguredStream {
         Ok(self.0.close(END)?)
     }
 
+    fn metrics(&self) -> String {
+        self.0.status().render_metrics()
+    }
+
     fn info(&self) -> String {
         format!("stream {}", self.0.modules().join(" | "))
     }

@@ -38,6 +38,7 @@
 #[cfg(not(shuttle))]
 mod configured_stream;
 mod control;
+mod counter;
 mod ends;
 mod event_count;
 mod excess;
@@ -53,6 +54,7 @@ mod models;
 mod module;
 mod multiplexor;
 mod queue;
+mod status;
 mod strategy;
 mod stream;
 mod stream_core;
@@ -75,6 +77,7 @@ pub use message::{Flush, Message, MessageKind};
 pub use module::{HEAD, Module, PassThrough, TAIL};
 pub use multiplexor::{AttachError, Multiplexor, Router, StreamHandle};
 pub use queue::{DequeueError, EnqueueError, EnqueueFailure, MessageQueue, Position, Queued, WaterMarks};
+pub use status::{LockWaits, ModuleStatus, StreamStatus, TaskStatus};
 pub use strategy::{LockFree, QueueStrategy, Tail, TaskQueue};
 pub use stream::{MAX_MODULES, Removal, Stream, StreamError};
 pub use task::{Context, OpenContext, PutError, PutFailure, ServiceContext, Side, Task, TaskError};

@@ -19,7 +19,7 @@ use spandrel_sync::{Arc, Mutex, thread};
 use crate::event_count::EventCount;
 use crate::excess::Excess;
 use crate::wait::{Wait, WaitEnd};
-use crate::{DequeueError, EnqueueError, EnqueueFailure, Queued, WaterMarks};
+use crate::{DequeueError, EnqueueError, EnqueueFailure, LockWaits, Queued, WaterMarks};
 
 /// In the word of the producers: no further place can be reserved.
 const CLOSED: u64 = 1;
@@ -531,6 +531,11 @@ impl<T: Queued> LockFreeQueue<T> {
     /// The number of threads that wait for it: producers and consumers.
     pub fn waiting(&self) -> usize {
         self.not_full.waiting() + self.not_empty.waiting()
+    }
+
+    /// None: it has no lock.
+    pub(crate) fn lock_waits(&self) -> LockWaits {
+        LockWaits::default()
     }
 
     /// Whether it is closed.

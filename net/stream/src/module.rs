@@ -7,6 +7,7 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, ThreadGroup, ThreadManager};
 
+use crate::counter::Counter;
 use crate::excess::Excess;
 use crate::flow::TaskThreads;
 use crate::strategy::Operations;
@@ -72,6 +73,8 @@ pub(crate) struct TaskSlot<L: QueueStrategy> {
     pub(crate) task: Box<dyn Task<L>>,
     pub(crate) queue: L::Queue,
     pub(crate) threads: Arc<TaskThreads>,
+    /// The messages that the task has received.
+    pub(crate) received: Counter,
     /// A thread has panicked.
     has_panicked: AtomicBool,
     /// All threads have ended, and one at least has panicked.
@@ -81,7 +84,8 @@ pub(crate) struct TaskSlot<L: QueueStrategy> {
 impl<L: QueueStrategy> TaskSlot<L> {
     fn new(task: Box<dyn Task<L>>, marks: WaterMarks, excess: &Arc<Excess>) -> Self {
         let (queue, threads) = (L::Queue::with_limits(marks, Arc::clone(excess)), Arc::<TaskThreads>::default());
-        Self { task, queue, threads, has_panicked: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
+        let (received, has_panicked, has_failed) = (Counter::default(), AtomicBool::new(false), AtomicBool::new(false));
+        Self { task, queue, threads, received, has_panicked, has_failed }
     }
 
     pub(crate) fn has_failed(&self) -> bool {

@@ -6,6 +6,7 @@ use std::fmt;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Guarded, Monitor, Mutex};
 
+use crate::LockWaits;
 use crate::excess::Excess;
 use crate::wait::{Wait, WaitEnd};
 
@@ -167,6 +168,7 @@ struct State<T> {
     beyond: usize,
     /// Counts them, with those of other queues.
     excess: Option<Arc<Excess>>,
+    lock_waits: LockWaits,
 }
 
 /// The threads that wait for one condition.
@@ -284,8 +286,27 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             notification: None,
             beyond: 0,
             excess: None,
+            lock_waits: LockWaits::default(),
         };
         Self { state: Guarded::new(state), not_empty: L::Condition::default(), not_full: L::Condition::default() }
+    }
+
+    /// Takes the lock; a wait for it is counted.
+    #[inline]
+    fn lock(&self) -> L::Guard<'_, State<T>> {
+        match self.state.try_lock() {
+            Some(state) => state,
+            None => self.lock_waiting(),
+        }
+    }
+
+    #[cold]
+    fn lock_waiting(&self) -> L::Guard<'_, State<T>> {
+        let begin = Instant::now();
+        let mut state = self.state.lock();
+        state.lock_waits.count += 1;
+        state.lock_waits.time += begin.elapsed();
+        state
     }
 
     /// Queues an item; waits while the queue is full.
@@ -293,7 +314,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     /// # Errors
     /// [`EnqueueError`] with the item.
     pub fn enqueue(&self, item: T, position: Position, wait: Wait) -> Result<(), EnqueueError<T>> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if state.is_closed {
             return Err(EnqueueError { reason: EnqueueFailure::Closed, item });
         }
@@ -319,7 +340,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     /// # Errors
     /// [`EnqueueError`] with the item, if the queue is closed.
     pub(crate) fn enqueue_beyond(&self, item: T, position: Position) -> Result<(), EnqueueError<T>> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if state.is_closed {
             return Err(EnqueueError { reason: EnqueueFailure::Closed, item });
         }
@@ -354,7 +375,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     /// # Errors
     /// [`DequeueError`].
     pub fn dequeue(&self, wait: Wait) -> Result<T, DequeueError> {
-        let state = self.state.lock();
+        let state = self.lock();
         let mut pulses = state.pulses;
         self.dequeue_locked(state, &mut pulses, wait.end())
     }
@@ -367,7 +388,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     /// As [`dequeue`](Self::dequeue), but a pulse after those that are known ends the wait even if it came
     /// before the call; the known ones are updated.
     pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, end: WaitEnd) -> Result<T, DequeueError> {
-        self.dequeue_locked(self.state.lock(), known_pulses, end)
+        self.dequeue_locked(self.lock(), known_pulses, end)
     }
 
     fn dequeue_locked(
@@ -482,6 +503,11 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     pub fn waiting(&self) -> usize {
         let state = self.state.lock();
         (state.producers.waiting + state.consumers.waiting) as usize
+    }
+
+    /// The waits of producers and consumers for the queue's lock.
+    pub fn lock_waits(&self) -> LockWaits {
+        self.state.lock().lock_waits
     }
 
     /// Whether it is closed.

@@ -6,7 +6,7 @@ use spandrel_sync::{Arc, Monitor};
 
 use crate::excess::Excess;
 use crate::wait::WaitEnd;
-use crate::{DequeueError, EnqueueError, LockFreeQueue, Message, MessageQueue, Position, Wait, WaterMarks};
+use crate::{DequeueError, EnqueueError, LockFreeQueue, LockWaits, Message, MessageQueue, Position, Wait, WaterMarks};
 
 /// A strategy for the queues of a stream: each locking strategy ([`MessageQueue`]), or [`LockFree`]
 /// ([`LockFreeQueue`]).
@@ -98,6 +98,8 @@ pub trait TaskQueue: Sized + Operations<<Self as TaskQueue>::Position> {
     fn set_water_marks(&self, marks: WaterMarks);
     /// Drops all messages; returns their number.
     fn flush(&self) -> usize;
+    /// The waits for the queue's lock; none in a queue without one.
+    fn lock_waits(&self) -> LockWaits;
 }
 
 /// The operations of streams on the queues of their tasks.
@@ -136,6 +138,9 @@ macro_rules! task_queue {
             }
             fn flush(&self) -> usize {
                 self.flush()
+            }
+            fn lock_waits(&self) -> LockWaits {
+                self.lock_waits()
             }
         }
 

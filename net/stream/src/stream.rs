@@ -20,8 +20,8 @@ use crate::thread_body;
 use crate::topology::Topology;
 use crate::wait::WaitEnd;
 use crate::{
-    DequeueError, Flush, Message, MessageKind, Module, OpenContext, PutError, PutFailure, QueueStrategy, Side,
-    TaskError, TaskQueue, Wait,
+    DequeueError, Flush, Message, MessageKind, Module, ModuleStatus, OpenContext, PutError, PutFailure, QueueStrategy,
+    Side, StreamStatus, TaskError, TaskQueue, Wait,
 };
 
 /// The greatest number of modules between head and tail.
@@ -248,6 +248,13 @@ impl<L: QueueStrategy> Stream<L> {
         self.publish(modules);
         module.release();
         Ok(end(&old))
+    }
+
+    /// The state of its modules, queues and threads at this moment.
+    #[must_use]
+    pub fn status(&self) -> StreamStatus {
+        let modules = self.core.topology().modules.iter().map(|module| ModuleStatus::of(module)).collect();
+        StreamStatus { name: self.core.name.clone(), is_suspended: *self.core.is_suspended.lock(), modules }
     }
 
     /// Whether there is a module of the name.

@@ -267,6 +267,13 @@ impl<L: QueueStrategy> Route<L> for StreamRoute<L> {
         &*self.slot(place).task
     }
 
+    #[inline]
+    fn receiver(&self, place: Place) -> &dyn Task<L> {
+        let slot = self.slot(place);
+        slot.received.increase();
+        &*slot.task
+    }
+
     fn queue(&self, place: Place) -> &L::Queue {
         &self.slot(place).queue
     }

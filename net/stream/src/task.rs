@@ -158,6 +158,8 @@ pub(crate) trait Route<L: QueueStrategy> {
     fn stream_name(&self) -> &str;
     fn module_name(&self, module: usize) -> &str;
     fn task(&self, place: Place) -> &dyn Task<L>;
+    /// The task, which receives a message now.
+    fn receiver(&self, place: Place) -> &dyn Task<L>;
     fn queue(&self, place: Place) -> &L::Queue;
     /// Passes a message to the next task in this direction.
     fn pass(&self, from: Place, message: Message, sender: Sender<'_>) -> Result<(), PutError>;
@@ -252,7 +254,7 @@ impl<'s, L: QueueStrategy> Context<'s, L> {
     /// Gives a message to the task of this context.
     #[inline]
     pub(crate) fn deliver(&self, message: Message) -> Result<(), PutError> {
-        let task = self.route.task(self.place);
+        let task = self.route.receiver(self.place);
         match message.kind() {
             MessageKind::Data | MessageKind::Protocol => task.put(self, message),
             MessageKind::Flush(_) | MessageKind::Request(_) => task.control(self, message),

@@ -9,6 +9,7 @@ use spandrel_configurator::{Changes, Configurator, ConfigureError, ServiceStatus
 const HELP: &str = "\
 list            the services, one in a line: name, state, source, description
 info NAME       the description of a service
+metrics         the numbers of all services, as Prometheus reads them
 libraries       libraries of removed services that are still mapped
 reconfigure     read the files of the configuration again
 help            this list
@@ -48,6 +49,7 @@ impl Administered {
             ["help"] => Ok(HELP.lines().map(str::to_owned).collect()),
             ["list"] => Ok(repository.iter().map(|service| self.line(configurator, &service)).collect()),
             ["info", name] => Ok(vec![repository.info(name).ok_or_else(|| format!("there is no service `{name}`"))?]),
+            ["metrics"] => Ok(repository.render_metrics().lines().map(str::to_owned).collect()),
             ["libraries"] => Ok(repository
                 .kept_libraries()
                 .iter()

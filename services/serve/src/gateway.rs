@@ -17,6 +17,7 @@ use spandrel::net::sync::{Arc, Mutex, ThreadManager, Weak};
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 use crate::arguments::parse;
+use crate::numbers::{connections, count};
 
 /// The octets that are copied at once.
 const CHUNK: usize = 64 * 1024;
@@ -127,6 +128,16 @@ impl SharedObject for Gateway {
         }
         _ = shared.threads.wait_for(END)?; // a thread that has panicked has ended, too
         Ok(())
+    }
+
+    fn metrics(&self) -> String {
+        let Some(Running { shared, .. }) = &*self.running.lock() else { return String::new() };
+        let mut text = connections(shared.open.load(Ordering::Relaxed));
+        let octets = shared.octets.load(Ordering::Relaxed);
+        count(&mut text, "spandrel_gateway_octets_total", "Octets that were forwarded, in both directions.", octets);
+        let failed = shared.failed.load(Ordering::Relaxed);
+        count(&mut text, "spandrel_gateway_failed_total", "Connections for which no target was reached.", failed);
+        text
     }
 
     fn info(&self) -> String {

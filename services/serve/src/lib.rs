@@ -5,6 +5,7 @@
 //! | `Echo`, `Discard`, `Daytime`, `Time`, `Chargen` | the small services of RFC 862 to 868 |
 //! | `Logging` | takes structured records from many processes ([`Logging`]) |
 //! | `Gateway` | forwards connections by rules ([`Gateway`]) |
+//! | `Metrics` | the numbers of all services for Prometheus ([`Metrics`]) |
 //! | `Administration` | the services of the process, by commands and as a CORBA object ([`Administration`]) |
 //! | `ORB`, `Naming` | an ORB with its options, the naming service on it ([`OrbService`], [`NamingObject`]) |
 //! | `Server_Strategy_Factory` and others | options of TAO's factories, for ORBs after them ([`StrategyFactory`]) |
@@ -23,6 +24,8 @@ mod gateway;
 mod idle_limit;
 mod log_forwarder;
 mod logging;
+mod metrics;
+mod numbers;
 mod orb_service;
 pub mod remote;
 mod small_service;
@@ -34,6 +37,7 @@ pub use administration::Administration;
 pub use gateway::Gateway;
 pub use log_forwarder::LogForwarder;
 pub use logging::{Logging, MAX_RECORD, PORT as LOGGING_PORT};
+pub use metrics::Metrics;
 pub use orb_service::{NamingObject, OrbService};
 use spandrel_configurator::Catalogue;
 pub use tao_factories::StrategyFactory;
@@ -41,7 +45,7 @@ pub use tao_factories::StrategyFactory;
 /// The stock services, for a program's own catalogue to be added to.
 #[must_use]
 pub fn catalogue(administered: &Administered) -> Catalogue {
-    let administered = administered.clone();
+    let (administered, measured) = (administered.clone(), administered.clone());
     let mut catalogue = Catalogue::new()
         .service("Administration", move || Administration::new(administered.clone()))
         .service("Chargen", chargen::service)
@@ -50,6 +54,7 @@ pub fn catalogue(administered: &Administered) -> Catalogue {
         .service("Echo", echo::service)
         .service("Gateway", Gateway::default)
         .service("Logging", Logging::default)
+        .service("Metrics", move || Metrics::new(measured.clone()))
         .service("Naming", NamingObject::default)
         .service("ORB", OrbService::default)
         .service("Time", time::service)
@@ -60,6 +65,7 @@ pub fn catalogue(administered: &Administered) -> Catalogue {
         .factory("make_echo", "Echo")
         .factory("make_gateway", "Gateway")
         .factory("make_logging", "Logging")
+        .factory("make_metrics", "Metrics")
         .factory("make_naming", "Naming")
         .factory("make_orb", "ORB")
         .factory("make_time", "Time");

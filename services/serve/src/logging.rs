@@ -22,6 +22,7 @@ use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, Shared
 
 use crate::arguments::{ListenArgs, parse};
 use crate::idle_limit::IdleLimit;
+use crate::numbers::{connections, count};
 
 /// The port of ACE's logging server.
 pub const PORT: u16 = 20_009;
@@ -145,6 +146,16 @@ impl SharedObject for Logging {
             _ = server.drain(Duration::from_millis(500));
         }
         Ok(())
+    }
+
+    fn metrics(&self) -> String {
+        let Some((server, shared)) = &*self.running.lock() else { return String::new() };
+        let mut text = connections(server.connections());
+        let records = shared.records.load(Ordering::Relaxed);
+        count(&mut text, "spandrel_logging_records_total", "Records that were written.", records);
+        let refused = shared.refused.load(Ordering::Relaxed);
+        count(&mut text, "spandrel_logging_refused_total", "Lines that are no records.", refused);
+        text
     }
 
     fn info(&self) -> String {

@@ -80,6 +80,10 @@ impl SharedObject for OrbService {
         Ok(())
     }
 
+    fn metrics(&self) -> String {
+        self.orb().map(|orb| orb.render_metrics()).unwrap_or_default()
+    }
+
     fn info(&self) -> String {
         let Some(orb) = self.orb() else { return "ORB # not linked".to_owned() };
         let addresses = orb.listen().unwrap_or_default();

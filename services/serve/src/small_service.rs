@@ -13,6 +13,7 @@ use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, Shared
 
 use crate::arguments::{ListenArgs, parse};
 use crate::idle_limit::IdleLimit;
+use crate::numbers::connections;
 
 /// The number of datagrams that are answered before other handlers are dispatched.
 const BATCH: usize = 64;
@@ -80,6 +81,10 @@ where
             tracing::debug!(service = self.name, cut, "connections were closed");
         }
         Ok(())
+    }
+
+    fn metrics(&self) -> String {
+        connections(self.server.lock().as_ref().map_or(0, Server::connections))
     }
 
     fn info(&self) -> String {
