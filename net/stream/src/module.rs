@@ -120,7 +120,19 @@ pub(crate) struct ModuleCore<L: QueueStrategy> {
     /// The number of threads that were started, and of those that have found their place in the stream.
     threads: Mutex<(usize, usize)>,
     thread_began: Condition,
-    ended: Arc<Ended>,
+    /// The last field: the tasks are dropped before the end is told.
+    end: End,
+}
+
+/// Tells the end of a module when it is dropped.
+#[derive(Default)]
+struct End(Arc<Ended>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        *self.0.has_ended.lock() = true;
+        self.0.changed.notify_all();
+    }
 }
 
 /// The end of a module.
@@ -131,7 +143,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Waits until the module's tasks are closed.
+    /// Waits until the module's tasks are closed and dropped.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now().checked_add(timeout);
         let mut has_ended = self.has_ended.lock();
@@ -160,7 +172,7 @@ impl<L: QueueStrategy> ModuleCore<L> {
             is_open: [AtomicBool::new(false), AtomicBool::new(false)],
             threads: Mutex::new((0, 0)),
             thread_began: Condition::new(),
-            ended: Arc::default(),
+            end: End::default(),
         }
     }
 
@@ -200,7 +212,7 @@ impl<L: QueueStrategy> ModuleCore<L> {
     }
 
     pub(crate) fn ended(&self) -> Arc<Ended> {
-        Arc::clone(&self.ended)
+        Arc::clone(&self.end.0)
     }
 
     /// The group of the tasks' threads, which begin with [`release`](Self::release).
@@ -244,7 +256,5 @@ impl<L: QueueStrategy> Drop for ModuleCore<L> {
                 self.slot(side).task.close();
             }
         }
-        *self.ended.has_ended.lock() = true;
-        self.ended.changed.notify_all();
     }
 }

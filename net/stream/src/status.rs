@@ -1,12 +1,11 @@
 //! The state of a stream, for people who watch it.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use spandrel_metrics::{Kind, escape_label, write_header, write_sample};
 
 use crate::module::{ModuleCore, TaskSlot};
-use crate::{QueueStrategy, Side, TaskQueue, WaterMarks};
+use crate::{LockWaits, QueueStrategy, Side, TaskQueue, WaterMarks};
 
 /// The state of a stream ([`Stream::status`](crate::Stream::status)). Each of its numbers was right at a moment of the
 /// call, but not all at the same one.
@@ -52,15 +51,6 @@ pub struct TaskStatus {
     pub is_flow_controlled: bool,
     /// The waits for the queue's lock.
     pub lock_waits: LockWaits,
-}
-
-/// The waits of threads for a lock that another one held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LockWaits {
-    /// Their number.
-    pub count: u64,
-    /// The sum of their times.
-    pub time: Duration,
 }
 
 impl ModuleStatus {
