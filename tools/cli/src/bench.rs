@@ -4,6 +4,7 @@ mod collocation;
 mod demux;
 #[cfg(target_os = "linux")]
 mod footprint;
+mod functions;
 #[cfg(target_os = "linux")]
 mod growth;
 mod marshal;
@@ -23,6 +24,7 @@ Examples:
   spandrel bench collocation --quick
   spandrel bench demux --quick
   spandrel bench footprint --parts sizes,minimum
+  spandrel bench functions --quick
   spandrel bench growth --calls 10000000
   spandrel bench stacks --quick";
 
@@ -40,6 +42,7 @@ enum Experiment {
     Demux(demux::Args),
     #[cfg(target_os = "linux")]
     Footprint(footprint::Args),
+    Functions(functions::Args),
     #[cfg(target_os = "linux")]
     Growth(growth::Args),
     Marshal(marshal::Args),
@@ -56,6 +59,7 @@ impl Args {
             Experiment::Demux(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Footprint(args) => args.run(),
+            Experiment::Functions(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Growth(args) => args.run(),
             Experiment::Marshal(args) => args.run(),

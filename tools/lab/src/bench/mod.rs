@@ -4,12 +4,13 @@
 //! over many connections; [`timers`] fills and empties timer queues; [`marshal`] converts values to octets
 //! and back; [`footprint`] (on Linux) builds stubs and skeletons and measures their size; [`growth`] (on
 //! Linux) makes millions of calls and checks for growth; [`collocation`] calls objects of the same ORB by
-//! every strategy.
+//! every strategy; [`functions`] calls functions of every kind.
 
 pub mod collocation;
 pub mod demux;
 #[cfg(target_os = "linux")]
 pub mod footprint;
+pub mod functions;
 #[cfg(target_os = "linux")]
 pub mod growth;
 pub mod marshal;
