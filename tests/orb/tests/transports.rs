@@ -19,10 +19,7 @@ use spandrel::{
     types::IiopProfile,
 };
 use spandrel_cdr::TaggedComponent;
-use spandrel_orb_tests::{
-    Server, listen,
-    support::{block_on, wait_until},
-};
+use spandrel_orb_tests::{Server, listen};
 
 const TAG: u32 = 0x7465_7374;
 
@@ -109,7 +106,10 @@ mod same_host {
         ids::TAG_LOCAL_ADDRESS,
         local_address::{LocalAddress, TAG_OMNIORB_UNIX_TRANS, UnixTransport},
     };
-    use spandrel_orb_tests::probe::Target;
+    use spandrel_orb_tests::{
+        probe::Target,
+        support::{block_on, wait_until},
+    };
 
     use super::*;
 
