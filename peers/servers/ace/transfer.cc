@@ -36,6 +36,7 @@ constexpr size_t max_reply = 9999;
 constexpr int max_workers = 1024;
 constexpr size_t queue_octets = 1024 * sizeof(ACE_SOCK_Stream); // the high water mark of the message queue
 constexpr char greeting[] = "Hello\n";                         // and its final NUL, as in the paper
+const ACE_Time_Value retry_interval(0, 10000);                 // 10 ms
 
 struct {
     const char *host = "127.0.0.1";
@@ -81,7 +82,7 @@ void open_acceptor(ACE_SOCK_Acceptor &acceptor) {
 /// Accepts a connection; without free descriptors it waits and tries again.
 void accept(ACE_SOCK_Acceptor &acceptor, ACE_SOCK_Stream &peer) {
     while (acceptor.accept(peer) == -1)
-        if (errno == EMFILE || errno == ENFILE) ACE_OS::sleep(ACE_Time_Value(0, 10000));
+        if (errno == EMFILE || errno == ENFILE) ACE_OS::sleep(retry_interval);
     set_nodelay(peer);
 }
 
@@ -157,6 +158,15 @@ private:
     size_t unsent_ = 0;   // octets of the reply
 };
 
+/// An acceptor that waits when descriptors are exhausted. The connection stays in the backlog.
+template <typename Acceptor> class Patient : public Acceptor {
+public:
+    int handle_accept_error() override {
+        ACE_OS::sleep(retry_interval);
+        return 0;
+    }
+};
+
 /// Runs a reactor over select with this acceptor until the process ends.
 template <typename Acceptor, typename Open> void run_reactor(Open open) {
     ACE_Select_Reactor select;
@@ -171,7 +181,7 @@ template <typename Acceptor, typename Open> void run_reactor(Open open) {
 }
 
 void run_select() {
-    using Client_Acceptor = ACE_Acceptor<Client_Handler, ACE_SOCK_ACCEPTOR>;
+    using Client_Acceptor = Patient<ACE_Acceptor<Client_Handler, ACE_SOCK_ACCEPTOR>>;
     ACE::set_handle_limit(FD_SETSIZE);
     run_reactor<Client_Acceptor>([](Client_Acceptor &acceptor, const ACE_INET_Addr &address, ACE_Reactor *reactor) {
         return acceptor.open(address, reactor, ACE_NONBLOCK);
@@ -209,7 +219,7 @@ void run_process_per_connection() {
     for (;;) {
         accept(acceptor, peer);
         pid_t child;
-        while ((child = ACE_OS::fork()) == -1) ACE_OS::sleep(ACE_Time_Value(0, 10000));
+        while ((child = ACE_OS::fork()) == -1) ACE_OS::sleep(retry_interval);
         if (child == 0) {
             acceptor.close();
             serve(peer);
@@ -239,7 +249,7 @@ public:
 };
 
 void run_thread_per_connection() {
-    using Thread_Acceptor = ACE_Strategy_Acceptor<Thread_Handler, ACE_SOCK_ACCEPTOR>;
+    using Thread_Acceptor = Patient<ACE_Strategy_Acceptor<Thread_Handler, ACE_SOCK_ACCEPTOR>>;
     static ACE_Thread_Strategy<Thread_Handler> strategy(ACE_Thread_Manager::instance(), THR_NEW_LWP | THR_DETACHED);
     run_reactor<Thread_Acceptor>([](Thread_Acceptor &acceptor, const ACE_INET_Addr &address, ACE_Reactor *reactor) {
         return acceptor.open(address, reactor, nullptr, nullptr, &strategy);

@@ -83,8 +83,7 @@ private:
 /// Accepts connections for ever.
 class Acceptor {
 public:
-    explicit Acceptor(asio::io_context &context)
-        : acceptor_(context), retry_(context) {
+    explicit Acceptor(asio::io_context &context) : acceptor_(context), retry_(context) {
         tcp::endpoint endpoint(asio::ip::make_address_v4(options.host), options.port);
         acceptor_.open(endpoint.protocol());
         acceptor_.set_option(tcp::acceptor::reuse_address(true));
@@ -100,11 +99,10 @@ public:
                 std::error_code ignored;
                 socket.set_option(tcp::no_delay(true), ignored);
                 std::make_shared<Session>(std::move(socket))->start();
-            } else if (error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system) {
-                retry_.expires_after(retry_interval); // the connection stays in the backlog
-                return retry_.async_wait([this](std::error_code) { accept(); });
+                return accept();
             }
-            accept();
+            retry_.expires_after(retry_interval); // without descriptors: the connection stays in the backlog
+            retry_.async_wait([this](std::error_code) { accept(); });
         });
     }
 

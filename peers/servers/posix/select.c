@@ -1,4 +1,5 @@
-/* Event-driven by select (section 4.2): one thread, at most FD_SETSIZE descriptors. */
+/* Event-driven by select (section 4.2): one thread, at most FD_SETSIZE descriptors. Further connections stay in
+ * the backlog. */
 #include "server.h"
 
 #include <errno.h>
@@ -28,15 +29,12 @@ static void set_interest(int fd, enum interest interest) {
 
 static void accept_one(int listener) {
     int fd = accept_connection(listener, SOCK_NONBLOCK);
-    if (fd < 0) return;
-    if (fd < FD_SETSIZE)
-        set_interest(fd, session_open(fd));
-    else
-        close(fd);
+    if (fd >= 0) set_interest(fd, session_open(fd));
 }
 
 void run_select(void) {
     int listener = open_listener(SOCK_NONBLOCK);
+    limit_descriptors(FD_SETSIZE);
     init_sessions();
     FD_SET(listener, &reading);
     highest = listener;

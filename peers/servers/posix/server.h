@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 enum {
     BACKLOG = 1024,
@@ -48,11 +49,14 @@ void handle_sigterm(void);
 /* Opens the listening socket. `flags` are those of accept4, such as SOCK_NONBLOCK. */
 int open_listener(int flags);
 
+/* Sets the number of descriptors that the process may have, up to the hard limit. */
+void limit_descriptors(rlim_t count);
+
 /* Prints the line `listening HOST:PORT`. */
 void announce(int listener);
 
-/* Accepts a connection and sets TCP_NODELAY. `flags` are those of accept4. Without free descriptors it waits and tries
- * again. Returns -1 if the listener is non-blocking and no connection is pending. */
+/* Accepts a connection and sets TCP_NODELAY. `flags` are those of accept4. Without free descriptors it waits, and
+ * the connection stays in the backlog. Returns -1 if the flags have SOCK_NONBLOCK and there is no connection yet. */
 int accept_connection(int listener, int flags);
 
 /* Makes SIGTERM end the children of this process, too. To be called before the first fork. */

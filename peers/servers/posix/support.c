@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,15 +49,15 @@ void own_children(void) {
     has_children = true;
 }
 
-static void raise_descriptor_limit(void) {
+void limit_descriptors(rlim_t count) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail("getrlimit");
-    limit.rlim_cur = limit.rlim_max;
+    limit.rlim_cur = count < limit.rlim_max ? count : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail("setrlimit");
 }
 
 int open_listener(int flags) {
-    raise_descriptor_limit();
+    limit_descriptors(RLIM_INFINITY);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((unsigned short)options.port)};
     if (inet_pton(AF_INET, options.host, &address.sin_addr) != 1) {
         fprintf(stderr, "posix: `%s` is not an IPv4 address\n", options.host);
@@ -100,6 +99,7 @@ int accept_connection(int listener, int flags) {
         case ENOBUFS:
         case ENOMEM:
             pause_briefly(); /* the connection stays in the backlog */
+            if (flags & SOCK_NONBLOCK) return -1;
             break;
         case EBADF:
         case EFAULT:

@@ -12,10 +12,18 @@ namespace eval transfer {
     variable greeting "Hello\n\0" ;# with its final NUL, as in the paper
     variable reply [string repeat A 9999]
     variable pending ;# by channel, the octets of an incomplete request
+    array set pending {}
+
+    # The notifier uses select, which takes 1024 descriptors; with a higher one the process would be aborted.
+    variable max_connections 1000
 
     proc accept {channel host port} {
         variable greeting
         variable pending
+        variable max_connections
+        if {[array size pending] >= $max_connections} {
+            return [close $channel]
+        }
         # A reply is one buffer: `puts` then makes one system call.
         fconfigure $channel -blocking 0 -translation binary -buffering none -buffersize 10000
         set pending($channel) {}

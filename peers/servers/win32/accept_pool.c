@@ -3,7 +3,7 @@
 
 _Noreturn static DWORD WINAPI work(void *argument) {
     SOCKET listener = (SOCKET)argument;
-    for (;;) serve(accept_connection(listener));
+    for (;;) serve(accept_connection(listener, BLOCKING));
 }
 
 void run_accept_pool(void) {

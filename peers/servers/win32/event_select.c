@@ -28,7 +28,7 @@ static void remove_last(void) {
 }
 
 static void accept_one(SOCKET listener) {
-    SOCKET connection = accept_connection(listener);
+    SOCKET connection = accept_connection(listener, NONBLOCKING);
     if (connection == INVALID_SOCKET) return;
     add(connection, FD_READ | FD_WRITE | FD_CLOSE);
     if (session_open(&connections[count - 1].session, connection) == INTEREST_NONE) remove_last();

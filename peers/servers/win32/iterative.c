@@ -4,5 +4,5 @@
 void run_iterative(void) {
     SOCKET listener = open_listener();
     announce(listener);
-    for (;;) serve(accept_connection(listener));
+    for (;;) serve(accept_connection(listener, BLOCKING));
 }

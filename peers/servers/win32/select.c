@@ -6,7 +6,7 @@ static enum interest interests[FD_SETSIZE - 1];
 static int count;
 
 static void accept_one(SOCKET listener) {
-    SOCKET connection = accept_connection(listener);
+    SOCKET connection = accept_connection(listener, NONBLOCKING);
     if (connection == INVALID_SOCKET) return;
     set_nonblocking(connection);
     interests[count] = session_open(&sessions[count], connection);

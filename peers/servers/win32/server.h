@@ -53,9 +53,12 @@ void set_nodelay(SOCKET connection);
 /* Makes a socket non-blocking. */
 void set_nonblocking(SOCKET socket);
 
-/* Accepts a connection and sets TCP_NODELAY. Without free handles it waits and tries again. Returns INVALID_SOCKET if
- * the listener is non-blocking and no connection is pending. */
-SOCKET accept_connection(SOCKET listener);
+/* The mode of a listener. */
+enum mode { BLOCKING, NONBLOCKING };
+
+/* Accepts a connection and sets TCP_NODELAY. Without free handles it waits, and the connection stays in the backlog.
+ * Returns INVALID_SOCKET if the mode is non-blocking and there is no connection yet. */
+SOCKET accept_connection(SOCKET listener, enum mode mode);
 
 /* The wait before another attempt, when handles, buffers or threads are exhausted. */
 void pause_briefly(void);

@@ -53,7 +53,7 @@ void set_nonblocking(SOCKET socket) {
     if (ioctlsocket(socket, FIONBIO, &on) != 0) fail_socket("ioctlsocket");
 }
 
-SOCKET accept_connection(SOCKET listener) {
+SOCKET accept_connection(SOCKET listener, enum mode mode) {
     for (;;) {
         SOCKET connection = accept(listener, NULL, NULL);
         if (connection != INVALID_SOCKET) {
@@ -66,6 +66,7 @@ SOCKET accept_connection(SOCKET listener) {
         case WSAEMFILE:
         case WSAENOBUFS:
             pause_briefly(); /* the connection stays in the backlog */
+            if (mode == NONBLOCKING) return INVALID_SOCKET;
             break;
         case WSAECONNRESET:
         case WSAEINTR:

@@ -9,5 +9,5 @@ static DWORD WINAPI work(void *argument) {
 void run_thread_per_connection(void) {
     SOCKET listener = open_listener();
     announce(listener);
-    for (;;) start_thread(work, (void *)accept_connection(listener));
+    for (;;) start_thread(work, (void *)accept_connection(listener, BLOCKING));
 }
