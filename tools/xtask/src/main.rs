@@ -103,7 +103,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, proxy, tango, stacks, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, proxy, tango, stacks, servers, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
