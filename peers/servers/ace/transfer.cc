@@ -359,6 +359,9 @@ int number(const char *option, const char *text, int min, int max) {
 
 ACE_THR_FUNC_RETURN end_with_stdin(void *) {
     char buffer[64];
+    ACE_Sig_Set sigterm; // the main thread handles it, which forks no more children then
+    sigterm.sig_add(SIGTERM);
+    ACE_OS::thr_sigsetmask(SIG_BLOCK, sigterm, nullptr);
     while (ACE_OS::read(ACE_STDIN, buffer, sizeof buffer) > 0) {}
     ACE_OS::kill(ACE_OS::getpid(), SIGTERM);
     return nullptr;

@@ -57,6 +57,10 @@ static void *end_with_stdin(void *unused) {
     (void)unused;
     char buffer[64];
     ssize_t octets;
+    sigset_t sigterm; /* the main thread handles it, which forks no more children then */
+    sigemptyset(&sigterm);
+    sigaddset(&sigterm, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &sigterm, NULL);
     while ((octets = read(STDIN_FILENO, buffer, sizeof buffer)) > 0 || (octets < 0 && errno == EINTR)) {}
     kill(getpid(), SIGTERM);
     return NULL;
