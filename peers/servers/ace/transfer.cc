@@ -1,5 +1,6 @@
-// The service of paper 004 (section 4.1, with the greeting of 5.5.3) over ACE, in the server architectures of tables 5.1 and
-// 5.2: ACE_simple, ace_select, ace_forker, ace_thr, ace_thrpool and ace_msgq, which figures 4.3 to 4.19 show.
+// The service of paper 004 (section 4.1, with the greeting of 5.5.3) over ACE, in the server architectures of
+// tables 5.1 and 5.2: ACE_simple, ace_select, ace_forker, ace_thr, ace_thrpool and ace_msgq, which figures
+// 4.3 to 4.19 show.
 
 #include <ace/Acceptor.h>
 #include <ace/Get_Opt.h>
@@ -343,7 +344,8 @@ constexpr std::array<Architecture, 7> architectures{{
 }};
 
 [[noreturn]] void refuse_usage() {
-    ACE_OS::fprintf(stderr, "usage: ace ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N] [--no-greeting] [--until-stdin-closes]\n");
+    ACE_OS::fprintf(stderr, "usage: ace ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N]"
+                            " [--no-greeting] [--until-stdin-closes]\n");
     std::exit(2);
 }
 

@@ -1,5 +1,5 @@
-// The service of paper 004 (section 4.1, with the greeting of 5.5.3) over standalone Asio: an io_context that one thread or a
-// pool of threads runs.
+// The service of paper 004 (section 4.1, with the greeting of 5.5.3) over standalone Asio: an io_context that
+// one thread or a pool of threads runs.
 
 #define ASIO_STANDALONE
 #define ASIO_NO_DEPRECATED
@@ -49,8 +49,8 @@ int parse_request(const std::array<char, request_octets> &request) {
     return octets;
 }
 
-/// One connection; it lives as long as an operation on it is pending. One operation is pending at a time, so that a pool of
-/// threads needs no strand.
+/// One connection; it lives as long as an operation on it is pending. One operation is pending at a time, so
+/// that a pool of threads needs no strand.
 class Session : public std::enable_shared_from_this<Session> {
 public:
     explicit Session(tcp::socket socket) : socket_(std::move(socket)) {}
@@ -191,7 +191,8 @@ void raise_descriptor_limit() {
 } // namespace
 
 int main(int argc, char **argv) {
-    const std::string usage = "usage: asio ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N] [--no-greeting] [--until-stdin-closes]";
+    const std::string usage = "usage: asio ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N]"
+                              " [--no-greeting] [--until-stdin-closes]";
     if (argc == 2 && std::string_view(argv[1]) == "--list") {
         for (auto &architecture : architectures) std::cout << architecture.name << "\n";
         return 0;

@@ -7,14 +7,15 @@ import java.nio.channels.ServerSocketChannel;
 import java.util.List;
 
 /**
- * The service of paper 004 (section 4.1, with the greeting of 5.5.3) in Java: JSimple, ServerJMT and ServerJMTpool of tables
- * 5.1 and 5.2, and an event-driven server, for which the paper's Java had no means.
+ * The service of paper 004 (section 4.1, with the greeting of 5.5.3) in Java: JSimple, ServerJMT and
+ * ServerJMTpool of tables 5.1 and 5.2, and an event-driven server, for which the paper's Java had no means.
  */
 public final class TransferServer {
     private static final List<String> ARCHITECTURES =
             List.of("iterative", "thread-per-connection", "accept-pool", "event-driven");
     private static final String USAGE =
-            "usage: java ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N] [--no-greeting] [--until-stdin-closes]";
+            "usage: java ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N]"
+                    + " [--no-greeting] [--until-stdin-closes]";
     private static final int BACKLOG = 1024;
     private static final int MAX_WORKERS = 1024;
     private static final long STACK_OCTETS = 64 << 10;

@@ -1,7 +1,7 @@
 /* Asynchronous I/O by io_uring: one thread, one system call for all operations that are due.
  *
- * A reply and the reception of the next request are linked and submitted together. MSG_WAITALL makes each result a whole
- * one, or else the end of the connection. */
+ * A reply and the reception of the next request are linked and submitted together. MSG_WAITALL makes each
+ * result a whole one, or else the end of the connection. */
 #include "server.h"
 
 #include <errno.h>
@@ -50,7 +50,8 @@ static void close_connection(int fd) {
     label(entry, CLOSE, fd);
 }
 
-/* Sends octets, if any, and then receives a request. If the octets cannot be sent, the reception is cancelled. */
+/* Sends octets, if any, and then receives a request. If the octets cannot be sent, the reception is
+ * cancelled. */
 static void send_and_receive(int fd, const char *data, size_t len) {
     reserve(2);
     if (len > 0) {

@@ -1,6 +1,6 @@
-/* Leader/followers: a pool of threads that share one epoll set. The leader waits for one event. It then gives up the
- * leadership (the mutex), handles the event, and becomes a follower, which waits for the mutex. EPOLLONESHOT
- * deactivates the handle of a connection while a thread handles it. */
+/* Leader/followers: a pool of threads that share one epoll set. The leader waits for one event. It then gives
+ * up the leadership (the mutex), handles the event, and becomes a follower, which waits for the mutex.
+ * EPOLLONESHOT deactivates the handle of a connection while a thread handles it. */
 #include "server.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* A pool of processes, each of which accepts connections (section 4.3.1). A child that crashes is replaced. */
+/* A pool of processes, each of which accepts connections (section 4.3.1). A child that crashes is
+ * replaced. */
 #include "server.h"
 
 #include <errno.h>

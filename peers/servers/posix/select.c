@@ -1,5 +1,5 @@
-/* Event-driven by select (section 4.2): one thread, at most FD_SETSIZE descriptors. Further connections stay in
- * the backlog. */
+/* Event-driven by select (section 4.2): one thread, at most FD_SETSIZE descriptors. Further connections stay
+ * in the backlog. */
 #include "server.h"
 
 #include <errno.h>

@@ -55,8 +55,9 @@ void limit_descriptors(rlim_t count);
 /* Prints the line `listening HOST:PORT`. */
 void announce(int listener);
 
-/* Accepts a connection and sets TCP_NODELAY. `flags` are those of accept4. Without free descriptors it waits, and
- * the connection stays in the backlog. Returns -1 if the flags have SOCK_NONBLOCK and there is no connection yet. */
+/* Accepts a connection and sets TCP_NODELAY. `flags` are those of accept4. Without free descriptors it waits,
+ * and the connection stays in the backlog. Returns -1 if the flags have SOCK_NONBLOCK and there is no
+ * connection yet. */
 int accept_connection(int listener, int flags);
 
 /* Makes SIGTERM end the children of this process, too. To be called before the first fork. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env tclsh
-# The service of paper 004 (section 4.1, with the greeting of 5.5.3) in Tcl: tclserv of tables 5.1 and 5.2, event-driven by
-# Tcl's notifier. TclX handles SIGTERM, which Tcl itself has no command for. Tcl 8.6 has no options for TCP_NODELAY and the
-# backlog, which is SOMAXCONN there.
+# The service of paper 004 (section 4.1, with the greeting of 5.5.3) in Tcl: tclserv of tables 5.1 and 5.2,
+# event-driven by Tcl's notifier. TclX handles SIGTERM, which Tcl itself has no command for. Tcl 8.6 has no
+# options for TCP_NODELAY and the backlog, which is SOMAXCONN there.
 
 package require Tcl 8.6
 package require Tclx
@@ -92,7 +92,8 @@ namespace eval transfer {
         variable architectures
         variable options
         variable greeting
-        set usage "usage: tcl ARCHITECTURE|--list \[--port N\] \[--host ADDRESS\] \[--workers N\] \[--no-greeting\] \[--until-stdin-closes\]"
+        set usage {usage: tcl ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N]}
+        append usage { [--no-greeting] [--until-stdin-closes]}
         if {$words eq {--list}} {
             puts [join $architectures \n]
             exit 0

@@ -1,7 +1,7 @@
 /* Overlapped I/O with a completion port and AcceptEx: a pool of threads, which take completed operations.
  *
- * Without a greeting AcceptEx also receives the first octets of the request, which avoids the race of section 5.5.2. A client
- * that sends none then occupies one of the pending accepts until it closes. */
+ * Without a greeting AcceptEx also receives the first octets of the request, which avoids the race of section
+ * 5.5.2. A client that sends none then occupies one of the pending accepts until it closes. */
 #include "server.h"
 
 #include <mswsock.h>

@@ -1,5 +1,6 @@
-/* Event-driven by WSAEventSelect and WaitForMultipleObjects (section 4.2.1): one thread, an event object for each
- * socket. A wait takes at most 64 objects: further connections stay in the backlog until one of 63 has closed. */
+/* Event-driven by WSAEventSelect and WaitForMultipleObjects (section 4.2.1): one thread, an event object for
+ * each socket. A wait takes at most 64 objects: further connections stay in the backlog until one of 63 has
+ * closed. */
 #include "server.h"
 
 #include <string.h>
@@ -66,7 +67,8 @@ static void handle_last(void) {
     if (interest == INTEREST_NONE) remove_last();
 }
 
-/* Moves a connection behind all others: the wait reports the first one that is ready, and each shall have its turn. */
+/* Moves a connection behind all others: the wait reports the first one that is ready, and each shall have its
+ * turn. */
 static void move_to_end(DWORD i) {
     WSAEVENT event = events[i];
     struct connection connection = connections[i];

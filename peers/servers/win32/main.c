@@ -1,5 +1,5 @@
-/* The service of paper 004 (section 4.1, with the greeting of 5.5.3) over the Windows API, in the server architecture that
- * the command line names. */
+/* The service of paper 004 (section 4.1, with the greeting of 5.5.3) over the Windows API, in the server
+ * architecture that the command line names. */
 #include "server.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@ static const struct {
 };
 enum { COUNT = sizeof architectures / sizeof architectures[0] };
 
-static const char usage[] = "usage: win32 ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N] [--no-greeting] [--until-stdin-closes]";
+static const char usage[] = "usage: win32 ARCHITECTURE|--list [--port N] [--host ADDRESS] [--workers N]"
+                            " [--no-greeting] [--until-stdin-closes]";
 
 static void (*find(const char *name))(void) {
     for (int i = 0; i < COUNT; i++)

@@ -56,8 +56,8 @@ void set_nonblocking(SOCKET socket);
 /* The mode of a listener. */
 enum mode { BLOCKING, NONBLOCKING };
 
-/* Accepts a connection and sets TCP_NODELAY. Without free handles it waits, and the connection stays in the backlog.
- * Returns INVALID_SOCKET if the mode is non-blocking and there is no connection yet. */
+/* Accepts a connection and sets TCP_NODELAY. Without free handles it waits, and the connection stays in the
+ * backlog. Returns INVALID_SOCKET if the mode is non-blocking and there is no connection yet. */
 SOCKET accept_connection(SOCKET listener, enum mode mode);
 
 /* The wait before another attempt, when handles, buffers or threads are exhausted. */

@@ -1,5 +1,6 @@
-/* The service: a greeting, then for each request of four digits that many octets 'A', until the client closes. A request
- * with other characters ends the connection. The client closes first, so that TIME_WAIT is on its side (section 4.1). */
+/* The service: a greeting, then for each request of four digits that many octets 'A', until the client
+ * closes. A request with other characters ends the connection. The client closes first, so that TIME_WAIT is
+ * on its side (section 4.1). */
 #include "server.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 //! `cargo xtask servers`: the servers of `peers/servers`, built and checked against their contract.
 //!
-//! [`program`] has the table of programs, builds them and starts them. [`checks`] has the checks, which a client over plain
-//! sockets ([`client`]) makes for each architecture. [`versions`] lists the tools that the programs depend on, as table B.1
-//! of paper 004 does.
+//! [`program`] has the table of programs, builds them and starts them. [`checks`] has the checks, which a
+//! client over plain sockets ([`client`]) makes for each architecture. [`versions`] lists the tools that the
+//! programs depend on, as table B.1 of paper 004 does.
 
 mod checks;
 mod client;
@@ -16,7 +16,8 @@ use anyhow::{Result, bail, ensure};
 
 use program::{Environment, PROGRAMS, Program};
 
-/// Builds the selected programs and checks each of their architectures. `only` has names of programs, separated by commas.
+/// Builds the selected programs and checks each of their architectures. `only` has names of programs,
+/// separated by commas.
 ///
 /// A program whose tools are absent has a row with the reason, and is a failure.
 pub(crate) fn run(only: Option<&str>) -> Result<()> {

@@ -137,7 +137,8 @@ fn concurrent(address: SocketAddr) -> Result<()> {
     })
 }
 
-/// A client that sends many requests and then reads the replies: a server that does not wait for its peer has to queue.
+/// A client that sends many requests and then reads the replies: a server that does not wait for its peer has
+/// to queue.
 fn pipelined(address: SocketAddr) -> Result<()> {
     let mut client = Client::connect(address, true)?;
     client.send("9999".repeat(PIPELINED).as_bytes())?;

@@ -110,7 +110,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs an exchange of 20 octets with a server that sends these octets, and then closes at once or after the client.
+    /// Runs an exchange of 20 octets with a server that sends these octets, and then closes at once or after
+    /// the client.
     fn against(greeting: &'static [u8], reply: &'static [u8], closes_first: bool) -> Result<()> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();

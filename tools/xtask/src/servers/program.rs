@@ -153,7 +153,8 @@ impl Environment {
 }
 
 impl Program {
-    /// Checks that the tools of its build and its run are available, and installs them where that is permitted.
+    /// Checks that the tools of its build and its run are available, and installs them where that is
+    /// permitted.
     pub(super) fn require(&self) -> Result<()> {
         packages::require(self.needs)
     }
@@ -213,8 +214,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Ends it by SIGTERM, or on Windows by the end of its standard input. It must exit with status 0 without another line
-    /// of output, and its children must be gone.
+    /// Ends it by SIGTERM, or on Windows by the end of its standard input. It must exit with status 0 without
+    /// another line of output, and its children must be gone.
     pub(super) fn end(self) -> Result<()> {
         if self.platform == Platform::Windows {
             return self.end_by_stdin();

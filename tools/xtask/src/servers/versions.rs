@@ -47,7 +47,8 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// The first line that a program prints to its output, or else to its error output, where Java prints its version.
+/// The first line that a program prints to its output, or else to its error output, where Java prints its
+/// version.
 fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
