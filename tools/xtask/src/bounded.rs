@@ -67,9 +67,14 @@ impl Bounded {
         all
     }
 
+    /// Closes its standard input.
+    pub(crate) fn close_stdin(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// Closes its standard input and waits for its exit.
     pub(crate) fn finish(&mut self, limit: Duration) -> Result<ExitStatus> {
-        drop(self.child.stdin.take());
+        self.close_stdin();
         let deadline = Instant::now() + limit;
         while self.line(deadline)?.is_some() {}
         // The end of its output means that it is about to exit, or has exited.

@@ -8,14 +8,14 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::{
-    big_endian, book, features, fuzz, idl, interop, miri, models, package, proxy, robustness, services, stacks, tango,
-    windows, workspace,
+    big_endian, book, features, fuzz, idl, interop, miri, models, package, proxy, robustness, servers, services,
+    stacks, tango, windows, workspace,
 };
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
@@ -27,6 +27,7 @@ const STEPS: [Step; 18] = [
     ("proxy", || proxy::run(50)),
     ("tango", tango::run),
     ("stacks", stacks::run),
+    ("servers of others", || servers::run(None)),
     ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),

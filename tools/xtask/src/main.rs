@@ -29,6 +29,7 @@ mod queues;
 mod robustness;
 mod s390x;
 mod seeds;
+mod servers;
 mod services;
 mod stacks;
 mod structure;
@@ -82,6 +83,10 @@ cargo xtask NAME
                             phase; installs these into the target folder
   queues [--rounds N]       print the time of a message through our queues, a plain queue, a channel and ACE's message queue, in one
                             interleaved run of N rounds (default 25); builds and installs what it needs
+  servers [--only NAME,...] | --versions
+                            build the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
+                            server architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end;
+                            installs what it needs; or print the versions of compilers, libraries and interpreters
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
   stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
                             losses; tshark must find no malformed segment; needs root, installs what it needs
@@ -98,7 +103,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, proxy, tango, stacks, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, proxy, tango, stacks, servers, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -146,6 +151,12 @@ fn run(arguments: &[String]) -> Result<()> {
         ["services", "--kills", kills] => services::run(number(kills)?),
         ["queues"] => queues::run(25),
         ["queues", "--rounds", rounds] => queues::run(number(rounds)?),
+        ["servers"] => servers::run(None),
+        ["servers", "--only", names] => servers::run(Some(names)),
+        ["servers", "--versions"] => {
+            servers::print_versions();
+            Ok(())
+        }
         ["stacks"] => stacks::run(),
         ["tango"] => tango::run(),
         ["proxy"] => proxy::run(50),

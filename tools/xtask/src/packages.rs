@@ -56,6 +56,30 @@ pub(crate) const ACE: &[Need] = &[
     Need { requirement: Requirement::Folder("/usr/include/ace"), package: "libace-dev" },
 ];
 
+/// The compiler and the library that build the servers over POSIX calls.
+pub(crate) const POSIX_SERVERS: &[Need] = &[
+    program("gcc", "gcc"),
+    program("make", "make"),
+    Need { requirement: Requirement::Folder("/usr/include/liburing"), package: "liburing-dev" },
+];
+
+/// The library and the tools that build the programs over Asio.
+pub(crate) const ASIO: &[Need] = &[
+    program("g++", "g++"),
+    program("make", "make"),
+    Need { requirement: Requirement::Folder("/usr/include/asio"), package: "libasio-dev" },
+];
+
+/// Tools that build and run programs in Java without libraries.
+pub(crate) const JAVA: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("make", "make")];
+
+/// The interpreter of Tcl, and its extension that handles signals.
+pub(crate) const TCL: &[Need] = &[
+    program("tclsh", "tcl"),
+    program("make", "make"),
+    Need { requirement: Requirement::Folder("/usr/lib/tclx8.4"), package: "tclx8.4" },
+];
+
 /// Programs that capture traffic and dissect it.
 pub(crate) const CAPTURING: &[Need] = &[
     program("tshark", "tshark"),

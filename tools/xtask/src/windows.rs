@@ -7,7 +7,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod runner;
-mod wine;
+pub(crate) mod wine;
 
 use std::env;
 use std::fs;

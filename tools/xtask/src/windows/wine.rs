@@ -56,9 +56,16 @@ impl Wine {
         command
     }
 
+    /// A command that runs a program for Windows.
+    pub(crate) fn program(&self, program: &Path) -> Command {
+        let mut command = self.command(&self.loader);
+        command.arg(program);
+        command
+    }
+
     /// Runs a program and returns the lines of its output.
     pub(crate) fn output(&self, program: &Path) -> Result<Vec<String>> {
-        let child = Bounded::start("a program in C", self.command(&self.loader).arg(program))?;
+        let child = Bounded::start("a program in C", &mut self.program(program))?;
         let deadline = Instant::now() + LIMIT;
         let mut lines = Vec::new();
         while let Some(line) = child.line(deadline)? {

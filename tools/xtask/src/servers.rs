@@ -1,0 +1,94 @@
+//! `cargo xtask servers`: the servers of `peers/servers`, built and checked against their contract.
+//!
+//! [`program`] has the table of programs, builds them and starts them. [`checks`] has the checks, which a
+//! client over plain sockets ([`client`]) makes for each architecture. [`versions`] lists the tools that the
+//! programs depend on, as table B.1 of paper 004 does.
+
+mod checks;
+mod client;
+mod program;
+mod versions;
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+
+use program::{Environment, PROGRAMS, Program};
+
+/// Builds the selected programs and checks each of their architectures. `only` has names of programs,
+/// separated by commas.
+///
+/// A program whose tools are absent has a row with the reason, and is a failure.
+pub(crate) fn run(only: Option<&str>) -> Result<()> {
+    let selected = selected(only)?;
+    let folder = std::path::absolute(crate::workspace::target().join("peers/servers"))?;
+    fs::create_dir_all(&folder)?;
+    let environment = Environment::new(folder);
+    let started = Instant::now();
+    let mut failures = Vec::new();
+    for program in selected {
+        failures.extend(check(program, &environment));
+    }
+    println!("\n{}", versions::table());
+    println!("{:.0} s in all", started.elapsed().as_secs_f64());
+    if !failures.is_empty() {
+        bail!("{} of the servers failed: {}", failures.len(), failures.join(", "));
+    }
+    Ok(())
+}
+
+/// Prints the versions of the tools.
+pub(crate) fn print_versions() {
+    print!("{}", versions::table());
+}
+
+/// Checks a program, prints a row for each architecture, and returns the names of those that failed.
+fn check(program: &Program, environment: &Environment) -> Vec<String> {
+    if let Err(reason) = program.require() {
+        println!("absent  {}: {reason:#}", program.name);
+        return vec![program.name.to_owned()];
+    }
+    if let Err(error) = program.build(environment).and_then(|()| checks::command_line(program, environment)) {
+        println!("FAILED  {}: {error:#}", program.name);
+        return vec![program.name.to_owned()];
+    }
+    let mut failures = Vec::new();
+    for architecture in program.architectures {
+        let started = Instant::now();
+        let result = checks::architecture(program, architecture, environment);
+        let seconds = started.elapsed().as_secs_f64();
+        match result {
+            Ok(()) => println!("good    {} {architecture} ({seconds:.1} s)", program.name),
+            Err(error) => {
+                println!("FAILED  {} {architecture}: {error:#}", program.name);
+                failures.push(format!("{} {architecture}", program.name));
+            }
+        }
+    }
+    failures
+}
+
+fn selected(only: Option<&str>) -> Result<Vec<&'static Program>> {
+    let Some(only) = only else { return Ok(PROGRAMS.iter().collect()) };
+    let names: Vec<&str> = only.split(',').collect();
+    for name in &names {
+        let known: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+        ensure!(known.contains(name), "unknown program `{name}`; there are: {}", known.join(", "));
+    }
+    Ok(PROGRAMS.iter().filter(|program| names.contains(&program.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_selected_by_name() {
+        let names = |only| selected(only).unwrap().iter().map(|program| program.name).collect::<Vec<_>>();
+        assert_eq!(names(None).len(), PROGRAMS.len());
+        assert_eq!(names(Some("ace,posix")), ["posix", "ace"]);
+        let error = selected(Some("posix,cobol")).unwrap_err().to_string();
+        assert!(error.starts_with("unknown program `cobol`; there are: posix, win32"), "{error}");
+    }
+}
