@@ -15,7 +15,18 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         folder: "net",
-        crates: &["xdr", "stream", "configurator", "reactor", "tls", "message", "ipc", "sync", "error"],
+        crates: &[
+            "architectures",
+            "xdr",
+            "stream",
+            "configurator",
+            "reactor",
+            "tls",
+            "message",
+            "ipc",
+            "sync",
+            "error",
+        ],
     },
     Layer {
         folder: "orb",
