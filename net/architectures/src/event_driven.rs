@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use spandrel_ipc::inet::{Acceptor, Inet};
 use spandrel_ipc::Family;
+use spandrel_ipc::inet::{Acceptor, Inet};
 use spandrel_reactor::strategy::AtMost;
 use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy, timer::TimerId};
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
@@ -57,9 +57,10 @@ impl<P: Protocol> EventDrivenServer<P> {
         let reactor = Reactor::with(&options)?;
         let (protocol, limits) = (Arc::new(protocol), *settings);
         let sessions = Arc::clone(&protocol);
-        let server = spandrel_reactor::Acceptor::new(Inet::default(), move || SessionHandler::new(sessions.open(), limits))
-            .acceptance(AtMost(settings.max_connections))
-            .adopt(reactor.registry(), duplicate(port)?)?;
+        let server =
+            spandrel_reactor::Acceptor::new(Inet::default(), move || SessionHandler::new(sessions.open(), limits))
+                .acceptance(AtMost(settings.max_connections))
+                .adopt(reactor.registry(), duplicate(port)?)?;
         let this = Self { port: port.clone(), protocol, reactor, server, threads: ThreadManager::with_limit(threads) };
         let reactor = this.reactor.clone();
         let run = move |_: &ThreadContext| {

@@ -12,6 +12,8 @@
 //! | a thread for each connection | [`thread_per_connection`] |
 //! | a pool behind a queue | [`queue_pool`] |
 //! | a pool that competes for `accept` | [`accept_pool`] |
+//! | a process for each connection (Linux) | `process_per_connection` |
+//! | a pool of processes that competes for `accept` (Linux) | `pre_forked` |
 //!
 //! ```
 //! use std::io::Read;
@@ -33,21 +35,36 @@
 #![forbid(unsafe_code)]
 
 pub mod accept_pool;
+mod architecture;
 mod blocking;
 mod event_driven;
+pub mod http;
 pub mod iterative;
 pub mod leader_followers;
 mod listening;
+#[cfg(target_os = "linux")]
+pub mod pre_forked;
+#[cfg(target_os = "linux")]
+pub mod process_per_connection;
+#[cfg(target_os = "linux")]
+mod process_start;
+#[cfg(target_os = "linux")]
+mod processes;
 pub mod queue_pool;
 pub mod reactive;
 mod server;
+mod service;
 mod session;
 mod settings;
 pub mod thread_per_connection;
 mod threads;
 pub mod transfer;
 
+pub use architecture::Architecture;
 pub use listening::Port;
+#[cfg(target_os = "linux")]
+pub use process_start::serve_as_process;
 pub use server::Server;
+pub use service::{Service, ServiceSession};
 pub use session::{MAX_PIECE, Phase, Protocol, Session};
 pub use settings::{AcceptLock, Settings};

@@ -10,7 +10,7 @@ use spandrel_sync::{Arc, thread};
 use crate::Settings;
 
 /// The pause after a failed `accept` that is not a matter of one connection.
-const FAILURE_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A listening socket.
 ///
@@ -44,7 +44,7 @@ impl Port {
     }
 
     /// The socket of another process, as [`is_shared`](Self::is_shared) there.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn inherited(acceptor: Acceptor, is_shared: bool) -> Self {
         Self { acceptor: Arc::new(acceptor), is_shared }
     }

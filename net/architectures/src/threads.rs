@@ -59,11 +59,6 @@ impl<P: Protocol> ThreadedServer<P> {
         Ok(Self { shared, threads: Arc::new(ThreadManager::with_limit(limit)) })
     }
 
-    /// The state that its threads share.
-    pub(crate) fn shared(&self) -> &Arc<Shared<P>> {
-        &self.shared
-    }
-
     /// Its threads.
     pub(crate) fn threads(&self) -> &Arc<ThreadManager> {
         &self.threads

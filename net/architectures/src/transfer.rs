@@ -51,7 +51,10 @@ pub struct TransferSession {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It waits for the rest of the request.
-    Request { octets: [u8; REQUEST], len: usize },
+    Request {
+        octets: [u8; REQUEST],
+        len: usize,
+    },
     /// It has replied, and waits for the client to close.
     Replied,
     Closing,

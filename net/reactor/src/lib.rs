@@ -43,6 +43,8 @@ mod core;
 mod current;
 mod demux;
 mod dispatch;
+#[cfg(target_os = "linux")]
+mod forked;
 pub mod framing;
 mod key;
 mod lead;
@@ -71,6 +73,8 @@ mod wakeup;
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
 pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
+#[cfg(target_os = "linux")]
+pub use forked::ForkedProcesses;
 pub use key::HandlerId;
 pub use log_limit::{LogLimit, Unlogged};
 pub use options::{Options, ThreadStrategy};

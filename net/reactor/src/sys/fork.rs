@@ -11,7 +11,7 @@ use spandrel_ipc::Handle;
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+    if threads()? != 1 {
         let message =
             "cannot fork a process with several threads: locks held by other threads would stay locked in the child";
         return Err(io::Error::new(io::ErrorKind::Unsupported, message));
@@ -22,6 +22,17 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
         number => Ok(Pid::from_raw(number)),
+    }
+}
+
+/// The number of threads of this process: the folder of its threads has a link for each, besides the two of every
+/// folder, and so the count costs one system call.
+fn threads() -> io::Result<u64> {
+    let links = rustix::fs::stat("/proc/self/task")?.st_nlink;
+    match u64::try_from(links).unwrap_or(0).checked_sub(2) {
+        Some(threads) if threads > 0 => Ok(threads),
+        // A /proc that does not count them.
+        _ => Ok(std::fs::read_dir("/proc/self/task")?.count() as u64),
     }
 }
 
