@@ -31,6 +31,8 @@ pub enum Architecture {
     AcceptPool,
     /// [`leader_followers`]
     LeaderFollowers,
+    /// `asynchronous`, where the target can have an `io_uring`
+    Asynchronous,
 }
 
 impl Architecture {
@@ -44,6 +46,7 @@ impl Architecture {
         Self::QueuePool,
         Self::AcceptPool,
         Self::LeaderFollowers,
+        Self::Asynchronous,
     ];
 
     /// Its name in configurations and on command lines.
@@ -58,6 +61,7 @@ impl Architecture {
             Self::QueuePool => "queue-pool",
             Self::AcceptPool => "accept-pool",
             Self::LeaderFollowers => "leader-followers",
+            Self::Asynchronous => "asynchronous",
         }
     }
 
@@ -66,6 +70,7 @@ impl Architecture {
     pub const fn is_available(self) -> bool {
         match self {
             Self::ProcessPerConnection | Self::PreForked => cfg!(target_os = "linux"),
+            Self::Asynchronous => cfg!(io_uring),
             _ => true,
         }
     }
@@ -83,6 +88,13 @@ impl Architecture {
             Self::QueuePool => Box::new(queue_pool::start(port, protocol, settings)?),
             Self::AcceptPool => Box::new(accept_pool::start(port, protocol, settings)?),
             Self::LeaderFollowers => Box::new(leader_followers::start(port, protocol, settings)?),
+            #[cfg(io_uring)]
+            Self::Asynchronous => Box::new(crate::asynchronous::start(port, protocol, settings)?),
+            #[cfg(not(io_uring))]
+            Self::Asynchronous => {
+                let text = format!("this system has no io_uring, which the architecture `{self}` needs");
+                return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+            }
             #[cfg(target_os = "linux")]
             Self::ProcessPerConnection => Box::new(process_per_connection::start(port, service, settings)?),
             #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@
 //! | a thread for each connection | [`thread_per_connection`] |
 //! | a pool behind a queue | [`queue_pool`] |
 //! | a pool that competes for `accept` | [`accept_pool`] |
+//! | asynchronous operations (io_uring) | `asynchronous` |
 //! | a process for each connection (Linux) | `process_per_connection` |
 //! | a pool of processes that competes for `accept` (Linux) | `pre_forked` |
 //!
@@ -36,6 +37,8 @@
 
 pub mod accept_pool;
 mod architecture;
+#[cfg(io_uring)]
+pub mod asynchronous;
 mod blocking;
 mod event_driven;
 pub mod http;

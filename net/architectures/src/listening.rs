@@ -147,6 +147,18 @@ impl Accepting {
         None
     }
 
+    /// The listening socket, for operations that keep it open.
+    #[cfg(io_uring)]
+    pub(crate) fn acceptor(&self) -> Arc<Acceptor> {
+        Arc::clone(&self.port.acceptor)
+    }
+
+    /// A handle that becomes readable when accepting is stopped.
+    #[cfg(io_uring)]
+    pub(crate) fn stop_handle(&self) -> Arc<std::os::unix::net::UnixStream> {
+        Arc::clone(&self.stop.waiting)
+    }
+
     fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::SeqCst)
     }
@@ -180,7 +192,7 @@ impl Accepting {
 #[cfg(unix)]
 #[derive(Debug)]
 struct StopHandle {
-    waiting: std::os::unix::net::UnixStream,
+    waiting: Arc<std::os::unix::net::UnixStream>,
     raising: std::os::unix::net::UnixStream,
 }
 
@@ -188,7 +200,7 @@ struct StopHandle {
 impl StopHandle {
     fn new() -> io::Result<Self> {
         let (waiting, raising) = std::os::unix::net::UnixStream::pair()?;
-        Ok(Self { waiting, raising })
+        Ok(Self { waiting: Arc::new(waiting), raising })
     }
 
     fn raise(&self) {
@@ -198,7 +210,7 @@ impl StopHandle {
 
     fn wait(&self, acceptor: &Acceptor) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
-        let mut handles = [PollFd::new(acceptor, PollFlags::IN), PollFd::new(&self.waiting, PollFlags::IN)];
+        let mut handles = [PollFd::new(acceptor, PollFlags::IN), PollFd::new(&*self.waiting, PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll(&mut handles, None))?;
         Ok(())
     }
