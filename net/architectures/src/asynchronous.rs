@@ -119,7 +119,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             }
             Completion { kind: OperationKind::Accept, accepted: Some(stream), .. } => {
                 self.is_accepting = false;
-                match Stream::try_from(stream) {
+                match self.shared.accepting.acceptor().adopt(stream) {
                     Ok(stream) => self.open(stream),
                     Err(error) => tracing::debug!(%error, "a connection cannot be served"),
                 }

@@ -17,7 +17,7 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 use crate::session::{MAX_PIECE, Phase, Protocol, Session};
 
 use files::Files;
-pub use request::{BadRequest, MAX_BODY, MAX_HEAD, MAX_TARGET, Method, Request, parse};
+pub use request::{BadRequest, MAX_BODY, MAX_HEAD, MAX_TARGET, Method, Range, Request, parse};
 use response::{Response, Status};
 
 /// The protocol: the files of one folder.
@@ -43,6 +43,12 @@ impl Http {
     #[must_use]
     pub fn folder(&self) -> &PathBuf {
         self.files.folder()
+    }
+
+    /// The handle of the folder.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handle(&self) -> spandrel_ipc::Handle<'_> {
+        self.files.handle()
     }
 }
 

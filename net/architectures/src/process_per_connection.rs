@@ -54,7 +54,7 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
             match acceptor.accept() {
                 Ok((stream, _)) => {
                     let serve = |stream: &_| blocking::serve(stream, service, settings);
-                    if let Err(error) = processes.spawn(stream, serve) {
+                    if let Err(error) = processes.spawn(stream, &service.handles(), serve) {
                         tracing::warn!(%error, "a connection is closed, since no process can be forked");
                     }
                 }

@@ -22,6 +22,17 @@ pub enum ServiceSession {
     Http(Box<HttpSession>),
 }
 
+impl Service {
+    /// The handles that sessions use, besides those of their connections.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handles(&self) -> Vec<spandrel_ipc::Handle<'_>> {
+        match self {
+            Self::Transfer(_) => Vec::new(),
+            Self::Http(http) => vec![http.handle()],
+        }
+    }
+}
+
 impl Protocol for Service {
     type Session = ServiceSession;
 

@@ -47,15 +47,18 @@ impl ForkedProcesses {
         Ok(Self { running: Vec::new(), ended, registration })
     }
 
-    /// Forks: the child closes all handles but standard ones and that of `stream`, runs `serve`, and ends. In this
-    /// process the stream is closed.
+    /// Forks: the child closes all handles but the standard ones, that of `stream` and those of `keep`, runs `serve`,
+    /// which uses no others, and ends. In this process the stream is closed.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
-    pub fn spawn<S: Pollable>(&mut self, stream: S, serve: impl FnOnce(&S)) -> io::Result<()> {
+    pub fn spawn<S: Pollable>(&mut self, stream: S, keep: &[Handle<'_>], serve: impl FnOnce(&S)) -> io::Result<()> {
         match fork::fork()? {
             // Never returns: the child owns nothing but its connection.
-            None => fork::end_copy(stream.handle(), || serve(&stream)),
+            None => {
+                let kept: Vec<Handle<'_>> = keep.iter().copied().chain([stream.handle()]).collect();
+                fork::end_copy(&kept, || serve(&stream))
+            }
             Some(pid) => {
                 self.running.push(ForkedProcess { pid, handle: stream.handle().as_raw_fd() });
                 Ok(())

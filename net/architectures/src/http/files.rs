@@ -41,6 +41,11 @@ impl Files {
         &self.folder
     }
 
+    #[cfg(target_os = "linux")]
+    pub(super) fn handle(&self) -> spandrel_ipc::Handle<'_> {
+        std::os::fd::AsFd::as_fd(&self.handle)
+    }
+
     /// Opens a file or a folder below this one, without a wait. An error if a symbolic link leads out of the folder.
     #[cfg(target_os = "linux")]
     fn open_below(&self, path: &Path) -> io::Result<File> {

@@ -106,10 +106,9 @@ pub fn parse(octets: &[u8]) -> Result<Option<(Request, usize)>, BadRequest> {
     });
     let len = match parsed? {
         httparse::Status::Complete(len) if len <= MAX_HEAD => len,
-        httparse::Status::Partial if octets.len() < MAX_HEAD => {
-            let is_long = head.path.is_none() && octets.len() > MAX_TARGET + METHOD_ROOM;
-            return if is_long { Err(BadRequest::TargetTooLong) } else { Ok(None) };
-        }
+        _ if head.path.is_none() && octets.len() > MAX_TARGET + METHOD_ROOM => return Err(BadRequest::TargetTooLong),
+        _ if head.path.is_some_and(|target| target.len() > MAX_TARGET) => return Err(BadRequest::TargetTooLong),
+        httparse::Status::Partial if octets.len() < MAX_HEAD => return Ok(None),
         _ => return Err(BadRequest::HeadTooLong),
     };
     interpret(&head).map(|request| Some((request, len)))
