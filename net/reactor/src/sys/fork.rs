@@ -29,7 +29,8 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
 /// folder, and so the count costs one system call.
 fn threads() -> io::Result<u64> {
     let links = rustix::fs::stat("/proc/self/task")?.st_nlink;
-    match u64::try_from(links).unwrap_or(0).checked_sub(2) {
+    #[allow(clippy::useless_conversion, reason = "its type depends on the machine")]
+    match u64::from(links).checked_sub(2) {
         Some(threads) if threads > 0 => Ok(threads),
         // A /proc that does not count them.
         _ => Ok(std::fs::read_dir("/proc/self/task")?.count() as u64),
