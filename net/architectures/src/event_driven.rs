@@ -85,6 +85,10 @@ impl<P: Protocol> Server for EventDrivenServer<P> {
         self.port.shut_if_exclusive();
     }
 
+    fn wait_closed(&self, timeout: Duration) -> bool {
+        self.server.wait_closed(timeout)
+    }
+
     fn stop(&self, timeout: Duration) -> usize {
         self.retire();
         let cut = self.server.drain(timeout);

@@ -21,7 +21,9 @@ pub use request::{BadRequest, MAX_BODY, MAX_HEAD, MAX_TARGET, Method, Range, Req
 use response::{Response, Status};
 
 /// The protocol: the files of one folder.
-#[derive(Clone, Debug)]
+///
+/// A clone serves the same files, for another server.
+#[derive(Debug)]
 pub struct Http {
     files: Arc<Files>,
     is_draining: Arc<AtomicBool>,
@@ -52,12 +54,19 @@ impl Http {
     }
 }
 
+impl Clone for Http {
+    fn clone(&self) -> Self {
+        Self { files: Arc::clone(&self.files), is_draining: Arc::default() }
+    }
+}
+
 impl Protocol for Http {
     type Session = HttpSession;
 
     fn open(&self) -> HttpSession {
         HttpSession {
-            http: self.clone(),
+            files: Arc::clone(&self.files),
+            is_draining: Arc::clone(&self.is_draining),
             input: Vec::new(),
             output: Vec::new(),
             sent: 0,
@@ -75,7 +84,8 @@ impl Protocol for Http {
 /// The state of one connection.
 #[derive(Debug)]
 pub struct HttpSession {
-    http: Http,
+    files: Arc<Files>,
+    is_draining: Arc<AtomicBool>,
     /// Received octets that belong to no request yet: less than [`MAX_HEAD`] and one receive.
     input: Vec<u8>,
     /// The present piece of output, of which `sent` octets are sent.
@@ -123,11 +133,11 @@ impl HttpSession {
     /// Answers a request.
     fn respond(&mut self, request: &Request) {
         self.discard = request.body_len;
-        let is_draining = self.http.is_draining.load(Ordering::Relaxed);
+        let is_draining = self.is_draining.load(Ordering::Relaxed);
         let keeps_open = request.keeps_open && !is_draining && request.body_len <= MAX_BODY;
         let response = match request.method {
             _ if request.body_len > MAX_BODY => Response::of(Status::ContentTooLarge),
-            Method::Get | Method::Head => self.http.files.respond(request),
+            Method::Get | Method::Head => self.files.respond(request),
             Method::Other => Response::of(Status::MethodNotAllowed),
         };
         self.is_closing = !keeps_open;

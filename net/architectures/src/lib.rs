@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accept_pool;
+mod adaptive;
 mod architecture;
 #[cfg(io_uring)]
 pub mod asynchronous;
@@ -59,10 +60,12 @@ mod server;
 mod service;
 mod session;
 mod settings;
+mod switching;
 pub mod thread_per_connection;
 mod threads;
 pub mod transfer;
 
+pub use adaptive::{Adaptation, AdaptiveServer, SAMPLE};
 pub use architecture::Architecture;
 pub use listening::Port;
 #[cfg(target_os = "linux")]
@@ -71,3 +74,4 @@ pub use server::Server;
 pub use service::{Service, ServiceSession};
 pub use session::{MAX_PIECE, Phase, Protocol, Session};
 pub use settings::{AcceptLock, Settings};
+pub use switching::SwitchingServer;

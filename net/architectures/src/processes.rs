@@ -13,16 +13,16 @@ use std::time::Duration;
 use spandrel_ipc::unix;
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Condition, Mutex, Process, ProcessManager, ThreadManager};
+use spandrel_sync::{Arc, Condition, Mutex, Process, ProcessManager, ThreadManager, thread};
 
 use crate::process_start::{ProcessStart, is_started_process};
-use crate::{Port, Protocol, Server, Service, Settings};
+use crate::{Port, Server, Service, Settings};
 
 /// The time for a process to start.
 const START: Duration = Duration::from_secs(10);
 /// The time for a process to answer or to end, beyond the time that its connections have.
 const END: Duration = Duration::from_secs(2);
-/// The pause before a process that ended is replaced.
+/// The pause before a process that ended is replaced, and between two questions for connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Orders to a process of a server, of one octet each.
@@ -174,7 +174,18 @@ impl Server for ProcessServer {
 
     fn retire(&self) {
         self.group.retire();
-        self.group.service.begin_drain();
+    }
+
+    fn wait_closed(&self, timeout: Duration) -> bool {
+        let began = Instant::now();
+        while self.connections() > 0 {
+            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+            if left.is_zero() {
+                return false;
+            }
+            thread::park_timeout(left.min(PAUSE)); // processes do not report the ends of connections
+        }
+        true
     }
 
     fn stop(&self, timeout: Duration) -> usize {

@@ -87,6 +87,10 @@ impl<P: Protocol> Server for ThreadedServer<P> {
         self.shared.protocol.begin_drain();
     }
 
+    fn wait_closed(&self, timeout: Duration) -> bool {
+        self.shared.open.wait_empty(timeout)
+    }
+
     fn stop(&self, timeout: Duration) -> usize {
         let began = Instant::now();
         self.retire();

@@ -1,5 +1,4 @@
 //! Every architecture and both protocols, as the executable.
-#![cfg(unix)]
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;

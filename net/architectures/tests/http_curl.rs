@@ -1,5 +1,4 @@
 //! The HTTP server with `curl` as its client.
-#![cfg(unix)]
 
 use std::fs;
 use std::process::Command;

@@ -1,6 +1,8 @@
 //! Tests of the architectures: sessions without sockets, servers in this process, and the executable.
 
+#[cfg(unix)]
 mod executable;
+#[cfg(unix)]
 mod http_curl;
 mod http_requests;
 mod http_sessions;

@@ -162,6 +162,21 @@ impl OpenConnections {
         all.iter().for_each(|member| member.drain());
     }
 
+    /// Waits until there is no open connection; false after `timeout`. Admits further connections.
+    #[must_use]
+    pub fn wait_empty(&self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        let mut members = self.members.lock();
+        while !members.open.is_empty() {
+            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
+            if left.is_zero() {
+                return false;
+            }
+            self.removed.wait_for(&mut members, left);
+        }
+        true
+    }
+
     /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` closes the
     /// rest. Returns the number of connections closed so.
     #[must_use = "how many connections were cut"]
