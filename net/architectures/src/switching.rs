@@ -27,8 +27,7 @@ pub struct SwitchingServer {
 }
 
 struct State {
-    architecture: Architecture,
-    current: Arc<dyn Server>,
+    current: Option<(Architecture, Arc<dyn Server>)>,
     former: Vec<Weak<dyn Server>>,
 }
 
@@ -39,10 +38,20 @@ impl fmt::Debug for SwitchingServer {
 }
 
 impl SwitchingServer {
-    /// Starts to serve at an address. Former servers have the time `drain` to serve their connections.
+    /// Listens at an address. Connections wait in the backlog until the first [`switch`](Self::switch). Former servers
+    /// have the time `drain` to serve their connections.
     ///
     /// # Errors
-    /// As [`Architecture::start`], and those of listening.
+    /// The errors of listening.
+    pub fn listen(addr: &Addr, drain: Duration) -> io::Result<Self> {
+        let state = Mutex::new(State { current: None, former: Vec::new() });
+        Ok(Self { port: Port::shared(addr)?, drain, state, drains: ThreadManager::with_limit(MOST_FORMER) })
+    }
+
+    /// As [`listen`](Self::listen), and serves.
+    ///
+    /// # Errors
+    /// Those of listening, and of [`switch`](Self::switch).
     pub fn start(
         addr: &Addr,
         architecture: Architecture,
@@ -50,10 +59,9 @@ impl SwitchingServer {
         settings: &Settings,
         drain: Duration,
     ) -> io::Result<Self> {
-        let port = Port::shared(addr)?;
-        let current = Arc::from(architecture.start(&port, service, settings)?);
-        let state = Mutex::new(State { architecture, current, former: Vec::new() });
-        Ok(Self { port, drain, state, drains: ThreadManager::with_limit(MOST_FORMER) })
+        let this = Self::listen(addr, drain)?;
+        this.switch(architecture, service, settings)?;
+        Ok(this)
     }
 
     /// The address.
@@ -64,10 +72,10 @@ impl SwitchingServer {
         self.port.addr()
     }
 
-    /// The present architecture.
+    /// The present architecture; none while it accepts nothing.
     #[must_use]
-    pub fn architecture(&self) -> Architecture {
-        self.state.lock().architecture
+    pub fn architecture(&self) -> Option<Architecture> {
+        self.state.lock().current.as_ref().map(|(architecture, _)| *architecture)
     }
 
     /// The number of former servers that still serve connections.
@@ -89,8 +97,23 @@ impl SwitchingServer {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
         let new: Arc<dyn Server> = Arc::from(architecture.start(&self.port, service, settings)?);
-        let old = std::mem::replace(&mut state.current, new);
-        let former = std::mem::replace(&mut state.architecture, architecture);
+        let old = state.current.replace((architecture, new));
+        self.finish(&mut state, old)
+    }
+
+    /// Accepts nothing from now on: further connections wait in the backlog until the next [`switch`](Self::switch).
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn suspend(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let old = state.current.take();
+        self.finish(&mut state, old)
+    }
+
+    /// Lets a former server serve its connections to their end.
+    fn finish(&self, state: &mut State, old: Option<(Architecture, Arc<dyn Server>)>) -> io::Result<()> {
+        let Some((architecture, old)) = old else { return Ok(()) };
         state.former.retain(|server| server.strong_count() > 0);
         state.former.push(Arc::downgrade(&old));
         old.retire();
@@ -98,7 +121,7 @@ impl SwitchingServer {
         let finish = move |_: &spandrel_sync::ThreadContext| {
             let is_closed = old.wait_closed(drain);
             let cut = old.stop(Duration::ZERO);
-            tracing::debug!(architecture = %former, is_closed, cut, "a former server has ended");
+            tracing::debug!(%architecture, is_closed, cut, "a former server has ended");
         };
         self.drains.spawn("former", finish).map(drop).map_err(io::Error::other)
     }
@@ -107,7 +130,7 @@ impl SwitchingServer {
     fn all(&self) -> Vec<Arc<dyn Server>> {
         let state = self.state.lock();
         let former = state.former.iter().filter_map(Weak::upgrade);
-        former.chain([Arc::clone(&state.current)]).collect()
+        former.chain(state.current.as_ref().map(|(_, server)| Arc::clone(server))).collect()
     }
 }
 

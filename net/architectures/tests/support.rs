@@ -1,7 +1,10 @@
 //! Clients, and the executable as a server.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+#[cfg(unix)]
+use std::io::{BufRead as _, BufReader};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+#[cfg(unix)]
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -81,6 +84,7 @@ pub(crate) fn rest(mut stream: &TcpStream) -> Vec<u8> {
     }
 }
 
+#[cfg(unix)]
 /// One HTTP exchange: the head and the body of the response.
 pub(crate) fn http(server: SocketAddr, text: &str) -> (String, Vec<u8>) {
     let stream = connect(server);
@@ -111,12 +115,14 @@ pub(crate) fn at_once(count: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
+#[cfg(unix)]
 /// The running executable; killed when dropped.
 pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
+#[cfg(unix)]
 impl Running {
     /// Starts the executable, and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
@@ -129,13 +135,11 @@ impl Running {
         Self { child, address }
     }
 
-    #[cfg(unix)]
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Sends SIGTERM, waits for the end, and checks that it is successful.
-    #[cfg(unix)]
     pub(crate) fn terminate(mut self) {
         use rustix::process::{Pid, Signal, kill_process};
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
@@ -146,6 +150,7 @@ impl Running {
     }
 }
 
+#[cfg(unix)]
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
