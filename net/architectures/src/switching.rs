@@ -20,7 +20,6 @@ const MOST_FORMER: usize = 16;
 /// is lost.
 pub struct SwitchingServer {
     port: Port,
-    drain: Duration,
     state: Mutex<State>,
     /// A thread for each former server.
     drains: ThreadManager,
@@ -29,6 +28,7 @@ pub struct SwitchingServer {
 struct State {
     current: Option<(Architecture, Arc<dyn Server>)>,
     former: Vec<Weak<dyn Server>>,
+    drain: Duration,
 }
 
 impl fmt::Debug for SwitchingServer {
@@ -44,8 +44,8 @@ impl SwitchingServer {
     /// # Errors
     /// The errors of listening.
     pub fn listen(addr: &Addr, drain: Duration) -> io::Result<Self> {
-        let state = Mutex::new(State { current: None, former: Vec::new() });
-        Ok(Self { port: Port::shared(addr)?, drain, state, drains: ThreadManager::with_limit(MOST_FORMER) })
+        let state = Mutex::new(State { current: None, former: Vec::new(), drain });
+        Ok(Self { port: Port::shared(addr)?, state, drains: ThreadManager::with_limit(MOST_FORMER) })
     }
 
     /// As [`listen`](Self::listen), and serves.
@@ -70,6 +70,11 @@ impl SwitchingServer {
     /// Any error of the operating system.
     pub fn addr(&self) -> io::Result<Addr> {
         self.port.addr()
+    }
+
+    /// Sets the time that servers have to serve their connections after the next changes.
+    pub fn set_drain(&self, drain: Duration) {
+        self.state.lock().drain = drain;
     }
 
     /// The present architecture; none while it accepts nothing.
@@ -117,7 +122,7 @@ impl SwitchingServer {
         state.former.retain(|server| server.strong_count() > 0);
         state.former.push(Arc::downgrade(&old));
         old.retire();
-        let drain = self.drain;
+        let drain = state.drain;
         let finish = move |_: &spandrel_sync::ThreadContext| {
             let is_closed = old.wait_closed(drain);
             let cut = old.stop(Duration::ZERO);

@@ -113,13 +113,15 @@ impl SharedObject for ArchitectureService {
         settings.check()?;
         let service = (self.make)(&args)?;
         let address = args.address.unwrap_or_else(|| Addr::loopback(args.port.unwrap_or_default()));
+        let drain = Duration::from_secs(args.drain);
         let server = match self.handover.take(address) {
             Some(server) => server,
             None => {
-                let server = SwitchingServer::listen(&address, Duration::from_secs(args.drain));
+                let server = SwitchingServer::listen(&address, drain);
                 Arc::new(server.map_err(|error| format!("cannot listen at {address}: {error}"))?)
             }
         };
+        server.set_drain(drain);
         *self.linked.lock() = Some(Linked { address, architecture, service, settings, server, adaptive: None });
         Ok(())
     }

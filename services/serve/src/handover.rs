@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use spandrel::net::ipc::inet::Addr;
+use spandrel::net::sync::time::Instant;
 use spandrel::net::sync::{Arc, Condition, Mutex, ThreadManager};
 use spandrel_architectures::{Server as _, SwitchingServer};
 
@@ -47,9 +48,14 @@ impl Handover {
             let is_here = |servers: &[(Addr, Arc<SwitchingServer>)]| {
                 servers.iter().position(|(_, server)| std::ptr::eq(Arc::as_ptr(server), weak.as_ptr()))
             };
+            let end = Instant::now() + WAIT;
             let mut servers = waiting.servers.lock();
-            if is_here(&servers).is_some() {
-                waiting.changed.wait_for(&mut servers, WAIT);
+            loop {
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() || is_here(&servers).is_none() {
+                    break;
+                }
+                waiting.changed.wait_for(&mut servers, left);
             }
             let left = is_here(&servers).map(|at| servers.swap_remove(at));
             drop(servers);
