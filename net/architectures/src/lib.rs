@@ -49,9 +49,11 @@ mod listening;
 #[cfg(target_os = "linux")]
 pub mod pre_forked;
 #[cfg(target_os = "linux")]
+mod process_main;
+#[cfg(target_os = "linux")]
 pub mod process_per_connection;
 #[cfg(target_os = "linux")]
-mod process_start;
+mod process_protocol;
 #[cfg(target_os = "linux")]
 mod processes;
 pub mod queue_pool;
@@ -69,7 +71,7 @@ pub use adaptive::{Adaptation, AdaptiveServer, SAMPLE};
 pub use architecture::Architecture;
 pub use listening::Port;
 #[cfg(target_os = "linux")]
-pub use process_start::serve_as_process;
+pub use process_main::serve_as_process;
 pub use server::Server;
 pub use service::{Service, ServiceSession};
 pub use session::{MAX_PIECE, Phase, Protocol, Session};

@@ -6,7 +6,7 @@ use std::io;
 
 use spandrel_ipc::unix;
 
-use crate::process_start::{Order, answer, next_order, report_ready};
+use crate::process_protocol::{Order, answer, next_order, report_ready};
 use crate::processes::ProcessServer;
 use crate::{Port, Server, Service, Settings, iterative};
 

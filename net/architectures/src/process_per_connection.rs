@@ -12,7 +12,7 @@ use spandrel_sync::thread;
 use spandrel_sync::time::Instant;
 
 use crate::listening::FAILURE_PAUSE;
-use crate::process_start::{Order, answer, next_order, report_ready};
+use crate::process_protocol::{Order, answer, next_order, report_ready};
 use crate::processes::ProcessServer;
 use crate::{Port, Server, Service, Settings, blocking};
 

@@ -1,7 +1,7 @@
 //! The processes of a server: started, told to end, and replaced when they end by themselves.
 //!
 //! Each process is this program again, with the listening socket passed over a socket that is its standard input. The
-//! same socket carries orders ([`order`]); its end tells the process that its server is gone.
+//! same socket carries orders; its end tells the process that its server is gone.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Process, ProcessManager, ThreadManager, thread};
 
-use crate::process_start::{ProcessStart, is_started_process};
+use crate::process_protocol::{ProcessStart, is_started_process, order};
 use crate::{Port, Server, Service, Settings};
 
 /// The time for a process to start.
@@ -24,18 +24,6 @@ const START: Duration = Duration::from_secs(10);
 const END: Duration = Duration::from_secs(2);
 /// The pause before a process that ended is replaced, and between two questions for connections.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Orders to a process of a server, of one octet each.
-pub(crate) mod order {
-    /// The process serves; sent by the process itself.
-    pub(crate) const READY: u8 = b'R';
-    /// Stop accepting.
-    pub(crate) const RETIRE: u8 = b'r';
-    /// Answer the number of open connections as a `u32`, least significant octet first.
-    pub(crate) const COUNT: u8 = b'c';
-    /// Drain within the milliseconds that follow as a `u32`, answer the number of connections that were cut, and end.
-    pub(crate) const DRAIN: u8 = b'd';
-}
 
 /// A server that consists of processes.
 pub(crate) struct ProcessServer {

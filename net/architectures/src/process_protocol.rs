@@ -1,24 +1,33 @@
-//! The start of a process of a server: the parameters in its environment, and its tasks.
+//! The protocol between a server and its processes: the parameters of a process, in its environment, and the orders over
+//! the socket that is its standard input.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::getppid;
-use spandrel_ipc::{inet, unix};
+use spandrel_ipc::unix;
 
-use crate::http::Http;
-use crate::processes::order;
 use crate::transfer::Transfer;
-use crate::{Port, Service, Settings, pre_forked, process_per_connection};
+use crate::{Service, Settings};
 
 /// Environment variable: the parameters of a process of a server, separated by spaces. The first is the process ID of
 /// the server: processes that a program starts in turn inherit the variable, but are not meant.
-const PARAMETERS: &str = "SPANDREL_SERVER_PROCESS";
+pub(crate) const PARAMETERS: &str = "SPANDREL_SERVER_PROCESS";
 /// Environment variable: the folder of the HTTP service.
-const FOLDER: &str = "SPANDREL_SERVER_FOLDER";
+pub(crate) const FOLDER: &str = "SPANDREL_SERVER_FOLDER";
+
+/// Orders to a process of a server, of one octet each.
+pub(crate) mod order {
+    /// The process serves; sent by the process itself.
+    pub(crate) const READY: u8 = b'R';
+    /// Stop accepting.
+    pub(crate) const RETIRE: u8 = b'r';
+    /// Answer the number of open connections as a `u32`, least significant octet first.
+    pub(crate) const COUNT: u8 = b'c';
+    /// Drain within the milliseconds that follow as a `u32`, answer the number of connections that were cut, and end.
+    pub(crate) const DRAIN: u8 = b'd';
+}
 
 /// The parameters of a process.
 #[derive(Clone, Debug)]
@@ -58,48 +67,11 @@ pub(crate) fn is_started_process() -> bool {
 }
 
 /// The parameters without the process ID, if this process is meant.
-fn parameters() -> Option<String> {
+pub(crate) fn parameters() -> Option<String> {
     let text = std::env::var(PARAMETERS).ok()?;
     let (server, rest) = text.split_once(' ')?;
     let is_meant = server.parse() == Ok(getppid()?.as_raw_nonzero().get());
     is_meant.then(|| rest.to_owned())
-}
-
-/// In a process that a server has started as one of its processes: serves until the server ends it, and returns true.
-/// In all others, returns false at once.
-///
-/// For the first line of `main` in a program with [`pre_forked`] or [`process_per_connection`] servers, before it starts
-/// any thread.
-///
-/// # Errors
-/// Any error of the operating system.
-pub fn serve_as_process() -> io::Result<bool> {
-    let Some(text) = parameters() else { return Ok(false) };
-    let parameters: Vec<&str> = text.split(' ').collect();
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{PARAMETERS} is not valid: `{text}`"));
-    let [role, is_shared, protocol, max_connections, idle, request] = parameters[..] else { return Err(wrong()) };
-    let milliseconds = |text: &str| text.parse().map(Duration::from_millis).map_err(|_| wrong());
-    let settings = Settings {
-        max_connections: max_connections.parse().map_err(|_| wrong())?,
-        idle: milliseconds(idle)?,
-        request: milliseconds(request)?,
-        ..Settings::default()
-    };
-    let service = match protocol {
-        "transfer" => Service::Transfer(Transfer { has_greeting: true }),
-        "transfer-without-greeting" => Service::Transfer(Transfer { has_greeting: false }),
-        "http" => Service::Http(Http::open(&PathBuf::from(std::env::var_os(FOLDER).ok_or_else(wrong)?))?),
-        _ => return Err(wrong()),
-    };
-    let control = unix::Stream::try_from(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let acceptor: inet::Acceptor = control.recv_handle()?;
-    let port = Port::inherited(acceptor, is_shared == "true");
-    match role {
-        pre_forked::ROLE => pre_forked::serve(&port, service, &settings, &control)?,
-        process_per_connection::ROLE => process_per_connection::serve(&port, &service, &settings, &control)?,
-        _ => return Err(wrong()),
-    }
-    Ok(true)
 }
 
 /// An order of the server.
