@@ -11,6 +11,7 @@ use crate::blocking::Connection;
 use crate::threads::ThreadedServer;
 use crate::{AcceptLock, Port, Protocol, Server, Settings};
 
+// ANCHOR: start
 /// Starts a pool of [`Settings::workers`] threads with the lock of [`Settings::lock`].
 ///
 /// # Errors
@@ -25,6 +26,7 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
     })?;
     Ok(server)
 }
+// ANCHOR_END: start
 
 /// The lock itself.
 enum Locking {

@@ -187,6 +187,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         });
     }
 
+    // ANCHOR: advance
     /// Calls the session, and starts the next transfer with this buffer. An error or a panic ends the connection.
     fn advance(&mut self, key: u64, mut buffer: Vec<u8>, call: impl FnOnce(&mut P::Session, &[u8])) {
         let Some(connection) = self.connections.get_mut(&key) else { return };
@@ -216,6 +217,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             self.connections.remove(&key);
         }
     }
+    // ANCHOR_END: advance
 
     /// Ends the transfers of clients that have exceeded a time limit.
     fn check_limits(&mut self) {

@@ -47,6 +47,7 @@ pub(crate) fn serve<P: Protocol>(stream: &Stream, protocol: &P, settings: &Setti
     }
 }
 
+// ANCHOR: run
 /// Sends and receives in turn, until the session or the client ends.
 fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::Result<()> {
     let mut buffer = [0; ROOM];
@@ -73,6 +74,7 @@ fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::
         }
     }
 }
+// ANCHOR_END: run
 
 /// Sends all output. A client has to take each piece within the time limit of idle connections.
 fn send_output(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::Result<()> {

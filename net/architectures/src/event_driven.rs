@@ -168,6 +168,7 @@ impl<S: Session> SessionHandler<S> {
     }
 }
 
+// ANCHOR: handler
 impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
     fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         let interval = self.interval();
@@ -219,3 +220,4 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
         }
     }
 }
+// ANCHOR_END: handler

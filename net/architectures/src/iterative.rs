@@ -7,6 +7,7 @@ use std::io;
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
 
+// ANCHOR: start
 /// Starts an iterative server.
 ///
 /// # Errors
@@ -20,3 +21,4 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
     })?;
     Ok(server)
 }
+// ANCHOR_END: start

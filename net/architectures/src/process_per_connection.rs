@@ -29,6 +29,7 @@ pub fn start(port: &Port, service: &Service, settings: &Settings) -> io::Result<
     ProcessServer::start(port, service, settings, ROLE, 1)
 }
 
+// ANCHOR: serve
 /// Accepts and forks, in a process with one thread.
 pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control: &unix::Stream) -> io::Result<()> {
     port.prepare(settings)?;
@@ -68,6 +69,7 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
         }
     }
 }
+// ANCHOR_END: serve
 
 /// Ends the input of all connections, and waits for their processes until `end`; returns the number of those killed
 /// then.

@@ -12,6 +12,7 @@ use crate::blocking::Connection;
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
 
+// ANCHOR: start
 /// Starts a pool of [`Settings::workers`] threads behind a queue of [`Settings::queue`] connections. While the queue
 /// is full, further connections wait in the backlog.
 ///
@@ -36,6 +37,7 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
     })?;
     Ok(server)
 }
+// ANCHOR_END: start
 
 /// A connection that waits for a worker.
 struct Accepted(Connection);

@@ -3,6 +3,7 @@
 //! An architecture moves octets between a connection and its [`Session`], and decides which thread or process does
 //! so. So the same session runs under every architecture, and the architecture is the only difference.
 
+// ANCHOR: session
 /// Makes the session of each connection.
 pub trait Protocol: Send + Sync + 'static {
     /// The state of one connection.
@@ -38,6 +39,7 @@ pub trait Session: Send + 'static {
     /// The state of the session. Valid while there is no output.
     fn phase(&self) -> Phase;
 }
+// ANCHOR_END: session
 
 /// The greatest length of a piece of output, in octets: 64 KiB.
 pub const MAX_PIECE: usize = 64 << 10;

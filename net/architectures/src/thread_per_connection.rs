@@ -9,6 +9,7 @@ use spandrel_sync::{Arc, Semaphore};
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
 
+// ANCHOR: start
 /// Starts a server with up to [`Settings::max_connections`] threads that serve. While all of them do, further
 /// connections wait in the backlog.
 ///
@@ -37,3 +38,4 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
     })?;
     Ok(server)
 }
+// ANCHOR_END: start
