@@ -178,6 +178,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 return;
             }
         };
+        // Octets of a piece that are sent one by one do not extend the time for it.
+        let is_partial = kind == OperationKind::Send && count < buffer.len();
+        let active = self.connections.get(&key).filter(|_| is_partial).map(|connection| connection.active);
         let is_timed_out = self.connections.get(&key).is_some_and(|connection| connection.is_timed_out);
         self.advance(key, buffer, |session, buffer| match kind {
             OperationKind::Send => session.sent(count),
@@ -185,6 +188,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
             _ if is_timed_out => session.time_out(),
             _ => session.end_input(),
         });
+        if let (Some(active), Some(connection)) = (active, self.connections.get_mut(&key)) {
+            connection.active = active;
+        }
     }
 
     // ANCHOR: advance
