@@ -296,6 +296,7 @@ macro_rules! pages {
 pages! {
     activation: "docs/implementation-repository.md",
     activation_in_the_tutorial: "docs/tutorial/activation.md",
+    architectures: "docs/architectures.md",
     authorization: "docs/authorization.md",
     callbacks: "docs/tutorial/callbacks.md",
     configurator: "docs/configurator.md",

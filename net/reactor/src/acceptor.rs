@@ -284,6 +284,14 @@ impl<F: Family> Server<F> {
         self.registry.remove(self.id);
     }
 
+    /// Waits until all connections are closed by their services or peers; false after `timeout`.
+    ///
+    /// Not to be called in a thread of the reactor, which would deadlock.
+    #[must_use]
+    pub fn wait_closed(&self, timeout: Duration) -> bool {
+        self.open_connections.wait_empty(timeout)
+    }
+
     /// Stops accepting, and lets every service finish, without waiting: the first step of
     /// [`drain`](Self::drain).
     pub fn begin_drain(&self) {

@@ -133,7 +133,7 @@ impl Client {
     /// Whether there is a connection now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.open_connections.len() != 0
+        !self.open_connections.is_empty()
     }
 
     /// Cancels a pending attempt, and connects no more. An open connection continues.

@@ -43,6 +43,8 @@ mod core;
 mod current;
 mod demux;
 mod dispatch;
+#[cfg(target_os = "linux")]
+mod forked;
 pub mod framing;
 mod key;
 mod lead;
@@ -71,12 +73,15 @@ mod wakeup;
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
 pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
+#[cfg(target_os = "linux")]
+pub use forked::ForkedProcesses;
 pub use key::HandlerId;
 pub use log_limit::{LogLimit, Unlogged};
 pub use options::{Options, ThreadStrategy};
 pub use queue::Expired;
 pub use reactor::Reactor;
 pub use registry::{CloseReason, Context, EventHandler, HeldRegistrations, Registry};
+pub use service::open_connections::{ConnectionEntry, OpenConnections};
 pub use service::posted::{MAX_NOTICES, Notice, SendError};
 pub use service::sender::Sender;
 pub use service::{MAX_WAITING, Peer, Service, ServiceHandler};
@@ -85,5 +90,8 @@ pub use shard::Shards;
 pub use signal::Signal;
 /// The items of `spandrel-ipc` that handlers name.
 pub use spandrel_ipc::{Family, Interest, Pollable};
+/// Asynchronous operations, where the target can have an `io_uring`.
+#[cfg(io_uring)]
+pub use sys::proactor::{Completion, OperationKind, Proactor, SharedHandle};
 pub use termination::{TerminationHandler, TerminationRequest, on_termination};
 pub use timer::TimerId;

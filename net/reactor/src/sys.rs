@@ -9,6 +9,8 @@
 pub(crate) mod console;
 #[cfg(target_os = "linux")]
 pub(crate) mod fork;
+#[cfg(io_uring)]
+pub(crate) mod proactor;
 #[cfg(unix)]
 pub(crate) mod scan;
 #[cfg(io_uring)]

@@ -39,6 +39,15 @@ Services that the program contains: `static NAME \"PARAMETERS\"`. Services of sh
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 fn main() -> ExitCode {
+    // Services with processes start this program again.
+    #[cfg(target_os = "linux")]
+    match spandrel_architectures::serve_as_process() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => {
+            return spandrel_daemon::run(|| Err(Failure::failed(anyhow!("a process of a server has failed: {error}"))));
+        }
+    }
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|word| word == "admin") {
         return spandrel_daemon::run(|| administer(&arguments[1..]));

@@ -1,6 +1,7 @@
 //! Tests of the stock services, and of the executable.
 
 mod administration;
+mod architectures;
 #[cfg(unix)]
 mod executable;
 mod orb;

@@ -133,6 +133,15 @@ impl Acceptor {
         Ok(Self { listener: Listener::listen(socket, options.backlog)? })
     }
 
+    /// Takes over a connection that was accepted at this endpoint by other means, such as a completed operation of an
+    /// `io_uring`. No system call checks that.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn adopt(&self, accepted: OwnedHandle) -> io::Result<Stream> {
+        Stream::from_socket(Socket::from(accepted))
+    }
+
     /// Among acceptors that share an address ([`reuse_port`](AcceptorOptions::reuse_port)), this one gets the
     /// connections whose packets arrive on this processor (`SO_INCOMING_CPU`).
     ///

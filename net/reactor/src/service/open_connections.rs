@@ -79,9 +79,12 @@ impl Members {
     }
 }
 
-/// All open connections.
+/// The open connections of a server: counted, and ended together.
+///
+/// An [`Acceptor`](crate::Acceptor) has its own. A server that accepts and runs its connections itself adds each
+/// with [`add_stream`](Self::add_stream).
 #[derive(Default)]
-pub(crate) struct OpenConnections {
+pub struct OpenConnections {
     members: Mutex<Members>,
     /// A connection was removed.
     removed: Condition,
@@ -94,8 +97,22 @@ impl fmt::Debug for OpenConnections {
 }
 
 impl OpenConnections {
-    pub(crate) fn len(&self) -> usize {
+    /// The number of open connections.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.members.lock().open.len()
+    }
+
+    /// Whether there is no open connection.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a connection that a thread serves, until the entry is dropped; none once draining has begun.
+    #[must_use]
+    pub fn add_stream<S: Transfer>(self: &Arc<Self>, stream: &Arc<S>) -> Option<ConnectionEntry> {
+        self.add(Arc::downgrade(stream))
     }
 
     /// Whether draining has begun.
@@ -135,8 +152,9 @@ impl OpenConnections {
         }
     }
 
-    /// Admits no more connections, and lets all open ones finish.
-    pub(crate) fn begin_drain(&self) {
+    /// Admits no more connections, and lets all open ones finish: ends their input, so that each receives the octets
+    /// that have arrived, and then the end.
+    pub fn begin_drain(&self) {
         let mut members = self.members.lock();
         members.is_draining = true;
         let all = members.all();
@@ -144,9 +162,25 @@ impl OpenConnections {
         all.iter().for_each(|member| member.drain());
     }
 
+    /// Waits until there is no open connection; false after `timeout`. Admits further connections.
+    #[must_use]
+    pub fn wait_empty(&self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        let mut members = self.members.lock();
+        while !members.open.is_empty() {
+            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
+            if left.is_zero() {
+                return false;
+            }
+            self.removed.wait_for(&mut members, left);
+        }
+        true
+    }
+
     /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` closes the
     /// rest. Returns the number of connections closed so.
-    pub(crate) fn drain(&self, timeout: Duration) -> usize {
+    #[must_use = "how many connections were cut"]
+    pub fn drain(&self, timeout: Duration) -> usize {
         let start = Instant::now();
         self.begin_drain();
         let mut members = self.members.lock();
@@ -165,8 +199,8 @@ impl OpenConnections {
     }
 }
 
-/// The entry of an open connection. Dropping it removes the entry.
-pub(crate) struct ConnectionEntry {
+/// The entry of an open connection in its [`OpenConnections`]. Dropping it removes the entry.
+pub struct ConnectionEntry {
     open_connections: Arc<OpenConnections>,
     number: u64,
     on_remove: Option<Box<dyn FnOnce() + Send>>,

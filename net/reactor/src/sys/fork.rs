@@ -11,7 +11,7 @@ use spandrel_ipc::Handle;
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+    if threads()? != 1 {
         let message =
             "cannot fork a process with several threads: locks held by other threads would stay locked in the child";
         return Err(io::Error::new(io::ErrorKind::Unsupported, message));
@@ -25,19 +25,34 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// In the child: closes all handles above standard error but this one, runs `serve`, and ends the process
-/// without unwinding.
-pub(crate) fn end_copy(keep: Handle<'_>, serve: impl FnOnce()) -> ! {
-    let keep = u32::try_from(crate::sys::number(keep)).expect("a handle's number is not negative");
-    let (below, above) = (keep.saturating_sub(1), keep.saturating_add(1));
-    for (first, last) in [(3, below), (above.max(3), u32::MAX)] {
-        if first <= last {
+/// The number of threads of this process: the folder of its threads has a link for each, besides the two of every
+/// folder, and so the count costs one system call.
+fn threads() -> io::Result<u64> {
+    let links = rustix::fs::stat("/proc/self/task")?.st_nlink;
+    #[allow(clippy::useless_conversion, reason = "its type depends on the machine")]
+    match u64::from(links).checked_sub(2) {
+        Some(threads) if threads > 0 => Ok(threads),
+        // A /proc that does not count them.
+        _ => Ok(std::fs::read_dir("/proc/self/task")?.count() as u64),
+    }
+}
+
+/// In the child: closes all handles above standard error but these, runs `serve`, and ends the process without
+/// unwinding.
+pub(crate) fn end_copy(keep: &[Handle<'_>], serve: impl FnOnce()) -> ! {
+    let number = |handle: &Handle<'_>| u32::try_from(crate::sys::number(*handle)).expect("a handle is not negative");
+    let mut kept: Vec<u32> = keep.iter().map(number).collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for last in kept.into_iter().map(|kept| kept.checked_sub(1)).chain([Some(u32::MAX)]) {
+        if let Some(last) = last.filter(|last| first <= *last) {
             // SAFETY: the handles are the child's own; their owners in its memory are never used or dropped,
-            // because this function runs `serve`, which owns the one handle that stays, and does not return.
+            // because this function runs `serve`, which uses no handles but those that stay, and does not return.
             // If a listening socket or other connections stayed open in the child, their peers would never
             // see the end.
             unsafe { libc::close_range(first, last, 0) };
         }
+        first = first.max(last.map_or(1, |last| last.saturating_add(2)));
     }
     // A panic must not unwind into the reactor, whose handles are all closed.
     let _ = catch_unwind(AssertUnwindSafe(serve));

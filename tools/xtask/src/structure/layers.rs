@@ -15,7 +15,19 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         folder: "net",
-        crates: &["xdr", "stream", "configurator", "metrics", "reactor", "tls", "message", "ipc", "sync", "error"],
+        crates: &[
+            "architectures",
+            "xdr",
+            "stream",
+            "configurator",
+            "metrics",
+            "reactor",
+            "tls",
+            "message",
+            "ipc",
+            "sync",
+            "error",
+        ],
     },
     Layer {
         folder: "orb",

@@ -1,0 +1,67 @@
+//! A pool of threads that compete for `accept` (paper 004, section 4.5).
+//!
+//! Each worker accepts a connection and serves it to its end. With a lock, one worker waits in `accept`, and the
+//! others wait for the lock; without one, the kernel chooses.
+
+use std::io;
+
+use spandrel_sync::{AdaptiveMutex, Mutex, Semaphore};
+
+use crate::blocking::Connection;
+use crate::threads::ThreadedServer;
+use crate::{AcceptLock, Port, Protocol, Server, Settings};
+
+// ANCHOR: start
+/// Starts a pool of [`Settings::workers`] threads with the lock of [`Settings::lock`].
+///
+/// # Errors
+/// Any error of the operating system.
+pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
+    let server = ThreadedServer::new(port, protocol, settings, settings.workers)?;
+    let lock = Locking::new(settings.lock);
+    server.spawn("accept-pool", settings.workers, move |shared| {
+        while let Some(connection) = lock.accept(|| shared.accept()) {
+            shared.serve(connection);
+        }
+    })?;
+    Ok(server)
+}
+// ANCHOR_END: start
+
+/// The lock itself.
+enum Locking {
+    None,
+    Mutex(Mutex<()>),
+    Adaptive(AdaptiveMutex<()>),
+    Semaphore(Semaphore),
+}
+
+impl Locking {
+    fn new(lock: AcceptLock) -> Self {
+        match lock {
+            AcceptLock::None => Self::None,
+            AcceptLock::Mutex => Self::Mutex(Mutex::new(())),
+            AcceptLock::Adaptive => Self::Adaptive(AdaptiveMutex::new(())),
+            AcceptLock::Semaphore => Self::Semaphore(Semaphore::new(1)),
+        }
+    }
+
+    /// Accepts while holding the lock.
+    fn accept(&self, accept: impl FnOnce() -> Option<Connection>) -> Option<Connection> {
+        match self {
+            Self::None => accept(),
+            Self::Mutex(mutex) => {
+                let _guard = mutex.lock();
+                accept()
+            }
+            Self::Adaptive(mutex) => {
+                let _guard = mutex.lock();
+                accept()
+            }
+            Self::Semaphore(semaphore) => {
+                let _permit = semaphore.acquire();
+                accept()
+            }
+        }
+    }
+}

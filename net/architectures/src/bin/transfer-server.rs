@@ -1,0 +1,146 @@
+//! The executable `transfer-server`: one service in a server architecture chosen by name.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use spandrel_architectures::http::Http;
+use spandrel_architectures::transfer::Transfer;
+use spandrel_architectures::{Architecture, Port, Service, Settings};
+use spandrel_reactor::on_termination;
+
+const HELP: &str = "\
+Serves in a server architecture chosen by name
+
+Usage: transfer-server ARCHITECTURE [OPTIONS]
+
+  --port N          The port [default: 0, chosen by the system]
+  --host ADDRESS    The address [default: 127.0.0.1]
+  --workers N       The threads or processes of a pool [default: 5]
+  --max N           The greatest number of connections that are served at once [default: 1024]
+  --idle SECONDS    The time after which a connection without transfers is closed [default: 30]
+  --drain SECONDS   The time that connections have after SIGTERM [default: 5]
+  --no-greeting     Wait for the request without a greeting
+  --http FOLDER     Serve the files of a folder over HTTP/1.1
+  --backend NAME    The mechanism that waits, of `reactive` and `leader-followers`
+  --lock NAME       The lock around `accept`, of `accept-pool`
+  --list            List the architectures, and end
+  -h, --help        Print help
+
+Prints `listening ADDRESS:PORT` when it serves, and ends at SIGTERM.
+Exit codes: 0 done, 1 failed, 2 wrong usage.";
+
+/// The command line.
+struct Arguments {
+    architecture: Architecture,
+    address: SocketAddr,
+    settings: Settings,
+    has_greeting: bool,
+    folder: Option<PathBuf>,
+    drain: Duration,
+}
+
+enum Failure {
+    Usage(String),
+    Failed(io::Error),
+}
+
+fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    match spandrel_architectures::serve_as_process() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => return fail(&error, 1),
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "-h" || word == "--help") {
+        println!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    if words.iter().any(|word| word == "--list") {
+        let available = Architecture::ALL.iter().filter(|architecture| architecture.is_available());
+        available.for_each(|architecture| println!("{architecture}"));
+        return ExitCode::SUCCESS;
+    }
+    match parse(words).map_err(Failure::Usage).and_then(|arguments| serve(&arguments).map_err(Failure::Failed)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(reason)) => fail(&reason, 2),
+        Err(Failure::Failed(error)) => fail(&error, 1),
+    }
+}
+
+fn fail(reason: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    eprintln!("transfer-server: {reason}");
+    ExitCode::from(code)
+}
+
+fn parse(words: Vec<String>) -> Result<Arguments, String> {
+    let mut words = words.into_iter();
+    let name = words.next().ok_or("expected an architecture (--list, --help)")?;
+    let architecture = name.parse().map_err(|error: io::Error| error.to_string())?;
+    let mut arguments = Arguments {
+        architecture,
+        address: (Ipv4Addr::LOCALHOST, 0).into(),
+        settings: Settings::default(),
+        has_greeting: true,
+        folder: None,
+        drain: Duration::from_secs(5),
+    };
+    while let Some(option) = words.next() {
+        if option == "--no-greeting" {
+            arguments.has_greeting = false;
+            continue;
+        }
+        let mut value = || words.next().ok_or_else(|| format!("expected a value after {option}"));
+        match &*option {
+            "--port" => arguments.address.set_port(number(&option, &value()?)?),
+            "--host" => arguments.address.set_ip(number::<IpAddr>(&option, &value()?)?),
+            "--workers" => arguments.settings.workers = number(&option, &value()?)?,
+            "--max" => arguments.settings.max_connections = number(&option, &value()?)?,
+            "--idle" => arguments.settings.idle = Duration::from_secs(number(&option, &value()?)?),
+            "--drain" => arguments.drain = Duration::from_secs(number(&option, &value()?)?),
+            "--http" => arguments.folder = Some(value()?.into()),
+            "--backend" => {
+                arguments.settings.backend = value()?.parse().map_err(|error: io::Error| error.to_string())?
+            }
+            "--lock" => arguments.settings.lock = value()?.parse().map_err(|error: io::Error| error.to_string())?,
+            _ => return Err(format!("unknown option {option} (--help)")),
+        }
+    }
+    Ok(arguments)
+}
+
+fn number<T: std::str::FromStr>(option: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("invalid value \"{value}\" for {option}"))
+}
+
+fn serve(arguments: &Arguments) -> io::Result<()> {
+    let service = match &arguments.folder {
+        Some(folder) => Service::Http(Http::open(folder)?),
+        None => Service::Transfer(Transfer { has_greeting: arguments.has_greeting }),
+    };
+    let address = arguments.address;
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen at {address}: {error}"));
+    let port = Port::exclusive(&address.into()).map_err(named)?;
+    let (ending, ends) = mpsc::channel();
+    // A second signal has its default effect, so that a user can end a drain.
+    let is_ending = AtomicBool::new(false);
+    let _handler = on_termination(move |_| !is_ending.swap(true, Ordering::SeqCst) && ending.send(()).is_ok())?;
+    let server = arguments.architecture.start(&port, &service, &arguments.settings)?;
+    let mut output = io::stdout().lock();
+    writeln!(output, "listening {}", port.addr()?)?;
+    output.flush()?;
+    drop(output);
+    // The sender lives as long as its handler.
+    let _ = ends.recv();
+    match server.stop(arguments.drain) {
+        0 => {}
+        cut => eprintln!("transfer-server: {cut} connections were cut"),
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! One connection, served by a thread that waits in its transfers.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use spandrel_ipc::inet::Stream;
+use spandrel_ipc::is_timeout;
+use spandrel_reactor::{ConnectionEntry, OpenConnections};
+use spandrel_sync::Arc;
+use spandrel_sync::time::Instant;
+
+use crate::session::{Phase, Protocol, Session};
+use crate::{MAX_PIECE, Settings};
+
+/// The room for octets of one receive.
+const ROOM: usize = 8 << 10;
+
+/// An accepted connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Arc<Stream>,
+    /// Dropped after the stream is served.
+    _entry: ConnectionEntry,
+}
+
+impl Connection {
+    /// Adds an accepted stream to the open connections; none once these are being drained.
+    pub(crate) fn new(stream: Stream, open: &Arc<OpenConnections>) -> Option<Self> {
+        let stream = Arc::new(stream);
+        let entry = open.add_stream(&stream)?;
+        Some(Self { stream, _entry: entry })
+    }
+
+    /// Serves it to its end. An error or a panic ends this connection only.
+    pub(crate) fn serve<P: Protocol>(self, protocol: &P, settings: &Settings) {
+        serve(&self.stream, protocol, settings);
+    }
+}
+
+/// Serves a stream to its end. An error or a panic ends this connection only.
+pub(crate) fn serve<P: Protocol>(stream: &Stream, protocol: &P, settings: &Settings) {
+    let run = AssertUnwindSafe(|| run(stream, &mut protocol.open(), settings));
+    match catch_unwind(run) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection ends"),
+        Err(_) => tracing::error!("a session panicked, and its connection is closed"),
+    }
+}
+
+// ANCHOR: run
+/// Sends and receives in turn, until the session or the client ends.
+fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::Result<()> {
+    let mut buffer = [0; ROOM];
+    let mut request_began = None;
+    loop {
+        send_output(stream, session, settings)?;
+        match session.phase() {
+            Phase::Closing => return Ok(()),
+            Phase::Idle => request_began = None,
+            // The clock is read only for a request that arrives in parts.
+            Phase::InRequest => {
+                let began = *request_began.get_or_insert_with(Instant::now);
+                if Instant::now().saturating_duration_since(began) >= settings.request {
+                    session.time_out();
+                    continue;
+                }
+            }
+        }
+        match stream.recv(&mut buffer) {
+            Ok(0) => session.end_input(),
+            Ok(count) => session.receive(&buffer[..count]),
+            Err(error) if is_timeout(&error) => session.time_out(),
+            Err(error) => return Err(error),
+        }
+    }
+}
+// ANCHOR_END: run
+
+/// Sends all output. A client has to take each piece within the time limit of idle connections.
+fn send_output(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::Result<()> {
+    loop {
+        let piece = session.output();
+        debug_assert!(piece.len() <= MAX_PIECE, "a piece of {} octets", piece.len());
+        let len = piece.len();
+        if len == 0 {
+            return Ok(());
+        }
+        let mut sent = stream.send(piece)?;
+        if sent < len {
+            let began = Instant::now();
+            while sent < len {
+                if Instant::now().saturating_duration_since(began) >= settings.idle {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes its reply too slowly"));
+                }
+                sent += stream.send(&session.output()[sent..])?;
+            }
+        }
+        session.sent(len);
+    }
+}

@@ -1,0 +1,223 @@
+//! The common part of the event-driven architectures: sessions as handlers of a reactor.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use spandrel_ipc::Family;
+use spandrel_ipc::inet::{Acceptor, Inet};
+use spandrel_reactor::strategy::AtMost;
+use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy, timer::TimerId};
+use spandrel_sync::{Arc, ThreadContext, ThreadManager};
+
+use crate::session::{Phase, Protocol, Session};
+use crate::{Port, Server, Settings};
+
+/// The room for octets of one receive.
+const ROOM: usize = 8 << 10;
+/// The number of pieces that one connection sends before others are served.
+const PIECES: usize = 16;
+/// The handlers of a reactor besides connections.
+const OTHER_HANDLERS: usize = 16;
+/// The time for threads to end after the reactor is stopped.
+const END: Duration = Duration::from_secs(1);
+
+/// The argument of the timer that checks the time limits.
+const LIMIT: u64 = 0;
+/// The argument of the timer that continues with output.
+const CONTINUE: u64 = 1;
+
+/// A server whose connections are handlers of one reactor, which `threads` threads run.
+pub(crate) struct EventDrivenServer<P: Protocol> {
+    port: Port,
+    protocol: Arc<P>,
+    reactor: Reactor,
+    server: spandrel_reactor::Server<Inet>,
+    threads: ThreadManager,
+}
+
+impl<P: Protocol> fmt::Debug for EventDrivenServer<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventDrivenServer").field("reactor", &self.reactor).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol> EventDrivenServer<P> {
+    pub(crate) fn start(
+        port: &Port,
+        protocol: P,
+        settings: &Settings,
+        strategy: ThreadStrategy,
+        threads: usize,
+    ) -> io::Result<Self> {
+        settings.check()?;
+        port.prepare(settings)?;
+        let handlers = settings.max_connections.saturating_add(OTHER_HANDLERS);
+        let options = Options::new().backend(settings.backend).threads(strategy).max_handlers(handlers);
+        let reactor = Reactor::with(&options)?;
+        let (protocol, limits) = (Arc::new(protocol), *settings);
+        let sessions = Arc::clone(&protocol);
+        let server =
+            spandrel_reactor::Acceptor::new(Inet::default(), move || SessionHandler::new(sessions.open(), limits))
+                .acceptance(AtMost(settings.max_connections))
+                .adopt(reactor.registry(), duplicate(port)?)?;
+        let this = Self { port: port.clone(), protocol, reactor, server, threads: ThreadManager::with_limit(threads) };
+        let reactor = this.reactor.clone();
+        let run = move |_: &ThreadContext| {
+            if let Err(error) = reactor.run() {
+                tracing::error!(%error, "the reactor of a server has failed");
+                reactor.close();
+            }
+        };
+        this.threads.group("reactor").spawn_n(threads, "reactor", run).map_err(io::Error::other)?;
+        Ok(this)
+    }
+}
+
+impl<P: Protocol> Server for EventDrivenServer<P> {
+    fn connections(&self) -> usize {
+        self.server.connections()
+    }
+
+    fn retire(&self) {
+        self.server.close();
+        self.protocol.begin_drain();
+        self.port.shut_if_exclusive();
+    }
+
+    fn wait_closed(&self, timeout: Duration) -> bool {
+        self.server.wait_closed(timeout)
+    }
+
+    fn stop(&self, timeout: Duration) -> usize {
+        self.retire();
+        let cut = self.server.drain(timeout);
+        self.reactor.stop();
+        if let Err(error) = self.threads.wait_for(END) {
+            tracing::warn!(%error, "threads of a reactor have not ended");
+        }
+        self.reactor.close();
+        cut
+    }
+}
+
+impl<P: Protocol> Drop for EventDrivenServer<P> {
+    fn drop(&mut self) {
+        let _ = self.stop(Duration::ZERO);
+    }
+}
+
+/// Another handle of the listening socket, which the reactor owns.
+fn duplicate(port: &Port) -> io::Result<Acceptor> {
+    let acceptor = &**port.acceptor();
+    #[cfg(unix)]
+    let handle = std::os::fd::AsFd::as_fd(acceptor).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let handle = std::os::windows::io::AsSocket::as_socket(acceptor).try_clone_to_owned()?;
+    Acceptor::try_from(handle)
+}
+
+/// Serves one session as a handler.
+struct SessionHandler<S> {
+    session: S,
+    settings: Settings,
+    limit_timer: Option<TimerId>,
+    /// There was a transfer since the last check.
+    is_active: bool,
+    /// The time without a transfer, in checks.
+    quiet: Duration,
+    /// The time since the beginning of the present request, in checks.
+    in_request: Duration,
+}
+
+impl<S: Session> SessionHandler<S> {
+    fn new(session: S, settings: Settings) -> Self {
+        let (quiet, in_request) = (Duration::ZERO, Duration::ZERO);
+        Self { session, settings, limit_timer: None, is_active: false, quiet, in_request }
+    }
+
+    /// The interval in which the time limits are checked.
+    fn interval(&self) -> Duration {
+        self.settings.idle.min(self.settings.request)
+    }
+
+    /// Sends output until there is no more, or the client takes no more now.
+    fn send_output<F: Family>(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        self.is_active = true;
+        for _ in 0..PIECES {
+            if peer.waiting() > 0 {
+                return Ok(()); // `handle_sent` continues
+            }
+            let piece = self.session.output();
+            let len = piece.len();
+            if len == 0 {
+                match self.session.phase() {
+                    Phase::Closing => peer.close(),
+                    Phase::Idle => self.in_request = Duration::ZERO,
+                    Phase::InRequest => {}
+                }
+                return Ok(());
+            }
+            peer.put(piece)?;
+            self.session.sent(len);
+        }
+        if peer.waiting() == 0 {
+            peer.schedule(Duration::ZERO, None, CONTINUE)?;
+        }
+        Ok(())
+    }
+}
+
+// ANCHOR: handler
+impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
+    fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let interval = self.interval();
+        self.limit_timer = Some(peer.schedule(interval, Some(interval), LIMIT)?);
+        self.send_output(peer)
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        if !self.session.output().is_empty() {
+            return Ok(()); // the timer continues with the output, before further input
+        }
+        let mut buffer = [0; ROOM];
+        match peer.recv(&mut buffer)? {
+            0 => self.session.end_input(),
+            count => self.session.receive(&buffer[..count]),
+        }
+        self.send_output(peer)
+    }
+
+    fn handle_sent(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        self.send_output(peer)
+    }
+
+    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, timer: Expired) -> io::Result<()> {
+        if timer.argument == CONTINUE {
+            return self.send_output(peer);
+        }
+        let interval = self.interval();
+        self.quiet = if std::mem::take(&mut self.is_active) { Duration::ZERO } else { self.quiet + interval };
+        let is_quiet = self.quiet >= self.settings.idle;
+        if is_quiet && peer.waiting() > 0 {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no reply"));
+        }
+        if peer.waiting() == 0 && self.session.output().is_empty() {
+            if self.session.phase() == Phase::InRequest {
+                self.in_request += interval;
+            }
+            if is_quiet || self.in_request > self.settings.request {
+                self.session.time_out();
+                return self.send_output(peer);
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, peer: &mut Peer<'_, F>, _reason: &spandrel_reactor::CloseReason) {
+        if let Some(timer) = self.limit_timer.take() {
+            peer.cancel(timer);
+        }
+    }
+}
+// ANCHOR_END: handler

@@ -1,0 +1,225 @@
+//! The head of a request.
+
+use std::time::SystemTime;
+
+use super::response::Status;
+
+/// The longest head of a request, in octets: 8 KiB.
+pub const MAX_HEAD: usize = 8 << 10;
+/// The longest target of a request, in octets: 2 KiB.
+pub const MAX_TARGET: usize = 2 << 10;
+/// The longest body of a request, in octets: 1 MiB. Bodies are discarded.
+pub const MAX_BODY: u64 = 1 << 20;
+/// The greatest number of header fields.
+const MAX_FIELDS: usize = 64;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The segments of the path, decoded. None is empty, `.`, `..`, or contains `/` or a zero octet.
+    pub segments: Vec<Vec<u8>>,
+    /// Whether the path ends with `/`.
+    pub is_folder: bool,
+    /// `If-Modified-Since`.
+    pub modified_since: Option<SystemTime>,
+    /// `Range`, if there is one range of octets.
+    pub range: Option<Range>,
+    /// `If-Range`: the range holds for this version only. An entity tag, which we never send, is of no version.
+    pub if_range: Option<Option<SystemTime>>,
+    /// `Content-Length`.
+    pub body_len: u64,
+    /// Whether the client wants to send further requests.
+    pub keeps_open: bool,
+    /// Whether it is of HTTP/1.0.
+    pub is_old: bool,
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// `GET`
+    Get,
+    /// `HEAD`
+    Head,
+    /// A method of RFC 9110 that files do not have.
+    Other,
+}
+
+/// A range of octets (RFC 9110, 14.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// From this octet, to this one inclusive or to the end.
+    From(u64, Option<u64>),
+    /// The last octets, this number.
+    Last(u64),
+}
+
+/// The reason for which octets are no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    /// The syntax is wrong, or a mandatory field is missing.
+    #[error("the request is malformed")]
+    Malformed,
+    /// The target has more than [`MAX_TARGET`] octets.
+    #[error("the target of the request is too long")]
+    TargetTooLong,
+    /// The head has more than [`MAX_HEAD`] octets, or too many fields.
+    #[error("the head of the request is too long")]
+    HeadTooLong,
+    /// The method is unknown, or the body has a transfer coding.
+    #[error("the request needs a method or a transfer coding that is not implemented")]
+    NotImplemented,
+    /// The protocol's version is not 1.0 or 1.1.
+    #[error("the version of HTTP is not supported")]
+    Version,
+    /// The rest has not arrived in time.
+    #[error("the request has not arrived in time")]
+    Timeout,
+}
+
+impl From<BadRequest> for Status {
+    fn from(reason: BadRequest) -> Self {
+        match reason {
+            BadRequest::Malformed => Self::BadRequest,
+            BadRequest::TargetTooLong => Self::UriTooLong,
+            BadRequest::HeadTooLong => Self::HeadTooLong,
+            BadRequest::NotImplemented => Self::NotImplemented,
+            BadRequest::Version => Self::Version,
+            BadRequest::Timeout => Self::RequestTimeout,
+        }
+    }
+}
+
+/// Parses the head of a request at the beginning of `octets`; returns it with its length. None if it is incomplete.
+///
+/// # Errors
+/// [`BadRequest`].
+pub fn parse(octets: &[u8]) -> Result<Option<(Request, usize)>, BadRequest> {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut head = httparse::Request::new(&mut fields);
+    let parsed = head.parse(octets).map_err(|error| match error {
+        httparse::Error::TooManyHeaders => BadRequest::HeadTooLong,
+        httparse::Error::Version => BadRequest::Version,
+        _ => BadRequest::Malformed,
+    });
+    let len = match parsed? {
+        httparse::Status::Complete(len) if len <= MAX_HEAD => len,
+        _ if head.path.is_none() && octets.len() > MAX_TARGET + METHOD_ROOM => return Err(BadRequest::TargetTooLong),
+        _ if head.path.is_some_and(|target| target.len() > MAX_TARGET) => return Err(BadRequest::TargetTooLong),
+        httparse::Status::Partial if octets.len() < MAX_HEAD => return Ok(None),
+        _ => return Err(BadRequest::HeadTooLong),
+    };
+    interpret(&head).map(|request| Some((request, len)))
+}
+
+/// Room for a method and spaces before a target.
+const METHOD_ROOM: usize = 32;
+
+fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
+    let method = match head.method.unwrap_or_default() {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "POST" | "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => Method::Other,
+        _ => return Err(BadRequest::NotImplemented),
+    };
+    let target = head.path.unwrap_or_default();
+    if target.len() > MAX_TARGET {
+        return Err(BadRequest::TargetTooLong);
+    }
+    let (segments, is_folder) = if method == Method::Other { (Vec::new(), false) } else { path(target)? };
+    let is_old = head.version == Some(0);
+    let mut request = Request {
+        method,
+        segments,
+        is_folder,
+        modified_since: None,
+        range: None,
+        if_range: None,
+        body_len: 0,
+        keeps_open: !is_old,
+        is_old,
+    };
+    let (mut hosts, mut body_len) = (0, None);
+    for field in &*head.headers {
+        let text = || std::str::from_utf8(field.value).ok().map(str::trim);
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        if is("host") {
+            hosts += 1;
+        } else if is("content-length") {
+            let len = content_length(field.value)?;
+            if body_len.is_some_and(|other| other != len) {
+                return Err(BadRequest::Malformed);
+            }
+            body_len = Some(len);
+        } else if is("transfer-encoding") {
+            return Err(BadRequest::NotImplemented);
+        } else if is("connection") {
+            for option in text().unwrap_or_default().split(',').map(str::trim) {
+                if option.eq_ignore_ascii_case("close") {
+                    request.keeps_open = false;
+                } else if option.eq_ignore_ascii_case("keep-alive") && is_old {
+                    request.keeps_open = true;
+                }
+            }
+        } else if is("if-modified-since") {
+            request.modified_since = text().and_then(|text| httpdate::parse_http_date(text).ok());
+        } else if is("range") {
+            request.range = text().and_then(range);
+        } else if is("if-range") {
+            request.if_range = Some(text().and_then(|text| httpdate::parse_http_date(text).ok()));
+        }
+    }
+    if hosts > 1 || hosts == 0 && !is_old {
+        return Err(BadRequest::Malformed);
+    }
+    request.body_len = body_len.unwrap_or(0);
+    Ok(request)
+}
+
+/// Digits only: a sign or a list could be understood differently by a proxy before us.
+fn content_length(value: &[u8]) -> Result<u64, BadRequest> {
+    let is_digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(value).ok().filter(|_| is_digits);
+    text.and_then(|text| text.parse().ok()).ok_or(BadRequest::Malformed)
+}
+
+/// The path of a target in origin form, or in absolute form, as segments; and whether it ends with `/`.
+fn path(target: &str) -> Result<(Vec<Vec<u8>>, bool), BadRequest> {
+    let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    let target = match scheme {
+        Some(scheme) => target[scheme.len()..].find('/').map_or("/", |at| &target[scheme.len() + at..]),
+        None => target,
+    };
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let Some(path) = path.strip_prefix('/') else { return Err(BadRequest::Malformed) };
+    let mut segments = Vec::new();
+    for segment in path.split('/') {
+        let decoded: Vec<u8> = percent_encoding::percent_decode_str(segment).collect();
+        match &decoded[..] {
+            b"" | b"." => {}
+            b".." => return Err(BadRequest::Malformed),
+            octets if octets.iter().any(|octet| matches!(octet, b'/' | 0)) => return Err(BadRequest::Malformed),
+            _ => segments.push(decoded),
+        }
+    }
+    Ok((segments, path.is_empty() || path.ends_with('/')))
+}
+
+/// A single range of octets. Others are ignored, as RFC 9110, 14.2, allows.
+fn range(text: &str) -> Option<Range> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    let number = |text: &str| {
+        let is_digits = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+        if is_digits { text.parse().ok() } else { None }
+    };
+    match (first, last) {
+        ("", last) => number(last).map(Range::Last),
+        (first, "") => Some(Range::From(number(first)?, None)),
+        (first, last) => {
+            let (first, last): (u64, u64) = (number(first)?, number(last)?);
+            (first <= last).then_some(Range::From(first, Some(last)))
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A pool of processes that compete for `accept` (paper 004, section 4.5).
+//!
+//! Each process is iterative. A crash ends one process and its connection; the server starts another one.
+
+use std::io;
+
+use spandrel_ipc::unix;
+
+use crate::process_protocol::{Order, answer, next_order, report_ready};
+use crate::processes::ProcessServer;
+use crate::{Port, Server, Service, Settings, iterative};
+
+/// The role of its processes.
+pub(crate) const ROLE: &str = "pre-forked";
+
+/// Starts a pool of [`Settings::workers`] processes, which are this program again: its `main` begins with
+/// [`serve_as_process`](crate::serve_as_process).
+///
+/// # Errors
+/// Any error of the operating system, and the failure of a process to start.
+pub fn start(port: &Port, service: &Service, settings: &Settings) -> io::Result<impl Server + use<>> {
+    ProcessServer::start(port, service, settings, ROLE, settings.workers)
+}
+
+/// Serves in a process of the pool.
+pub(crate) fn serve(port: &Port, service: Service, settings: &Settings, control: &unix::Stream) -> io::Result<()> {
+    let server = iterative::start(port, service, settings)?;
+    report_ready(control)?;
+    loop {
+        match next_order(control) {
+            Order::Retire => server.retire(),
+            Order::Count => answer(control, server.connections()),
+            Order::Drain(timeout) => {
+                answer(control, server.stop(timeout));
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The processes of a server: started, told to end, and replaced when they end by themselves.
+//!
+//! Each process is this program again, with the listening socket passed over a socket that is its standard input. The
+//! same socket carries orders; its end tells the process that its server is gone.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use spandrel_ipc::unix;
+use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::time::Instant;
+use spandrel_sync::{Arc, Condition, Mutex, Process, ProcessManager, ThreadManager, thread};
+
+use crate::process_protocol::{ProcessStart, is_started_process, order};
+use crate::{Port, Server, Service, Settings};
+
+/// The time for a process to start.
+const START: Duration = Duration::from_secs(10);
+/// The time for a process to answer or to end, beyond the time that its connections have.
+const END: Duration = Duration::from_secs(2);
+/// The pause before a process that ended is replaced, and between two questions for connections.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A server that consists of processes.
+pub(crate) struct ProcessServer {
+    group: Arc<ProcessGroup>,
+    /// One thread, which replaces processes.
+    supervisor: ThreadManager,
+}
+
+struct ProcessGroup {
+    start: ProcessStart,
+    port: Port,
+    service: Service,
+    manager: ProcessManager,
+    workers: Mutex<Vec<Worker>>,
+    is_retired: AtomicBool,
+    retired: Condition,
+}
+
+struct Worker {
+    process: Process,
+    control: unix::Stream,
+}
+
+impl fmt::Debug for ProcessServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessServer").field("processes", &self.group.manager.running()).finish_non_exhaustive()
+    }
+}
+
+impl ProcessServer {
+    /// Starts `count` processes, and waits until they serve.
+    pub(crate) fn start(
+        port: &Port,
+        service: &Service,
+        settings: &Settings,
+        role: &'static str,
+        count: usize,
+    ) -> io::Result<Self> {
+        settings.check()?;
+        if is_started_process() {
+            // Without this check, each process would start others.
+            let text = "`main` must call spandrel_architectures::serve_as_process before anything else";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let group = Arc::new(ProcessGroup {
+            start: ProcessStart { role, settings: *settings, is_shared: port.is_shared() },
+            port: port.clone(),
+            service: service.clone(),
+            manager: ProcessManager::with_limit(count.saturating_mul(2)),
+            workers: Mutex::default(),
+            is_retired: AtomicBool::new(false),
+            retired: Condition::new(),
+        });
+        let this = Self { group, supervisor: ThreadManager::with_limit(1) };
+        for _ in 0..count {
+            this.group.add_worker()?;
+        }
+        let group = Arc::clone(&this.group);
+        this.supervisor.spawn("supervisor", move |_| group.supervise()).map_err(io::Error::other)?;
+        Ok(this)
+    }
+}
+
+impl ProcessGroup {
+    /// Starts a process, and waits until it serves.
+    fn add_worker(&self) -> io::Result<()> {
+        let (control, remote) = UnixStream::pair()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        self.start.write(&self.service, &mut command);
+        command.stdin(Stdio::from(OwnedFd::from(remote))).stdout(Stdio::null());
+        let process = self.manager.spawn_group(&mut command).map_err(io::Error::other)?;
+        drop(command); // and with it this process's handle of the other end
+        let control = unix::Stream::try_from(OwnedFd::from(control))?;
+        control.send_handle(&**self.port.acceptor())?;
+        let mut ready = [0];
+        let received = control.recv_n_within(&mut ready, START);
+        if received.is_err() || ready != [order::READY] {
+            process.kill()?;
+            return Err(io::Error::other("a process of the server has not started: see its message"));
+        }
+        self.workers.lock().push(Worker { process, control });
+        Ok(())
+    }
+
+    /// Replaces processes that end, until the server is retired.
+    fn supervise(&self) {
+        loop {
+            match self.manager.wait_any(Duration::MAX) {
+                Ok(Some(ended)) => self.workers.lock().retain(|worker| worker.process.id() != ended.id()),
+                Ok(None) if self.is_retired() => return,
+                Ok(None) => {} // the last one could not be replaced
+                Err(error) => {
+                    tracing::error!(%error, "processes of the server are no longer replaced");
+                    return;
+                }
+            }
+            let mut workers = self.workers.lock();
+            if !self.is_retired() {
+                self.retired.wait_for(&mut workers, PAUSE);
+            }
+            drop(workers);
+            if !self.is_retired() {
+                tracing::warn!("a process of the server has ended, and is replaced");
+                if let Err(error) = self.add_worker() {
+                    tracing::error!(%error, "a process of the server cannot be replaced");
+                }
+            }
+        }
+    }
+
+    fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::SeqCst)
+    }
+
+    fn retire(&self) {
+        let workers = self.workers.lock();
+        if !self.is_retired.swap(true, Ordering::SeqCst) {
+            self.retired.notify_all();
+            for worker in &*workers {
+                let _ = worker.control.send_n(&[order::RETIRE]); // fails only if it has ended
+            }
+            self.port.shut_if_exclusive();
+        }
+    }
+}
+
+impl Server for ProcessServer {
+    fn connections(&self) -> usize {
+        let workers = self.group.workers.lock();
+        let count = |worker: &Worker| {
+            worker.control.send_n(&[order::COUNT]).ok()?;
+            answer(&worker.control, END)
+        };
+        workers.iter().filter_map(count).sum()
+    }
+
+    fn retire(&self) {
+        self.group.retire();
+    }
+
+    fn wait_closed(&self, timeout: Duration) -> bool {
+        let began = Instant::now();
+        while self.connections() > 0 {
+            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+            if left.is_zero() {
+                return false;
+            }
+            thread::park_timeout(left.min(PAUSE)); // processes do not report the ends of connections
+        }
+        true
+    }
+
+    fn stop(&self, timeout: Duration) -> usize {
+        self.retire();
+        let began = Instant::now();
+        let workers = std::mem::take(&mut *self.group.workers.lock());
+        let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).to_le_bytes();
+        let [a, b, c, d] = milliseconds;
+        for worker in &workers {
+            let _ = worker.control.send_n(&[order::DRAIN, a, b, c, d]);
+        }
+        let left = || timeout.saturating_add(END).saturating_sub(Instant::now().saturating_duration_since(began));
+        let cut = workers.iter().filter_map(|worker| answer(&worker.control, left())).sum();
+        if !self.group.manager.wait_for(left()).unwrap_or(false) {
+            tracing::warn!("processes of a server are killed");
+        }
+        if let Err(error) = self.group.manager.kill_all() {
+            tracing::warn!(%error, "processes of a server cannot be killed");
+        }
+        let _ = self.supervisor.wait_for(END);
+        cut
+    }
+}
+
+impl Drop for ProcessServer {
+    fn drop(&mut self) {
+        let _ = self.stop(Duration::ZERO);
+    }
+}
+
+/// A number that a process answers; none if it does not.
+fn answer(control: &unix::Stream, timeout: Duration) -> Option<usize> {
+    let mut octets = [0; 4];
+    control.recv_n_within(&mut octets, timeout).ok()?;
+    usize::try_from(u32::from_le_bytes(octets)).ok()
+}

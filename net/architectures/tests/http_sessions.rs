@@ -1,0 +1,196 @@
+//! HTTP connections without sockets.
+
+use std::fs;
+
+use spandrel_architectures::http::{Http, MAX_BODY, MAX_HEAD};
+use spandrel_architectures::{Phase, Protocol as _, Session as _};
+use tempfile::TempDir;
+
+use crate::support::{exchange, split, take_output};
+
+/// A folder with files, and the protocol for it.
+fn site() -> (TempDir, Http) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir_all(root.join("sub")).unwrap();
+    fs::write(root.join("index.html"), "<p>start</p>").unwrap();
+    fs::write(root.join("sub/a b.txt"), "spaces").unwrap();
+    fs::write(root.join("large.bin"), large()).unwrap();
+    fs::write(folder.path().join("secret"), "secret").unwrap();
+    let http = Http::open(&root).unwrap();
+    (folder, http)
+}
+
+/// More octets than several pieces have.
+fn large() -> Vec<u8> {
+    spandrel_test_support::pattern(300_000)
+}
+
+/// The head and the body of the response to a GET with these fields.
+fn get(http: &Http, target: &str, fields: &str) -> (String, Vec<u8>) {
+    let (output, _) = exchange(http, &[format!("GET {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").as_bytes()]);
+    split(&output)
+}
+
+fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+#[test]
+fn files_have_their_octets_length_and_type() {
+    let (_folder, http) = site();
+    let (head, body) = get(&http, "/", "");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\nDate: "), "{head}");
+    assert_eq!(body, b"<p>start</p>");
+    assert_eq!(field(&head, "Content-Length"), Some("12"));
+    assert_eq!(field(&head, "Content-Type"), Some("text/html; charset=utf-8"));
+    assert_eq!(get(&http, "/sub/a%20b.txt", "").1, b"spaces");
+    assert!(get(&http, "/large.bin", "").1 == large());
+}
+
+#[test]
+fn absent_files_and_folders_are_not_found() {
+    let (_folder, http) = site();
+    for target in ["/absent", "/sub/", "/index.html/", "/index.html/x", "/sub/%ff"] {
+        let (head, body) = get(&http, target, "");
+        assert!(head.starts_with("HTTP/1.1 404 "), "{target}: {head}");
+        assert_eq!(body, b"404 Not Found\n");
+    }
+    #[cfg(unix)]
+    assert_eq!(field(&get(&http, "/sub", "").0, "Location"), Some("/sub/"));
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_do_not_lead_out_of_the_folder() {
+    use std::os::unix::fs::symlink;
+    let (folder, http) = site();
+    let root = folder.path().join("root");
+    symlink("../secret", root.join("out")).unwrap();
+    symlink(folder.path(), root.join("absolute")).unwrap();
+    symlink("index.html", root.join("inside")).unwrap();
+    for target in ["/out", "/absolute/secret", "/absolute"] {
+        let (head, body) = get(&http, target, "");
+        assert!(head.starts_with("HTTP/1.1 404 "), "{target}: {head}");
+        assert!(!body.starts_with(b"secret"));
+    }
+    assert_eq!(get(&http, "/inside", "").1, b"<p>start</p>");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_no_file_and_does_not_block() {
+    let (folder, http) = site();
+    let pipe = folder.path().join("root/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    assert!(get(&http, "/pipe", "").0.starts_with("HTTP/1.1 404 "));
+}
+
+#[test]
+fn an_unmodified_file_is_not_sent_again() {
+    let (_folder, http) = site();
+    let (head, _) = get(&http, "/index.html", "");
+    let modified = field(&head, "Last-Modified").unwrap();
+    let (head, body) = get(&http, "/index.html", &format!("If-Modified-Since: {modified}\r\n"));
+    assert!(head.starts_with("HTTP/1.1 304 ") && body.is_empty(), "{head}");
+    let (head, _) = get(&http, "/index.html", "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+}
+
+#[test]
+fn ranges_give_parts() {
+    let (_folder, http) = site();
+    for (range, octets) in
+        [("2-5", 2..6), ("299990-", 299_990..300_000), ("-3", 299_997..300_000), ("0-999999", 0..300_000)]
+    {
+        let (head, body) = get(&http, "/large.bin", &format!("Range: bytes={range}\r\n"));
+        assert!(head.starts_with("HTTP/1.1 206 "), "{head}");
+        let expected = format!("bytes {}-{}/300000", octets.start, octets.end - 1);
+        assert_eq!(field(&head, "Content-Range"), Some(&*expected));
+        assert!(body == large()[octets], "{range}");
+    }
+    let (head, _) = get(&http, "/large.bin", "Range: bytes=300000-\r\n");
+    assert!(head.starts_with("HTTP/1.1 416 "), "{head}");
+    assert_eq!(field(&head, "Content-Range"), Some("bytes */300000"));
+    let (head, _) = get(&http, "/large.bin", "Range: bytes=0-1\r\nIf-Range: \"tag\"\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order_and_bodies_discarded() {
+    let (_folder, http) = site();
+    let text = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n\
+        POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\n\r\nGET /fake HTTP/1.1\r\nHost: h\r\n\r\n\
+        HEAD /large.bin HTTP/1.1\r\nHost: h\r\n\r\n\
+        GET /sub/a%20b.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+    for size in [1, 7, 100, text.len()] {
+        let parts: Vec<&[u8]> = text.chunks(size).collect();
+        let (output, is_closing) = exchange(&http, &parts);
+        assert!(is_closing);
+        let (text, _) = (String::from_utf8(output).unwrap(), ());
+        let statuses: Vec<&str> = text.match_indices("HTTP/1.1 ").map(|(at, _)| &text[at + 9..at + 12]).collect();
+        assert_eq!(statuses, ["200", "405", "200", "200"], "{size}");
+        assert!(text.ends_with("Connection: close\r\n\r\nspaces"), "{text}");
+    }
+}
+
+#[test]
+fn hostile_requests_are_refused_and_closed() {
+    let (_folder, http) = site();
+    let long = "x".repeat(MAX_HEAD);
+    for (text, status) in [
+        ("GET /../secret HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), "400"),
+        (format!("GET /{long} HTTP/1.1\r\n"), "414"),
+        (format!("GET / HTTP/1.1\r\nX: {long}\r\n"), "431"),
+        (format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", MAX_BODY + 1), "413"),
+        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "501"),
+        ("SMASH / HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), "501"),
+        ("\0\0\0\0".to_owned(), "400"),
+    ] {
+        let (output, is_closing) = exchange(&http, &[text.as_bytes()]);
+        let (head, _) = split(&output);
+        assert_eq!(&head[9..12], status, "{text}");
+        assert_eq!(field(&head, "Connection"), Some("close"));
+        assert!(is_closing);
+    }
+}
+
+#[test]
+fn a_request_that_does_not_end_times_out() {
+    let (_folder, http) = site();
+    let mut session = http.open();
+    session.time_out();
+    assert!(session.output().is_empty() && session.phase() == Phase::Closing, "an idle connection ends without a word");
+    let mut session = http.open();
+    session.receive(b"GET / HT");
+    assert_eq!(session.phase(), Phase::InRequest);
+    session.time_out();
+    assert!(take_output(&mut session).starts_with(b"HTTP/1.1 408 "));
+    assert_eq!(session.phase(), Phase::Closing);
+}
+
+#[test]
+fn a_server_that_drains_announces_the_end() {
+    let (_folder, http) = site();
+    http.begin_drain();
+    let (output, is_closing) = exchange(&http, &[b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"]);
+    assert_eq!(field(&split(&output).0, "Connection"), Some("close"));
+    assert!(is_closing);
+}
+
+#[test]
+fn a_file_that_shrinks_ends_the_connection_instead_of_the_body() {
+    let (folder, http) = site();
+    let mut session = http.open();
+    session.receive(b"GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    fs::write(folder.path().join("root/large.bin"), "short").unwrap();
+    let output = take_output(&mut session);
+    assert!(output.len() < large().len());
+    assert_eq!(session.phase(), Phase::Closing);
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    let error = Http::open(std::path::Path::new("/no/such/folder")).unwrap_err();
+    assert!(error.to_string().starts_with("cannot open the folder /no/such/folder: "), "{error}");
+}

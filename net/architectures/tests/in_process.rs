@@ -1,0 +1,188 @@
+//! Servers in this process: with a protocol of the test's own, and their limits.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use spandrel_architectures::transfer::{Transfer, TransferSession};
+use spandrel_architectures::{
+    Architecture, Phase, Port, Protocol, Server, Service, Session, Settings, accept_pool, iterative, leader_followers,
+    queue_pool, reactive, thread_per_connection,
+};
+use spandrel_ipc::inet::Addr;
+use spandrel_test_support::{TEST_TIMEOUT, wait_until};
+
+use crate::support::{SHORT, at_once, greeted, request, rest, transfer};
+
+/// The paper's service, but a request for 13 octets panics.
+struct Superstitious;
+
+struct SuperstitiousSession(TransferSession);
+
+impl Protocol for Superstitious {
+    type Session = SuperstitiousSession;
+
+    fn open(&self) -> SuperstitiousSession {
+        SuperstitiousSession(Transfer { has_greeting: true }.open())
+    }
+}
+
+impl Session for SuperstitiousSession {
+    fn receive(&mut self, octets: &[u8]) {
+        assert_ne!(octets, b"0013");
+        self.0.receive(octets);
+    }
+    fn end_input(&mut self) {
+        self.0.end_input();
+    }
+    fn time_out(&mut self) {
+        self.0.time_out();
+    }
+    fn output(&mut self) -> &[u8] {
+        self.0.output()
+    }
+    fn sent(&mut self, octets: usize) {
+        self.0.sent(octets);
+    }
+    fn phase(&self) -> Phase {
+        self.0.phase()
+    }
+}
+
+type Start<P> = fn(&Port, P, &Settings) -> io::Result<Box<dyn Server>>;
+
+/// The architectures that run any protocol.
+fn starts<P: Protocol>() -> Vec<(&'static str, Start<P>)> {
+    vec![
+        ("iterative", |port, protocol, settings| Ok(Box::new(iterative::start(port, protocol, settings)?))),
+        ("reactive", |port, protocol, settings| Ok(Box::new(reactive::start(port, protocol, settings)?))),
+        ("thread-per-connection", |port, protocol, settings| {
+            Ok(Box::new(thread_per_connection::start(port, protocol, settings)?))
+        }),
+        ("queue-pool", |port, protocol, settings| Ok(Box::new(queue_pool::start(port, protocol, settings)?))),
+        ("accept-pool", |port, protocol, settings| Ok(Box::new(accept_pool::start(port, protocol, settings)?))),
+        ("leader-followers", |port, protocol, settings| {
+            Ok(Box::new(leader_followers::start(port, protocol, settings)?))
+        }),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        ("asynchronous", |port, protocol, settings| {
+            Ok(Box::new(spandrel_architectures::asynchronous::start(port, protocol, settings)?))
+        }),
+    ]
+}
+
+fn port() -> (Port, SocketAddr) {
+    let port = Port::exclusive(&Addr::loopback(0)).unwrap();
+    let address = port.addr().unwrap().into();
+    (port, address)
+}
+
+#[test]
+fn a_panic_in_a_session_ends_its_connection_alone() {
+    for (name, start) in starts() {
+        let (port, address) = port();
+        let server = start(&port, Superstitious, &Settings::default()).unwrap();
+        // Iterative servers serve it first.
+        let unlucky = greeted(address);
+        std::io::Write::write_all(&mut &unlucky, b"0013").unwrap();
+        assert_eq!(rest(&unlucky), b"", "{name}");
+        at_once(10, |_| transfer(address));
+        assert_eq!(server.stop(TEST_TIMEOUT), 0, "{name}");
+    }
+}
+
+#[test]
+fn connections_beyond_the_limits_wait_and_are_served() {
+    // Event-driven servers close them instead.
+    let waiting = ["iterative", "thread-per-connection", "queue-pool", "accept-pool", "asynchronous"];
+    let settings = Settings { workers: 2, queue: 1, max_connections: 2, ..Settings::default() };
+    for (name, start) in starts().into_iter().filter(|(name, _)| waiting.contains(name)) {
+        let (port, address) = port();
+        let server = start(&port, Transfer { has_greeting: true }, &settings).unwrap();
+        at_once(50, |_| transfer(address));
+        wait_until("all connections are closed", || server.connections() == 0);
+        assert_eq!(server.stop(TEST_TIMEOUT), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_stop_cuts_connections_after_its_time_and_counts_them() {
+    for (name, start) in starts() {
+        let (port, address) = port();
+        let server = start(&port, Endless, &Settings::default()).unwrap();
+        let endless = crate::support::connect(address);
+        wait_until("the connection is served", || server.connections() == 1);
+        assert_eq!(server.stop(SHORT), 1, "{name}");
+        drop(server);
+        drop(endless);
+    }
+}
+
+/// Sends without an end.
+struct Endless;
+
+impl Protocol for Endless {
+    type Session = Self;
+
+    fn open(&self) -> Self {
+        Self
+    }
+}
+
+impl Session for Endless {
+    fn receive(&mut self, _octets: &[u8]) {}
+    fn end_input(&mut self) {}
+    fn time_out(&mut self) {}
+    fn output(&mut self) -> &[u8] {
+        &[0; 4_096]
+    }
+    fn sent(&mut self, _octets: usize) {}
+    fn phase(&self) -> Phase {
+        Phase::Idle
+    }
+}
+
+#[test]
+fn a_request_that_arrives_too_slowly_is_dropped() {
+    let settings =
+        Settings { request: Duration::from_millis(200), idle: Duration::from_millis(400), ..Settings::default() };
+    for (name, start) in starts() {
+        let (port, address) = port();
+        let server = start(&port, Transfer { has_greeting: true }, &settings).unwrap();
+        let slow = greeted(address);
+        std::io::Write::write_all(&mut &slow, b"4").unwrap();
+        assert_eq!(rest(&slow), b"", "{name}");
+        let quick = greeted(address);
+        request(&quick, &[b"4000"], 4_000);
+        drop(quick);
+        assert_eq!(server.stop(TEST_TIMEOUT), 0, "{name}");
+    }
+}
+
+#[test]
+fn limits_of_zero_are_refused() {
+    let service = Service::Transfer(Transfer { has_greeting: true });
+    for settings in [
+        Settings { workers: 0, ..Settings::default() },
+        Settings { max_connections: 0, ..Settings::default() },
+        Settings { queue: 0, ..Settings::default() },
+        Settings { idle: Duration::ZERO, ..Settings::default() },
+    ] {
+        for architecture in Architecture::ALL.iter().filter(|architecture| architecture.is_available()) {
+            let (port, _) = port();
+            let error = architecture.start(&port, &service, &settings).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{architecture}");
+        }
+    }
+}
+
+#[test]
+fn architectures_that_the_platform_lacks_are_explained() {
+    let service = Service::Transfer(Transfer { has_greeting: true });
+    for architecture in Architecture::ALL.iter().filter(|architecture| !architecture.is_available()) {
+        let (port, _) = port();
+        let error = architecture.start(&port, &service, &Settings::default()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{architecture}");
+    }
+    assert!(Architecture::Iterative.is_available());
+}

@@ -1,0 +1,92 @@
+//! The processes of the architectures that have some.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+use spandrel_test_support::wait_until;
+
+use crate::support::{Running, at_once, greeted, request, transfer};
+
+/// The processes that descend from this one, with their states.
+fn descendants(of: u32) -> Vec<(u32, char)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        // After the name, which is in parentheses: the state and the parent.
+        let rest: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        if rest[1] == of.to_string() {
+            all.push((pid, rest[0].chars().next().unwrap()));
+            all.extend(descendants(pid));
+        }
+    }
+    all
+}
+
+#[test]
+fn processes_end_with_their_connections_and_leave_no_zombies() {
+    let server = Running::start(&["process-per-connection"]);
+    let pid = server.pid();
+    assert_eq!(descendants(pid).len(), 1, "the process that forks");
+    let open: Vec<_> = (0..3).map(|_| greeted(server.address)).collect();
+    assert_eq!(descendants(pid).len(), 4);
+    at_once(20, |_| transfer(server.address));
+    open.iter().for_each(|stream| request(stream, &[b"0100"], 100));
+    drop(open);
+    wait_until("all children are reaped", || descendants(pid).len() == 1);
+    server.terminate();
+}
+
+#[test]
+fn a_killed_process_ends_its_connection_alone() {
+    let server = Running::start(&["process-per-connection"]);
+    let [first, second] = [greeted(server.address), greeted(server.address)];
+    let forking = descendants(server.pid())[0].0;
+    let victim = descendants(forking).first().unwrap().0;
+    kill(victim);
+    let answered = [&first, &second].map(|stream| {
+        use std::io::{Read as _, Write as _};
+        let mut octets = Vec::new();
+        let mut stream = stream;
+        stream.write_all(b"0100").is_ok()
+            && stream.shutdown(std::net::Shutdown::Write).is_ok()
+            && stream.read_to_end(&mut octets).is_ok()
+            && octets.len() == 100
+    });
+    assert_eq!(answered.iter().filter(|answered| **answered).count(), 1, "{answered:?}");
+    transfer(server.address);
+    server.terminate();
+}
+
+#[test]
+fn a_killed_worker_is_replaced() {
+    for (architecture, count) in [("pre-forked", 3), ("process-per-connection", 1)] {
+        let server = Running::start(&[architecture, "--workers", "3"]);
+        let pid = server.pid();
+        let workers = descendants(pid);
+        assert_eq!(workers.len(), count);
+        kill(workers[0].0);
+        wait_until("the process is replaced", || {
+            let now = descendants(pid);
+            now.len() == count && now.iter().all(|(pid, state)| *pid != workers[0].0 && *state != 'Z')
+        });
+        at_once(20, |_| transfer(server.address));
+        server.terminate();
+    }
+}
+
+#[test]
+fn processes_end_when_their_server_is_killed() {
+    for architecture in ["pre-forked", "process-per-connection"] {
+        let server = Running::start(&[architecture]);
+        let workers = descendants(server.pid());
+        drop(server); // kills it
+        let is_gone =
+            |pid: u32| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
+        wait_until("its processes end", || workers.iter().all(|(pid, _)| is_gone(*pid)));
+    }
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
+}

@@ -1,0 +1,136 @@
+//! Forked processes, one for each connection, without a reactor in the process that forks.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, WaitOptions, kill_process, pidfd_getfd, pidfd_open, waitpid,
+};
+use signal_hook::SigId;
+use signal_hook::low_level;
+use spandrel_ipc::{Handle, Pollable};
+
+use crate::sys::fork;
+
+/// The processes that this process forks, one for each connection (paper 004, section 4.3).
+///
+/// For a process with one thread that does nothing but accept and fork, so that a connection costs little more than
+/// `fork` itself. It reaps every child of the process, so that the process starts no children by other means. A server
+/// with threads uses [`ProcessPerConnection`](crate::strategy::ProcessPerConnection).
+///
+/// It is [ready](Pollable) for input when children may have ended; [`reap`](Self::reap) is called then.
+#[derive(Debug)]
+pub struct ForkedProcesses {
+    running: Vec<ForkedProcess>,
+    /// Becomes ready at SIGCHLD.
+    ended: UnixStream,
+    registration: SigId,
+}
+
+#[derive(Debug)]
+struct ForkedProcess {
+    pid: Pid,
+    /// The number of the connection's handle in the child.
+    handle: RawFd,
+}
+
+impl ForkedProcesses {
+    /// No processes.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new() -> io::Result<Self> {
+        let (ended, sender) = UnixStream::pair()?;
+        ended.set_nonblocking(true)?;
+        let registration = low_level::pipe::register(Signal::CHILD.as_raw(), sender)?;
+        Ok(Self { running: Vec::new(), ended, registration })
+    }
+
+    /// Forks: the child closes all handles but the standard ones, that of `stream` and those of `keep`, runs `serve`,
+    /// which uses no others, and ends. In this process the stream is closed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
+    pub fn spawn<S: Pollable>(&mut self, stream: S, keep: &[Handle<'_>], serve: impl FnOnce(&S)) -> io::Result<()> {
+        match fork::fork()? {
+            // Never returns: the child owns nothing but its connection.
+            None => {
+                let kept: Vec<Handle<'_>> = keep.iter().copied().chain([stream.handle()]).collect();
+                fork::end_copy(&kept, || serve(&stream))
+            }
+            Some(pid) => {
+                self.running.push(ForkedProcess { pid, handle: stream.handle().as_raw_fd() });
+                Ok(())
+            }
+        }
+    }
+
+    /// The number of processes that have not been reaped.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether all processes have been reaped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Reaps the processes that have ended. Does not wait.
+    pub fn reap(&mut self) {
+        // First the octets, then the processes: one that ends in between is reported again.
+        while matches!((&self.ended).read(&mut [0; 64]), Ok(64)) {}
+        while !self.running.is_empty() {
+            match waitpid(None, WaitOptions::NOHANG) {
+                Ok(Some((pid, _))) => self.running.retain(|process| process.pid != pid),
+                Ok(None) => return,
+                Err(rustix::io::Errno::INTR) => {}
+                // No children: they were reaped elsewhere.
+                Err(_) => self.running.clear(),
+            }
+        }
+    }
+
+    /// Ends the input of all connections, so that each process serves the octets that have arrived, and then the end.
+    pub fn begin_drain(&self) {
+        for process in &self.running {
+            if let Err(error) = end_input(process) {
+                tracing::debug!(%error, "a process that serves a connection cannot be drained");
+            }
+        }
+    }
+
+    /// Kills all processes, and waits for their ends; returns their number.
+    pub fn kill(&mut self) -> usize {
+        self.reap();
+        let killed = std::mem::take(&mut self.running);
+        for process in &killed {
+            let _ = kill_process(process.pid, Signal::KILL);
+            let _ = rustix::io::retry_on_intr(|| waitpid(Some(process.pid), WaitOptions::empty()));
+        }
+        killed.len()
+    }
+}
+
+/// Where the system does not let us duplicate the child's handle, the process continues until its peer has finished.
+fn end_input(process: &ForkedProcess) -> rustix::io::Result<()> {
+    // The process is not reaped, so that its ID is its own.
+    let pidfd = pidfd_open(process.pid, PidfdFlags::empty())?;
+    let stream = pidfd_getfd(&pidfd, process.handle, PidfdGetfdFlags::empty())?;
+    rustix::net::shutdown(stream, rustix::net::Shutdown::Read)
+}
+
+impl Pollable for ForkedProcesses {
+    fn handle(&self) -> Handle<'_> {
+        self.ended.as_fd()
+    }
+}
+
+impl Drop for ForkedProcesses {
+    fn drop(&mut self) {
+        self.kill();
+        low_level::unregister(self.registration);
+    }
+}
