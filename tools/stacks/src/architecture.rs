@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use spandrel_stream::{MapManager, Message, MessageQueue, Module, PassThrough, Stream, Synchronous};
+use spandrel_stream::{LockFree, MapManager, Module, PassThrough, QueueStrategy, Stream, Synchronous};
 use spandrel_sync::{AdaptiveMutex, Arc, Guarded, Monitor, Mutex};
 
 use crate::application::{Clustered, Order, Receiver, XdrReader};
@@ -75,6 +75,15 @@ choice! {
     Adaptive = "adaptive"
 }
 
+choice! {
+    /// A strategy for the queues between threads. The message-based architecture has no such queues.
+    Queues,
+    /// A queue with a lock and two conditions, by the locking strategy.
+    Locked = "locked",
+    /// A queue without locks. Its waits for messages and for room are not measured.
+    LockFree = "lock-free"
+}
+
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -82,8 +91,10 @@ pub struct Settings {
     pub architecture: Architecture,
     /// The protocol.
     pub protocol: Protocol,
-    /// The locks of queues, maps and control blocks.
+    /// The locks of queues, maps, control blocks and devices.
     pub locks: Locks,
+    /// The queues of the task-based architecture.
+    pub queues: Queues,
     /// The number of threads; in the task-based architecture a multiple of two, with a stream for each two.
     pub threads: usize,
     /// The number of messages.
@@ -109,6 +120,7 @@ impl Default for Settings {
             architecture: Architecture::Message,
             protocol: Protocol::Udp,
             locks: Locks::Adaptive,
+            queues: Queues::Locked,
             threads: 1,
             messages: 10_000,
             octets: 4096,
@@ -126,15 +138,17 @@ impl Default for Settings {
 /// # Errors
 /// [`StackError`]: above all, if the application did not get what was sent.
 pub fn run(settings: &Settings) -> Result<Outcome, StackError> {
-    match settings.locks {
-        Locks::Sleeping => run_with::<Timed<Mutex>>(settings),
-        Locks::Adaptive => run_with::<Timed<AdaptiveMutex>>(settings),
+    match (settings.locks, settings.queues) {
+        (Locks::Sleeping, Queues::Locked) => run_with::<Timed<Mutex>, Timed<Mutex>>(settings),
+        (Locks::Sleeping, Queues::LockFree) => run_with::<Timed<Mutex>, LockFree>(settings),
+        (Locks::Adaptive, Queues::Locked) => run_with::<Timed<AdaptiveMutex>, Timed<AdaptiveMutex>>(settings),
+        (Locks::Adaptive, Queues::LockFree) => run_with::<Timed<AdaptiveMutex>, LockFree>(settings),
     }
 }
 
-fn run_with<L: Monitor>(settings: &Settings) -> Result<Outcome, StackError>
+/// Runs a stack with the locks `L` and the queues `Q`.
+fn run_with<L: Monitor, Q: QueueStrategy<Queue: Send + Sync>>(settings: &Settings) -> Result<Outcome, StackError>
 where
-    MessageQueue<Message, L>: Send + Sync,
     Guarded<Order, L>: Send + Sync,
     PreparedConnection<L>: Send + Sync,
     MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>: Send + Sync,
@@ -155,12 +169,12 @@ where
             let run = Arc::new(Run::new(messages * streams, expected, false, settings.is_pinned));
             let transport =
                 |_: usize| (Synchronous(UdpReader { port: device::PORT, run: Arc::clone(&run) }), PassThrough);
-            let outcome = drive::<L, _, _, _>(settings, &run, &devices, transport, |_| {})?;
+            let outcome = drive::<L, Q, _, _, _>(settings, &run, &devices, transport, |_| {})?;
             check_datagrams(&devices, &run.counts(), messages)?;
             Ok(outcome)
         }
-        Protocol::Tcp if is_task => run_tcp::<L, _>(settings, streams, messages, content, || OwnedByThread),
-        Protocol::Tcp => run_tcp::<L, _>(settings, streams, messages, content, Shared::<L>::new),
+        Protocol::Tcp if is_task => run_tcp::<L, Q, _>(settings, streams, messages, content, || OwnedByThread),
+        Protocol::Tcp => run_tcp::<L, Q, _>(settings, streams, messages, content, Shared::<L>::new),
     }
 }
 
@@ -176,7 +190,7 @@ fn check_datagrams(devices: &[Arc<PreparedDatagrams>], counts: &[u8], messages: 
     Ok(())
 }
 
-fn run_tcp<L: Monitor, C: Connections>(
+fn run_tcp<L: Monitor, Q: QueueStrategy<Queue: Send + Sync>, C: Connections>(
     settings: &Settings,
     streams: usize,
     messages: usize,
@@ -184,7 +198,6 @@ fn run_tcp<L: Monitor, C: Connections>(
     connections: impl Fn() -> C,
 ) -> Result<Outcome, StackError>
 where
-    MessageQueue<Message, L>: Send + Sync,
     Guarded<Order, L>: Send + Sync,
     PreparedConnection<L>: Send + Sync,
 {
@@ -218,7 +231,7 @@ where
         let module = &modules[stream];
         (Synchronous(TcpReader(Arc::clone(module))), Synchronous(TcpWriter(Arc::clone(module))))
     };
-    let mut outcome = drive::<L, _, _, _>(settings, &run, &devices, transport, PreparedConnection::stop)?;
+    let mut outcome = drive::<L, Q, _, _, _>(settings, &run, &devices, transport, PreparedConnection::stop)?;
     outcome.connections = modules.iter().flat_map(|module| module.statistics()).collect();
     outcome.senders = devices.iter().map(|device| device.counts()).collect();
     if outcome.in_order != total as u64 || run.counts().iter().any(|count| *count != 1) {
@@ -231,7 +244,7 @@ where
 }
 
 /// Builds a stream over each device, and measures it until all messages have come. `stop` makes a device end.
-fn drive<L: Monitor, D, R, W>(
+fn drive<L: Monitor, Q: QueueStrategy<Queue: Send + Sync>, D, R, W>(
     settings: &Settings,
     run: &Arc<Run>,
     devices: &[Arc<D>],
@@ -239,11 +252,10 @@ fn drive<L: Monitor, D, R, W>(
     stop: impl Fn(&D),
 ) -> Result<Outcome, StackError>
 where
-    MessageQueue<Message, L>: Send + Sync,
     Guarded<Order, L>: Send + Sync,
     D: Device,
-    R: spandrel_stream::Task<L>,
-    W: spandrel_stream::Task<L>,
+    R: spandrel_stream::Task<Q>,
+    W: spandrel_stream::Task<Q>,
 {
     let content = Content::of_octets(settings.octets);
     let messages = settings.messages / devices.len();
@@ -268,7 +280,7 @@ where
         let threads = if is_task { 1 } else { settings.threads };
         let element = if is_task { index * 2 } else { 0 };
         let dlp = DlpReader { device: Arc::clone(device), threads, element, run: Arc::clone(run) };
-        let stream = Stream::<L>::new("stack");
+        let stream = Stream::<Q>::new("stack");
         stream.push(Module::reader("application", Synchronous(receiver)))?;
         stream.insert("application", Module::reader("xdr", xdr))?;
         stream.insert("xdr", Module::new("transport", reader, writer))?;

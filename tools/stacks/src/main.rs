@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use spandrel_lab::machine::Machine;
-use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Settings};
+use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Queues, Settings};
 use spandrel_stacks::bench::{self, Plan, Results};
 use spandrel_stacks::device::Faults;
 #[cfg(target_os = "linux")]
@@ -35,6 +35,9 @@ struct Args {
     /// Locks: sleeping, adaptive [default: both]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     locks: Vec<Locks>,
+    /// Queues of the task-based architecture: locked, lock-free (with the last of the locks) [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    queues: Vec<Queues>,
     /// Numbers of threads (processing elements)
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,3,4")]
     threads: Vec<usize>,
@@ -230,6 +233,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         architectures: or_all(&args.architectures, Architecture::ALL),
         protocols: or_all(&args.protocols, Protocol::ALL),
         locks: or_all(&args.locks, Locks::ALL),
+        queues: or_all(&args.queues, Queues::ALL),
         threads: args.threads.clone(),
         rounds: args.rounds.unwrap_or(rounds),
         with_smoltcp: true,

@@ -2,7 +2,8 @@
 
 mod smoltcp;
 
-use crate::architecture::{Architecture, Locks, Protocol, Settings, run};
+use crate::architecture::{Architecture, Locks, Protocol, Queues, Settings, run};
+use crate::bench::{self, Plan};
 use crate::device::Faults;
 use crate::measurement::Outcome;
 
@@ -15,17 +16,17 @@ const FAULTS: [Faults; 5] = [
 ];
 
 fn each(protocol: Protocol, check: impl Fn(&Settings, &Outcome)) {
-    for architecture in Architecture::ALL.iter().copied() {
+    let task = Queues::ALL.iter().map(|queues| (Architecture::Task, *queues, &[2, 4][..]));
+    let message = (Architecture::Message, Queues::Locked, &[1, 2, 3, 4][..]);
+    for (architecture, queues, threads) in task.chain([message]) {
         for locks in Locks::ALL.iter().copied() {
-            for threads in [1, 2, 3, 4] {
-                if architecture == Architecture::Task && threads % 2 == 1 {
-                    continue;
-                }
+            for threads in threads.iter().copied() {
                 for (faults, seed) in FAULTS.into_iter().zip(1..) {
                     let settings = Settings {
                         architecture,
                         protocol,
                         locks,
+                        queues,
                         threads,
                         messages: 240,
                         faults,
@@ -126,4 +127,29 @@ fn ttcp_transfers_all_messages_with_any_window_and_number_of_applications() {
             assert!(again > 0 || link > 4, "{outcome:?}");
         }
     }
+}
+
+#[test]
+fn lock_free_queues_are_measured_where_threads_have_queues() {
+    let plan = Plan {
+        base: Settings { messages: 40, ..Settings::default() },
+        architectures: Architecture::ALL.to_vec(),
+        protocols: vec![Protocol::Tcp, Protocol::Udp],
+        locks: Locks::ALL.to_vec(),
+        queues: Queues::ALL.to_vec(),
+        threads: vec![2],
+        rounds: 1,
+        with_smoltcp: false,
+    };
+    let rows = bench::measure(&plan, |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let of_protocol = [
+        (Architecture::Task, Locks::Sleeping, Queues::Locked),
+        (Architecture::Task, Locks::Adaptive, Queues::Locked),
+        (Architecture::Task, Locks::Adaptive, Queues::LockFree),
+        (Architecture::Message, Locks::Sleeping, Queues::Locked),
+        (Architecture::Message, Locks::Adaptive, Queues::Locked),
+    ];
+    let measured: Vec<_> = rows.iter().map(|row| (row.architecture, row.locks, row.queues)).collect();
+    assert_eq!(measured, [of_protocol, of_protocol].concat());
+    assert!(rows.iter().all(|row| row.messages == [40]), "{rows:?}");
 }

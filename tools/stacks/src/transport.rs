@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use spandrel_message::MessageBlock;
-use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, Service, Side};
+use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, QueueStrategy, Service, Side};
 use spandrel_sync::{Arc, Condition, Guarded, Monitor, Mutex, NullMutex};
 
 use crate::dlp::Tick;
@@ -28,8 +28,8 @@ pub(crate) struct UdpReader {
     pub(crate) run: Arc<Run>,
 }
 
-impl<L: Monitor> Service<L> for UdpReader {
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<Q: QueueStrategy> Service<Q> for UdpReader {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         if matches!(message.kind(), MessageKind::Protocol) {
             return Ok(());
         }
@@ -270,7 +270,11 @@ impl<C: Connections> Tcp<C> {
         is_opening.then(|| Connection::new(Tcb::listen(port, self.config), self.message))
     }
 
-    fn segment_received<L: Monitor>(&self, context: &Context<'_, L>, packet: MessageBlock) -> Result<(), PutError> {
+    fn segment_received<Q: QueueStrategy>(
+        &self,
+        context: &Context<'_, Q>,
+        packet: MessageBlock,
+    ) -> Result<(), PutError> {
         let Some((address, segment)) = decode(packet).filter(|(address, _)| *address.local.ip() == self.address) else {
             self.run.dropped();
             return Ok(());
@@ -296,7 +300,12 @@ impl<C: Connections> Tcp<C> {
     }
 
     /// Sends segments down and messages up, without a lock.
-    fn deliver<L: Monitor>(&self, context: &Context<'_, L>, address: TcpAddr, output: Output) -> Result<(), PutError> {
+    fn deliver<Q: QueueStrategy>(
+        &self,
+        context: &Context<'_, Q>,
+        address: TcpAddr,
+        output: Output,
+    ) -> Result<(), PutError> {
         for segment in output.down {
             if let Ok(packet) = segment.packet(*address.local.ip(), *address.remote.ip()) {
                 // A packet that a lower layer does not take is lost as on a network.
@@ -310,7 +319,7 @@ impl<C: Connections> Tcp<C> {
         output.up.into_iter().try_for_each(|message| context.put_next(message))
     }
 
-    fn tick<L: Monitor>(&self, context: &Context<'_, L>, tick: Tick) -> Result<(), PutError> {
+    fn tick<Q: QueueStrategy>(&self, context: &Context<'_, Q>, tick: Tick) -> Result<(), PutError> {
         let now = self.epoch.elapsed();
         let mut outputs = Vec::new();
         self.connections.for_each(|address, connection| {
@@ -359,8 +368,8 @@ fn decode(mut packet: MessageBlock) -> Option<(TcpAddr, Segment)> {
 /// messages of the same connection may overtake each other above this module; [`Record`] has the order.
 pub(crate) struct TcpReader<C>(pub(crate) Arc<Tcp<C>>);
 
-impl<C: Connections, L: Monitor> Service<L> for TcpReader<C> {
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<C: Connections, Q: QueueStrategy> Service<Q> for TcpReader<C> {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         if let Some(tick) = message.control::<Tick>() {
             return self.0.tick(context, *tick);
         }
@@ -374,9 +383,9 @@ impl<C: Connections, L: Monitor> Service<L> for TcpReader<C> {
 /// The writer of the TCP module: sends messages by the connection of their control block, which it opens if there is none.
 pub(crate) struct TcpWriter<C>(pub(crate) Arc<Tcp<C>>);
 
-impl<C: Connections, L: Monitor> Service<L> for TcpWriter<C> {
+impl<C: Connections, Q: QueueStrategy> Service<Q> for TcpWriter<C> {
     /// A message that the send buffer does not take now is refused, and given back.
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         let Some(address) = message.control::<TcpAddr>().copied() else { return Err(PutError::refused(message)) };
         let Some(data) = message.take_block() else { return Ok(()) };
         let (now, mut output) = (self.0.epoch.elapsed(), Output::default());
