@@ -41,7 +41,10 @@ struct Args {
     /// Numbers of threads (processing elements)
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,3,4")]
     threads: Vec<usize>,
-    /// Number of messages [default: 10000; with --quick: 1000]
+    /// Number of TCP connections, which take turns; each stream of the task-based architecture has one at least
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    connections: usize,
+    /// Number of messages of all connections [default: 10000; with --quick: 1000]
     #[arg(long, value_name = "N")]
     messages: Option<usize>,
     /// Octets of a message
@@ -217,8 +220,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.window >= args.segment, "the window is less than a segment");
     let faults = Faults { loss: args.loss, duplication: args.duplication, reordering: args.reordering };
     let messages = args.messages.unwrap_or(messages);
-    anyhow::ensure!((8..=1_000_000).contains(&messages), "there are 8 to 1000000 messages");
+    anyhow::ensure!((1..=256).contains(&args.connections), "there are 1 to 256 connections");
+    let fewest = args.connections.max(64);
+    anyhow::ensure!((fewest..=1_000_000).contains(&messages), "there are {fewest} to 1000000 messages");
     let base = Settings {
+        connections: args.connections,
         messages,
         octets: args.size,
         segment: args.segment,

@@ -12,10 +12,10 @@ const FAULTS: [Faults; 5] = [
     Faults { loss: 5, duplication: 0, reordering: 0 },
     Faults { loss: 0, duplication: 20, reordering: 0 },
     Faults { loss: 0, duplication: 0, reordering: 20 },
-    Faults { loss: 3, duplication: 5, reordering: 10 },
+    Faults { loss: 8, duplication: 10, reordering: 10 },
 ];
 
-fn each(protocol: Protocol, check: impl Fn(&Settings, &Outcome)) {
+fn each(protocol: Protocol, connections: usize, check: impl Fn(&Settings, &Outcome)) {
     let task = Queues::ALL.iter().map(|queues| (Architecture::Task, *queues, &[2, 4][..]));
     let message = (Architecture::Message, Queues::Locked, &[1, 2, 3, 4][..]);
     for (architecture, queues, threads) in task.chain([message]) {
@@ -28,6 +28,7 @@ fn each(protocol: Protocol, check: impl Fn(&Settings, &Outcome)) {
                         locks,
                         queues,
                         threads,
+                        connections,
                         messages: 240,
                         faults,
                         seed,
@@ -43,19 +44,27 @@ fn each(protocol: Protocol, check: impl Fn(&Settings, &Outcome)) {
 
 #[test]
 fn tcp_delivers_every_octet_in_order_under_every_architecture_and_fault() {
-    each(Protocol::Tcp, |settings, outcome| {
-        assert_eq!((outcome.received, outcome.distinct, outcome.in_order), (240, 240, 240), "{settings:?}");
-        assert_eq!(outcome.octets, 240 * 4096);
-        let losses: u64 = outcome.senders.iter().map(|sender| sender.lost).sum();
-        assert_eq!(losses > 0, settings.faults.loss > 0, "{settings:?}");
-        let duplicates: u64 = outcome.connections.iter().map(|connection| connection.outside_window).sum();
-        assert!(duplicates > 0 || settings.faults.duplication == 0, "{settings:?} {outcome:?}");
-    });
+    for connections in [1, 2, 5] {
+        each(Protocol::Tcp, connections, check_tcp);
+    }
+}
+
+fn check_tcp(settings: &Settings, outcome: &Outcome) {
+    assert_eq!((outcome.received, outcome.distinct, outcome.in_order), (240, 240, 240), "{settings:?}");
+    assert_eq!(outcome.octets, 240 * 4096);
+    let streams = if settings.architecture == Architecture::Task { settings.threads / 2 } else { 1 };
+    let connections = settings.connections.div_ceil(streams) * streams;
+    assert_eq!((outcome.connections.len(), outcome.senders.len()), (connections, connections), "{settings:?}");
+    assert!(outcome.senders.iter().all(|sender| sender.delivered >= 240 / connections as u64), "{outcome:?}");
+    let losses: u64 = outcome.senders.iter().map(|sender| sender.lost).sum();
+    assert_eq!(losses > 0, settings.faults.loss > 0, "{settings:?}");
+    let duplicates: u64 = outcome.connections.iter().map(|connection| connection.outside_window).sum();
+    assert!(duplicates > 0 || settings.faults.duplication == 0, "{settings:?} {outcome:?}");
 }
 
 #[test]
 fn udp_delivers_the_datagrams_of_the_device_and_no_others() {
-    each(Protocol::Udp, |settings, outcome| {
+    each(Protocol::Udp, 1, |settings, outcome| {
         // That each came as often as the device delivered it is checked by the run itself.
         assert_eq!(outcome.dropped, 0, "{settings:?}");
         match settings.faults {
