@@ -204,10 +204,7 @@ pub fn text(results: &Results) -> String {
         let mut table = table::with_header(header.map(str::to_owned).to_vec());
         for row in &results.rows {
             let name = match row.stack {
-                "own" if row.queues == Queues::Locked => {
-                    format!("{} {} {}", row.protocol, row.architecture, row.locks)
-                }
-                "own" => format!("{} {} {}, {} queues", row.protocol, row.architecture, row.locks, row.queues),
+                "own" => format!("{} {}", row.protocol, configuration(row.architecture, row.locks, row.queues)),
                 other => other.to_owned(),
             };
             let speedup = row.speedup.map_or(String::new(), |speedup| format!("{:.2}", speedup.median));
@@ -240,9 +237,23 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-/// The figures of a window and a number of applications.
+/// The name of a configuration in reports.
+fn configuration(architecture: Architecture, locks: Locks, queues: Queues) -> String {
+    let queues = if queues == Queues::Locked { "" } else { ", lock-free queues" };
+    format!("{architecture} {locks}{queues}")
+}
+
+/// The figures of an architecture, a window and a number of applications.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TtcpRow {
+    /// The architecture of both stacks.
+    pub architecture: Architecture,
+    /// The locking strategy.
+    pub locks: Locks,
+    /// The queues.
+    pub queues: Queues,
+    /// The threads of the receiving side.
+    pub threads: usize,
     /// The window in octets.
     pub window: usize,
     /// The number of applications.
@@ -259,29 +270,26 @@ pub struct TtcpRow {
     pub timeouts: u64,
 }
 
-/// Transfers between two stacks, for each window and number of applications.
+/// Transfers between two stacks with each of the parameters, in interleaved rounds.
 ///
 /// # Errors
 /// [`StackError`] of the first transfer that fails.
-pub fn ttcp(
-    rounds: usize,
-    windows: &[usize],
-    applications: &[usize],
-    settings: &dyn Fn(usize, usize) -> ttcp::Settings,
-) -> Result<Vec<TtcpRow>, StackError> {
-    let pairs: Vec<_> =
-        windows.iter().flat_map(|window| applications.iter().map(|number| (*window, *number))).collect();
-    let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); pairs.len()];
+pub fn ttcp(rounds: usize, transfers: &[ttcp::Settings]) -> Result<Vec<TtcpRow>, StackError> {
+    let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); transfers.len()];
     for _ in 0..rounds {
-        for ((window, applications), outcomes) in pairs.iter().zip(&mut outcomes) {
-            outcomes.push(ttcp::transfer(&settings(*window, *applications))?);
+        for (settings, outcomes) in transfers.iter().zip(&mut outcomes) {
+            outcomes.push(ttcp::transfer(settings)?);
         }
     }
-    let row = |((window, applications), outcomes): (&(usize, usize), &Vec<Outcome>)| {
+    let row = |(settings, outcomes): (&ttcp::Settings, &Vec<Outcome>)| {
         let connections = || outcomes.iter().flat_map(|outcome| &outcome.connections);
         Some(TtcpRow {
-            window: *window,
-            applications: *applications,
+            architecture: settings.architecture,
+            locks: settings.locks,
+            queues: settings.queues,
+            threads: settings.threads,
+            window: settings.window,
+            applications: settings.applications,
             messages: outcomes.iter().map(|outcome| outcome.received).collect(),
             samples: outcomes.iter().map(Outcome::mbits).collect(),
             mbits: Summary::of(outcomes.iter().map(Outcome::mbits))?,
@@ -289,16 +297,18 @@ pub fn ttcp(
             timeouts: connections().map(|connection| connection.timeouts).sum(),
         })
     };
-    Ok(pairs.iter().zip(&outcomes).filter_map(row).collect())
+    Ok(transfers.iter().zip(&outcomes).filter_map(row).collect())
 }
 
 /// The report on transfers as text.
 #[must_use]
 pub fn ttcp_text(rows: &[TtcpRow]) -> String {
-    let header = ["window", "applications", "Mbit/s", "sent again", "time-outs"];
+    let header = ["stacks", "PEs", "window", "applications", "Mbit/s", "sent again", "time-outs"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
         table.add_row([
+            configuration(row.architecture, row.locks, row.queues),
+            row.threads.to_string(),
             row.window.to_string(),
             row.applications.to_string(),
             format!("{:.0} ± {:2.0} %", row.mbits.median, row.mbits.spread_percent()),

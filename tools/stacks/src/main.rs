@@ -92,6 +92,9 @@ enum Command {
 /// Transfer messages between two stacks: applications, XDR, TCP and a link that holds a limited number of frames.
 #[derive(Debug, clap::Args)]
 struct TtcpArgs {
+    /// Process architecture of both stacks: task, message [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    architectures: Vec<Architecture>,
     /// Windows in octets
     #[arg(long, value_name = "OCTETS,..", value_delimiter = ',', default_value = "8192,32768,65536,262144")]
     windows: Vec<usize>,
@@ -101,6 +104,9 @@ struct TtcpArgs {
     /// Locks: sleeping, adaptive
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     locks: Locks,
+    /// Queues of the task-based architecture: locked, lock-free
+    #[arg(long, value_name = "NAME", default_value = "locked")]
+    queues: Queues,
     /// Messages of all applications together
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     messages: usize,
@@ -110,10 +116,10 @@ struct TtcpArgs {
     /// Octets of data in a segment
     #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
     segment: usize,
-    /// Threads of the receiving stack
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
-    /// Frames that the link holds in each direction; more are lost
+    /// Threads of the receiving side; task-based, each two have a stack and a link [default: 1; task-based: 2]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Frames that a link holds in each direction; more are lost
     #[arg(long, value_name = "N", default_value_t = 1000)]
     link: usize,
     /// Rounds
@@ -144,19 +150,9 @@ impl TtcpArgs {
         anyhow::ensure!((16..=60_000).contains(&self.size), "a message has 16 to 60000 octets");
         anyhow::ensure!(self.windows.iter().all(|window| (1..=1 << 30).contains(window)), "a window has up to 1 GiB");
         anyhow::ensure!(self.applications.iter().all(|n| (1..=256).contains(n)), "there are 1 to 256 applications");
-        anyhow::ensure!((1..=64).contains(&self.threads), "there are 1 to 64 threads");
+        anyhow::ensure!(self.threads.is_none_or(|n| (1..=64).contains(&n)), "there are 1 to 64 threads");
         anyhow::ensure!(self.rounds > 0 && self.link > 0, "there is no round, or no frame fits the link");
-        let rows =
-            bench::ttcp(self.rounds, &self.windows, &self.applications, &|window, applications| ttcp::Settings {
-                applications,
-                window,
-                messages: self.messages.div_ceil(applications),
-                octets: self.size,
-                segment: self.segment,
-                threads: self.threads,
-                locks: self.locks,
-                link: self.link,
-            })?;
+        let rows = bench::ttcp(self.rounds, &self.transfers())?;
         let machine = Machine::here();
         if self.json {
             println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "rows": rows }))?);
@@ -164,6 +160,30 @@ impl TtcpArgs {
             print!("{}\n{}\n{}", machine.summary(), machine.warning().unwrap_or_default(), bench::ttcp_text(&rows));
         }
         Ok(())
+    }
+}
+
+impl TtcpArgs {
+    fn transfers(&self) -> Vec<ttcp::Settings> {
+        let mut transfers = Vec::new();
+        for architecture in or_all(&self.architectures, Architecture::ALL) {
+            let is_task = architecture == Architecture::Task;
+            for window in self.windows.iter().copied() {
+                transfers.extend(self.applications.iter().map(|applications| ttcp::Settings {
+                    architecture,
+                    applications: *applications,
+                    window,
+                    messages: self.messages.div_ceil(*applications),
+                    octets: self.size,
+                    segment: self.segment,
+                    threads: self.threads.unwrap_or(if is_task { 2 } else { 1 }),
+                    locks: self.locks,
+                    queues: if is_task { self.queues } else { Queues::Locked },
+                    link: self.link,
+                }));
+            }
+        }
+        transfers
     }
 }
 

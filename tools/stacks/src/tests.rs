@@ -6,6 +6,7 @@ use crate::architecture::{Architecture, Locks, Protocol, Queues, Settings, run};
 use crate::bench::{self, Plan};
 use crate::device::Faults;
 use crate::measurement::Outcome;
+use crate::ttcp;
 
 const FAULTS: [Faults; 5] = [
     Faults { loss: 0, duplication: 0, reordering: 0 },
@@ -113,29 +114,58 @@ fn smoltcp_receives_what_the_device_sends() {
 }
 
 #[test]
-fn ttcp_transfers_all_messages_with_any_window_and_number_of_applications() {
-    for locks in Locks::ALL.iter().copied() {
-        // A link of four frames loses some of a window of sixteen.
-        for (applications, window, threads, link) in
-            [(1, 8192, 1, 100), (3, 65_536, 2, 100), (2, 1 << 20, 1, 1000), (2, 65_536, 2, 4)]
-        {
-            let settings = crate::ttcp::Settings {
-                applications,
-                window,
-                messages: 60,
-                octets: 4096,
-                segment: 4096,
-                threads,
-                locks,
-                link,
-            };
-            let outcome = crate::ttcp::transfer(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-            assert_eq!(outcome.in_order, 60 * applications as u64);
-            assert_eq!(outcome.connections.len(), applications);
-            let again: u64 = outcome.connections.iter().map(|connection| connection.retransmitted).sum();
-            assert!(again > 0 || link > 4, "{outcome:?}");
+fn ttcp_transfers_all_messages_with_any_architecture_window_and_number_of_applications() {
+    let architectures = [
+        (Architecture::Message, Queues::Locked, [1, 2]),
+        (Architecture::Task, Queues::Locked, [2, 4]),
+        (Architecture::Task, Queues::LockFree, [2, 4]),
+    ];
+    for (architecture, queues, [few, more]) in architectures {
+        for locks in Locks::ALL.iter().copied() {
+            // A link of four frames loses some of a window of sixteen.
+            for (applications, window, threads, link) in
+                [(1, 8192, few, 100), (3, 65_536, more, 100), (2, 1 << 20, few, 1000), (2, 65_536, more, 4)]
+            {
+                let settings = ttcp::Settings {
+                    architecture,
+                    applications,
+                    window,
+                    messages: 60,
+                    octets: 4096,
+                    segment: 4096,
+                    threads,
+                    locks,
+                    queues,
+                    link,
+                };
+                let outcome = ttcp::transfer(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+                assert_eq!(outcome.in_order, 60 * applications as u64);
+                assert_eq!(outcome.connections.len(), applications);
+                let again: u64 = outcome.connections.iter().map(|connection| connection.retransmitted).sum();
+                assert!(again > 0 || link > 4, "{outcome:?}");
+            }
         }
     }
+}
+
+#[test]
+fn ttcp_refuses_stacks_without_applications_and_half_stacks() {
+    let settings = ttcp::Settings {
+        architecture: Architecture::Task,
+        applications: 1,
+        window: 8192,
+        messages: 1,
+        octets: 4096,
+        segment: 4096,
+        threads: 4,
+        locks: Locks::Sleeping,
+        queues: Queues::Locked,
+        link: 10,
+    };
+    let refusal = |settings| ttcp::transfer(&settings).unwrap_err().to_string();
+    assert_eq!(refusal(settings), "each of the 2 stacks needs an application, and there are 1");
+    let odd = refusal(ttcp::Settings { threads: 3, ..settings });
+    assert_eq!(odd, "the task-based architecture has threads in multiples of two");
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use spandrel_message::MessageBlock;
-use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, QueueStrategy, Service, Side};
-use spandrel_sync::{Arc, Condition, Guarded, Monitor, Mutex, NullMutex};
+use spandrel_stream::{Context, Message, MessageKind, PutError, PutFailure, QueueStrategy, Service, Side};
+use spandrel_sync::{Arc, Condition, Mutex};
 
+use crate::connections::Connections;
 use crate::dlp::Tick;
 use crate::ip::{self, Ipv4Header};
-use crate::measurement::Run;
+use crate::measurement::{LIMIT, Run};
 use crate::tcp::{Config, Segment, SendError, State, Statistics, Tcb, TcpHeader, reset_for};
 use crate::udp::UdpHeader;
 
@@ -121,99 +122,6 @@ struct Output {
     down: Vec<Segment>,
 }
 
-/// The connections of a TCP module: the locks around their control blocks.
-pub(crate) trait Connections: Send + Sync + 'static {
-    /// Calls `act` with a connection, which `create` may make.
-    fn with<R>(
-        &self,
-        address: TcpAddr,
-        create: impl FnOnce() -> Option<Connection>,
-        act: impl FnOnce(&mut Connection) -> R,
-    ) -> Option<R>;
-    fn for_each(&self, act: impl FnMut(TcpAddr, &mut Connection));
-    fn remove(&self, address: TcpAddr);
-}
-
-/// Connections for any number of threads: a map with a lock, and a lock for each control block (the `MP_Map_Manager` of
-/// paper 002, 3.4).
-pub(crate) struct Shared<L: Monitor>(MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>);
-
-impl<L: Monitor> Shared<L> {
-    pub(crate) fn new() -> Self {
-        Self(MapManager::new())
-    }
-}
-
-impl<L: Monitor> Connections for Shared<L>
-where
-    MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>: Send + Sync,
-{
-    fn with<R>(
-        &self,
-        address: TcpAddr,
-        create: impl FnOnce() -> Option<Connection>,
-        act: impl FnOnce(&mut Connection) -> R,
-    ) -> Option<R> {
-        let connection = self.0.find(&address).or_else(|| {
-            let created = Arc::new(Guarded::new(create()?));
-            match self.0.bind(address, Arc::clone(&created)) {
-                Ok(()) => Some(created),
-                Err(_) => self.0.find(&address), // another thread was faster
-            }
-        })?;
-        Some(act(&mut connection.lock()))
-    }
-
-    fn for_each(&self, mut act: impl FnMut(TcpAddr, &mut Connection)) {
-        for (address, connection) in self.0.bindings() {
-            act(address, &mut connection.lock());
-        }
-    }
-
-    fn remove(&self, address: TcpAddr) {
-        self.0.unbind(&address);
-    }
-}
-
-/// Connections of one thread, without locks (the `LP_Map_Manager` of paper 002, 3.4): each thread has its own.
-pub(crate) struct OwnedByThread;
-
-spandrel_sync::thread_local! {
-    static OWNED: MapManager<TcpAddr, Connection, NullMutex> = MapManager::new();
-}
-
-impl Connections for OwnedByThread {
-    fn with<R>(
-        &self,
-        address: TcpAddr,
-        create: impl FnOnce() -> Option<Connection>,
-        act: impl FnOnce(&mut Connection) -> R,
-    ) -> Option<R> {
-        OWNED.with(|connections| {
-            let mut act = Some(act);
-            let mut once = |connection: &mut Connection| act.take().map(|act| act(connection));
-            if let Some(result) = connections.find_with(&address, &mut once) {
-                return result;
-            }
-            connections.bind(address, create()?).ok()?;
-            connections.find_with(&address, once)?
-        })
-    }
-
-    fn for_each(&self, mut act: impl FnMut(TcpAddr, &mut Connection)) {
-        OWNED.with(|connections| {
-            connections.retain(|address, connection| {
-                act(*address, connection);
-                true
-            });
-        });
-    }
-
-    fn remove(&self, address: TcpAddr) {
-        OWNED.with(|connections| _ = connections.unbind(&address));
-    }
-}
-
 /// The part that both sides of a TCP module share.
 pub(crate) struct Tcp<C> {
     connections: C,
@@ -247,12 +155,12 @@ impl<C: Connections> Tcp<C> {
     }
 
     /// The number of segments received.
-    pub(crate) fn progress(&self) -> u64 {
+    fn progress(&self) -> u64 {
         *self.segments.lock()
     }
 
     /// Waits until more segments were received, for a millisecond at most.
-    pub(crate) fn wait_for_progress(&self, before: u64) {
+    fn wait_for_progress(&self, before: u64) {
         let mut segments = self.segments.lock();
         if *segments == before {
             self.received.wait_for(&mut segments, Duration::from_millis(1));
@@ -376,6 +284,26 @@ impl<C: Connections, Q: QueueStrategy> Service<Q> for TcpReader<C> {
         match message.take_block() {
             Some(packet) => self.0.segment_received(context, packet),
             None => Ok(()),
+        }
+    }
+}
+
+/// A [`TcpWriter`] that waits until the send buffer takes a message: in the thread that sends it, or in that of the task.
+pub(crate) struct PersistentTcpWriter<C>(pub(crate) Arc<Tcp<C>>);
+
+impl<C: Connections, Q: QueueStrategy> Service<Q> for PersistentTcpWriter<C> {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
+        let writer = TcpWriter(Arc::clone(&self.0));
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let before = self.0.progress();
+            match writer.process(context, message) {
+                Err(error) if error.reason == PutFailure::Refused && Instant::now() < deadline => {
+                    message = error.message;
+                    self.0.wait_for_progress(before);
+                }
+                done => return done,
+            }
         }
     }
 }
