@@ -15,8 +15,10 @@ const EXAMPLES: &str = "\
 Examples:
   spandrel bench stacks --quick
   spandrel bench stacks --protocols udp --architectures message --threads 1,2 --rounds 9
-  spandrel bench stacks --protocols tcp --loss 2 --reordering 5 --json
-  spandrel bench stacks ttcp --windows 8192,65536 --applications 1,4";
+  spandrel bench stacks --protocols tcp --architectures task --queues locked,lock-free
+  spandrel bench stacks --protocols tcp --connections 8 --loss 2 --reordering 5 --json
+  spandrel bench stacks ttcp --windows 8192,65536 --applications 1,4
+  spandrel bench stacks ttcp --architectures task --threads 4 --applications 4";
 
 /// Measure parallel protocol stacks: throughput, context switches and lock waiting by process architecture.
 ///
