@@ -165,7 +165,7 @@ where
     let content = Content::of_octets(settings.octets);
     match settings.protocol {
         Protocol::Udp => {
-            let messages = settings.messages / streams;
+            let messages = messages_of_each(settings.messages, streams)?;
             let seeds = settings.seed..settings.seed + streams as u64;
             let device = |seed| Arc::new(PreparedDatagrams::new(messages, content, settings.faults, seed));
             let devices: Vec<_> = seeds.map(device).collect();
@@ -179,6 +179,14 @@ where
         }
         Protocol::Tcp if is_task => run_tcp::<L, Q, _>(settings, streams, content, || OwnedByThread),
         Protocol::Tcp => run_tcp::<L, Q, _>(settings, streams, content, Shared::<L>::new),
+    }
+}
+
+/// The number of messages of each of so many streams or connections.
+fn messages_of_each(messages: usize, number: usize) -> Result<usize, StackError> {
+    match messages / number {
+        0 => Err(StackError::Settings(format!("{messages} messages are too few for {number} streams or connections"))),
+        each => Ok(each),
     }
 }
 
@@ -205,7 +213,7 @@ where
     PreparedConnections<L>: Send + Sync,
 {
     let connections = settings.connections.div_ceil(streams).max(1); // of each stream
-    let messages = settings.messages / (streams * connections);
+    let messages = messages_of_each(settings.messages, streams * connections)?;
     let config = Config {
         max_segment: settings.segment.clamp(64, 60_000) as u16,
         receive_buffer: settings.window,

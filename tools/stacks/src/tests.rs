@@ -105,6 +105,15 @@ fn the_task_based_architecture_refuses_an_odd_number_of_threads() {
 }
 
 #[test]
+fn each_connection_has_a_message() {
+    for protocol in Protocol::ALL.iter().copied() {
+        let settings = Settings { protocol, messages: 3, connections: 4, threads: 8, ..Settings::default() };
+        let error = run(&Settings { architecture: Architecture::Task, ..settings }).unwrap_err();
+        assert_eq!(error.to_string(), "3 messages are too few for 4 streams or connections");
+    }
+}
+
+#[test]
 fn smoltcp_receives_what_the_device_sends() {
     for (faults, seed) in FAULTS.into_iter().zip(1..) {
         let settings = Settings { protocol: Protocol::Tcp, messages: 200, faults, seed, ..Settings::default() };
