@@ -1,11 +1,11 @@
-//! The parts of a [`MessageQueue`](super::MessageQueue), with the locks that guard them.
+//! The parts of a [`MessageQueue`](crate::MessageQueue), with the locks that guard them.
 
 use std::collections::VecDeque;
 
 use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Guarded, Monitor};
 
-use super::{Position, Queued, WaterMarks};
+use super::item::{Position, Queued, WaterMarks};
 use crate::excess::Excess;
 
 /// The items that are taken next: all those that were queued when a consumer found none here.
