@@ -7,8 +7,8 @@ use spandrel_stream::{
 };
 use spandrel_sync::{Arc, Guarded, Monitor};
 
+use crate::connections::{Record, TcpAddr};
 use crate::measurement::Run;
-use crate::transport::{Record, TcpAddr};
 use crate::xdr::{self, Content, Element};
 
 /// A module whose processing runs in the thread that brings a message, or in a thread of its own.

@@ -8,13 +8,13 @@ use spandrel_stream::{LockFree, MapManager, Module, PassThrough, QueueStrategy, 
 use spandrel_sync::{AdaptiveMutex, Arc, Guarded, Monitor, Mutex};
 
 use crate::application::{Clustered, Order, Receiver, XdrReader};
-use crate::connections::{Connections, OwnedByThread, Shared};
+use crate::connections::{Connection, Connections, OwnedByThread, Shared, TcpAddr};
 use crate::device::{self, Device, Faults, PreparedConnections, PreparedDatagrams, PreparedSettings};
 use crate::dlp::{DlpReader, DlpWriter};
 use crate::measurement::{LIMIT, Outcome, Run, StackError};
 use crate::tcp::Config;
 use crate::timed::{Timed, Waits};
-use crate::transport::{Connection, Tcp, TcpAddr, TcpReader, TcpWriter, UdpReader};
+use crate::transport::{Tcp, TcpReader, TcpWriter, UdpReader};
 use crate::xdr::Content;
 
 /// A choice between values with names, for the command line.

@@ -8,20 +8,12 @@ use spandrel_message::MessageBlock;
 use spandrel_stream::{Context, Message, MessageKind, PutError, PutFailure, QueueStrategy, Service, Side};
 use spandrel_sync::{Arc, Condition, Mutex};
 
-use crate::connections::Connections;
+use crate::connections::{Connection, Connections, Output, TcpAddr};
 use crate::dlp::Tick;
 use crate::ip::{self, Ipv4Header};
 use crate::measurement::{LIMIT, Run};
 use crate::tcp::{Config, Segment, SendError, State, Statistics, Tcb, TcpHeader, reset_for};
 use crate::udp::UdpHeader;
-
-/// The place of a message in its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) connection: TcpAddr,
-    /// Counts the messages of the connection from zero.
-    pub(crate) number: u64,
-}
 
 /// The reader of the UDP module: passes on the data of datagrams for one port. Threads share nothing in it.
 pub(crate) struct UdpReader {
@@ -52,74 +44,6 @@ fn datagram(mut packet: MessageBlock, port: u16) -> Option<MessageBlock> {
     packet.advance(length + crate::udp::HEADER);
     drop(packet.split_off(data));
     (header.destination == port).then_some(packet)
-}
-
-/// The addresses of both ends of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TcpAddr {
-    /// The end of this stack.
-    pub(crate) local: SocketAddrV4,
-    /// The other end.
-    pub(crate) remote: SocketAddrV4,
-}
-
-/// A connection: its control block, and the message that its octets will be.
-pub(crate) struct Connection {
-    pub(crate) tcb: Tcb,
-    assembler: Assembler,
-}
-
-impl Connection {
-    fn new(tcb: Tcb, message: usize) -> Self {
-        Self { tcb, assembler: Assembler { message, waiting: None, octets: 0, next: 0 } }
-    }
-
-    /// Takes out what goes up and down.
-    fn exchange(&mut self, address: TcpAddr, now: Duration, output: &mut Output) {
-        while let Some(block) = self.tcb.receive() {
-            self.assembler.push(block, |number, block| {
-                output.up.push(Message::data(block).with_control(Record { connection: address, number }));
-            });
-        }
-        while let Some(segment) = self.tcb.transmit(now) {
-            output.down.push(segment);
-        }
-    }
-}
-
-/// Divides the octets of a connection into messages of one length, without copying them.
-struct Assembler {
-    message: usize,
-    waiting: Option<MessageBlock>,
-    octets: usize,
-    next: u64,
-}
-
-impl Assembler {
-    fn push(&mut self, mut block: MessageBlock, mut emit: impl FnMut(u64, MessageBlock)) {
-        while !block.is_empty() {
-            let part = block.split_to(block.len().min(self.message - self.octets));
-            self.octets += part.len();
-            match &mut self.waiting {
-                Some(waiting) => waiting.append(part),
-                None => self.waiting = Some(part),
-            }
-            if self.octets == self.message
-                && let Some(message) = self.waiting.take()
-            {
-                self.octets = 0;
-                emit(self.next, message);
-                self.next += 1;
-            }
-        }
-    }
-}
-
-/// The messages that a segment leads to.
-#[derive(Default)]
-struct Output {
-    up: Vec<Message>,
-    down: Vec<Segment>,
 }
 
 /// The part that both sides of a TCP module share.

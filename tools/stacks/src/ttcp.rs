@@ -9,14 +9,14 @@ use spandrel_sync::{AdaptiveMutex, Arc, Guarded, Monitor, Mutex};
 
 use crate::application::{Clustered, Order, Outgoing, Receiver, XdrReader, XdrWriter};
 use crate::architecture::{Architecture, Locks, Queues};
-use crate::connections::{Connections, OwnedByThread, Shared};
+use crate::connections::{Connection, Connections, OwnedByThread, Shared, TcpAddr};
 use crate::device::{FIRST_SENDER_PORT, PORT, RECEIVER, SENDER};
 use crate::dlp::{DlpReader, DlpWriter};
 use crate::link::LinkEnd;
 use crate::measurement::{LIMIT, Outcome, Run, StackError};
 use crate::tcp::Config;
 use crate::timed::{Timed, Waits};
-use crate::transport::{Connection, PersistentTcpWriter, Tcp, TcpAddr, TcpReader, TcpWriter};
+use crate::transport::{PersistentTcpWriter, Tcp, TcpReader, TcpWriter};
 use crate::xdr::Content;
 
 /// The parameters of a transfer.
