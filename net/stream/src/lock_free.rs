@@ -545,18 +545,23 @@ impl<T: Queued> LockFreeQueue<T> {
     }
 }
 
+/// The looks at a condition, with growing pauses of some microseconds in total, before a thread sleeps.
+const SPINS: usize = if cfg!(shuttle) { 0 } else { 8 };
+
 /// Waits for a moment, as long as a wait of another kind would cost; returns whether the condition holds.
 ///
-/// The model checker has no such moment: each of its steps may be the last before the wait.
+/// It does not yield the processor. On a busy one the thread would get it back after the time slices of others,
+/// whereas a thread that sleeps gets it when it is notified. The model checker has no such moment: each of its
+/// steps may be the last before the wait.
 fn spin_until(is_done: impl Fn() -> bool) -> bool {
     let backoff = Backoff::new();
-    while !cfg!(shuttle) && !backoff.is_completed() {
-        if is_done() {
-            return true;
+    (0..SPINS).any(|_| {
+        let is_over = is_done();
+        if !is_over {
+            backoff.spin();
         }
-        backoff.snooze();
-    }
-    false
+        is_over
+    })
 }
 
 impl<T> Drop for LockFreeQueue<T> {

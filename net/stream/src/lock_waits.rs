@@ -1,5 +1,6 @@
 //! Counts of waits for locks.
 
+use std::ops::Add;
 use std::time::Duration;
 
 /// The waits of threads for a lock that another one held.
@@ -9,4 +10,19 @@ pub struct LockWaits {
     pub count: u64,
     /// The sum of their times.
     pub time: Duration,
+}
+
+impl LockWaits {
+    pub(crate) fn record(&mut self, time: Duration) {
+        self.count += 1;
+        self.time += time;
+    }
+}
+
+impl Add for LockWaits {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { count: self.count + other.count, time: self.time + other.time }
+    }
 }

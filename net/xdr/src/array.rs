@@ -70,15 +70,35 @@ impl<T: Counted, const MAX: u32> Decode for Bounded<T, MAX> {
 
 /// `T x[N]` (4.12).
 impl<T: Encode, const N: usize> Encode for [T; N] {
+    const FIXED_OCTETS: Option<usize> = repeated(T::FIXED_OCTETS, N);
+
+    #[inline]
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         self.iter().try_for_each(|element| element.encode(out))
+    }
+
+    #[inline]
+    fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+        let places = octets.chunks_exact_mut(T::FIXED_OCTETS.unwrap_or(0).max(1));
+        places.zip(self).try_for_each(|(place, element)| element.encode_fixed(place))
+    }
+}
+
+/// The octets of so many elements.
+const fn repeated(octets: Option<usize>, elements: usize) -> Option<usize> {
+    match octets {
+        Some(octets) => Some(octets.saturating_mul(elements)),
+        None => None,
     }
 }
 
 /// `T x[N]` (4.12).
 impl<T: Decode, const N: usize> Decode for [T; N] {
     const MIN_OCTETS: usize = N.saturating_mul(T::MIN_OCTETS);
+    const FIXED_OCTETS: Option<usize> = repeated(T::FIXED_OCTETS, N);
+    const ACCEPTS_ANY: bool = T::ACCEPTS_ANY;
 
+    #[inline]
     fn decode(input: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
         let mut elements = [const { None }; N];
         for element in &mut elements {
@@ -97,7 +117,10 @@ impl<T: Encode> Encode for [T] {
 
 fn encode_slice<T: Encode>(elements: &[T], out: &mut XdrEncoder, max: u32) -> Result<(), XdrError> {
     out.len(elements.len(), max)?;
-    out.nested(|out| elements.iter().try_for_each(|element| element.encode(out)))
+    out.nested(|out| match T::FIXED_OCTETS {
+        Some(octets) if octets > 0 => out.fixed(elements, octets),
+        _ => elements.iter().try_for_each(|element| element.encode(out)),
+    })
 }
 
 /// `T x<>` (4.13).
@@ -141,8 +164,23 @@ fn decode_vec<T: Decode>(input: &mut XdrDecoder<'_>, max: u32) -> Result<Vec<T>,
     input.charge(len.saturating_mul(size_of::<T>()))?;
     input.nested(|input| {
         let mut elements = Vec::with_capacity(len);
-        for _ in 0..len {
-            elements.push(T::decode(input)?);
+        match T::FIXED_OCTETS {
+            // The octets of all elements are there: no element looks for its own again. Where none can fail, the room
+            // in the array is not looked at again either.
+            Some(octets) if T::ACCEPTS_ANY => {
+                let any = |mut element| T::decode(&mut element).expect("any octets are a value");
+                elements.extend(input.fixed(len, octets)?.map(any));
+            }
+            Some(octets) => {
+                for mut element in input.fixed(len, octets)? {
+                    elements.push(T::decode(&mut element)?);
+                }
+            }
+            None => {
+                for _ in 0..len {
+                    elements.push(T::decode(input)?);
+                }
+            }
         }
         Ok(elements)
     })

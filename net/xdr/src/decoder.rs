@@ -8,6 +8,14 @@ pub trait Decode: Sized {
     /// allocated.
     const MIN_OCTETS: usize;
 
+    /// The octets of each value, if all values have the same number, whether or not they are valid. The octets of a
+    /// variable-length array of them are taken at once then: [`decode`](Self::decode) gets a decoder of exactly as many.
+    const FIXED_OCTETS: Option<usize> = None;
+
+    /// Whether any octets are a value, if their number is [`FIXED_OCTETS`](Self::FIXED_OCTETS).
+    #[doc(hidden)]
+    const ACCEPTS_ANY: bool = false;
+
     /// Reads a value.
     ///
     /// # Errors
@@ -110,6 +118,18 @@ impl<'a> XdrDecoder<'a> {
         Ok(taken)
     }
 
+    /// Takes so many values of a fixed number of octets each, which is not zero; returns a decoder for each.
+    #[inline]
+    pub(crate) fn fixed(
+        &mut self,
+        count: usize,
+        octets: usize,
+    ) -> Result<impl ExactSizeIterator<Item = Self>, XdrError> {
+        let (settings, depth, memory, memory_left) = (self.settings, self.depth, self.memory, self.memory_left);
+        let values = self.take(count.saturating_mul(octets))?.chunks_exact(octets);
+        Ok(values.map(move |rest| Self { rest, settings, depth, memory, memory_left }))
+    }
+
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], XdrError> {
         let end = || XdrError::End { needed: N, remaining: self.rest.len() };
@@ -157,6 +177,7 @@ impl<'a> XdrDecoder<'a> {
     ///
     /// # Errors
     /// [`XdrError::End`]; [`XdrError::Padding`].
+    #[inline]
     pub fn fixed_opaque(&mut self, len: usize) -> Result<&'a [u8], XdrError> {
         let octets = self.take(len)?;
         let residual = self.take(padding(len))?;

@@ -4,12 +4,46 @@ use crate::{Settings, XdrError, padding};
 
 /// A value that has an encoding.
 pub trait Encode {
+    /// The octets of each value, if all values have the same number. A variable-length array of them is written at
+    /// once then, by [`encode_fixed`](Self::encode_fixed).
+    const FIXED_OCTETS: Option<usize> = None;
+
     /// Writes the value.
     ///
     /// # Errors
     /// [`XdrError`] if the value has no encoding: a length above its maximum, a discriminant of another arm, or
     /// nesting that a decoder refuses. The output has a part of the value then.
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError>;
+
+    /// Writes a value of [`FIXED_OCTETS`](Self::FIXED_OCTETS) octets into exactly as many.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    ///
+    /// # Panics
+    /// Another number of octets than that of the value.
+    #[inline]
+    fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+        let mut out = XdrEncoder::appending(Vec::with_capacity(octets.len()));
+        self.encode(&mut out)?;
+        octets.copy_from_slice(&out.octets);
+        Ok(())
+    }
+}
+
+/// The octets of a struct with fields of so many, if all of them have a fixed number.
+#[doc(hidden)]
+#[must_use]
+pub const fn sum_fixed_octets(fields: &[Option<usize>]) -> Option<usize> {
+    let (mut sum, mut at) = (0, 0);
+    while at < fields.len() {
+        match fields[at] {
+            Some(octets) => sum += octets,
+            None => return None,
+        }
+        at += 1;
+    }
+    Some(sum)
 }
 
 /// Returns the encoding of a value.
@@ -81,6 +115,18 @@ impl XdrEncoder {
         }
     }
 
+    /// Appends values of so many octets each, which are not zero.
+    #[inline]
+    pub(crate) fn fixed<T: Encode>(&mut self, values: &[T], octets: usize) -> Result<(), XdrError> {
+        let start = self.octets.len();
+        self.octets.resize(start + values.len() * octets, 0);
+        let places = self.octets[start..].chunks_exact_mut(octets);
+        for (place, value) in places.zip(values) {
+            value.encode_fixed(place)?;
+        }
+        Ok(())
+    }
+
     /// Writes octets of a fixed number, with residual zeros (4.9).
     pub fn fixed_opaque(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
@@ -113,8 +159,15 @@ impl XdrEncoder {
 }
 
 impl<T: Encode + ?Sized> Encode for &T {
+    const FIXED_OCTETS: Option<usize> = T::FIXED_OCTETS;
+
     #[inline]
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         (**self).encode(out)
+    }
+
+    #[inline]
+    fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+        (**self).encode_fixed(octets)
     }
 }

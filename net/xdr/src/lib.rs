@@ -54,6 +54,11 @@
 //! # Ok::<(), spandrel_xdr::XdrError>(())
 //! ```
 //!
+//! # Arrays
+//!
+//! Arrays of numbers, enums and structs of them have a fixed number of octets for each element
+//! ([`Decode::FIXED_OCTETS`]). The bounds of such an array are checked once, not for each field.
+//!
 //! # Octets from elsewhere
 //!
 //! - A length is compared with the maximum of its type and with the remaining octets before anything is
@@ -83,6 +88,8 @@ mod tests;
 
 pub use array::{Bounded, Counted};
 pub use decoder::{Decode, Padding, SMALLEST_MEMORY, Settings, XdrDecoder, decode};
+#[doc(hidden)]
+pub use encoder::sum_fixed_octets;
 pub use encoder::{Encode, XdrEncoder, encode};
 pub use error::XdrError;
 #[doc(hidden)]

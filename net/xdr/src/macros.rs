@@ -19,15 +19,24 @@ macro_rules! xdr_enum {
         $vis enum $name { $($(#[$constant_meta])* $constant = $value),+ }
 
         impl $crate::Encode for $name {
+            const FIXED_OCTETS: ::std::option::Option<usize> = Some(4);
+
             #[inline]
             fn encode(&self, out: &mut $crate::XdrEncoder) -> ::std::result::Result<(), $crate::XdrError> {
                 let value: i32 = match self { $(Self::$constant => $value),+ };
                 $crate::Encode::encode(&value, out)
             }
+
+            #[inline]
+            fn encode_fixed(&self, octets: &mut [u8]) -> ::std::result::Result<(), $crate::XdrError> {
+                let value: i32 = match self { $(Self::$constant => $value),+ };
+                $crate::Encode::encode_fixed(&value, octets)
+            }
         }
 
         impl $crate::Decode for $name {
             const MIN_OCTETS: usize = 4;
+            const FIXED_OCTETS: ::std::option::Option<usize> = Some(4);
 
             #[inline]
             fn decode(input: &mut $crate::XdrDecoder<'_>) -> ::std::result::Result<Self, $crate::XdrError> {
@@ -60,16 +69,31 @@ macro_rules! xdr_struct {
         $vis struct $name { $($(#[$field_meta])* $field_vis $field: $type),* }
 
         impl $crate::Encode for $name {
+            const FIXED_OCTETS: ::std::option::Option<usize> =
+                $crate::sum_fixed_octets(&[$(<$type as $crate::Encode>::FIXED_OCTETS),*]);
+
             #[inline]
             #[allow(unused_variables)] // without fields
             fn encode(&self, out: &mut $crate::XdrEncoder) -> ::std::result::Result<(), $crate::XdrError> {
                 $($crate::Encode::encode(&self.$field, out)?;)*
                 Ok(())
             }
+
+            #[inline]
+            #[allow(unused_variables)] // without fields
+            fn encode_fixed(&self, octets: &mut [u8]) -> ::std::result::Result<(), $crate::XdrError> {
+                $(let (field, octets) =
+                    octets.split_at_mut(<$type as $crate::Encode>::FIXED_OCTETS.unwrap_or(0));
+                $crate::Encode::encode_fixed(&self.$field, field)?;)*
+                Ok(())
+            }
         }
 
         impl $crate::Decode for $name {
             const MIN_OCTETS: usize = 0 $(+ <$type as $crate::Decode>::MIN_OCTETS)*;
+            const FIXED_OCTETS: ::std::option::Option<usize> =
+                $crate::sum_fixed_octets(&[$(<$type as $crate::Decode>::FIXED_OCTETS),*]);
+            const ACCEPTS_ANY: bool = true $(&& <$type as $crate::Decode>::ACCEPTS_ANY)*;
 
             #[inline]
             #[allow(unused_variables)] // without fields

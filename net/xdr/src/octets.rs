@@ -9,15 +9,29 @@ use crate::{Counted, Decode, Encode, UNIT, XdrDecoder, XdrEncoder, XdrError, pad
 pub struct FixedOpaque<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> Encode for FixedOpaque<N> {
+    const FIXED_OCTETS: Option<usize> = Some(N + padding(N));
+
+    #[inline]
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         out.fixed_opaque(&self.0);
+        Ok(())
+    }
+
+    #[inline]
+    fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+        let (opaque, residual) = octets.split_at_mut(N);
+        opaque.copy_from_slice(&self.0);
+        residual.copy_from_slice(&[0; UNIT][..padding(N)]);
         Ok(())
     }
 }
 
 impl<const N: usize> Decode for FixedOpaque<N> {
     const MIN_OCTETS: usize = N + padding(N);
+    const FIXED_OCTETS: Option<usize> = Some(N + padding(N));
+    const ACCEPTS_ANY: bool = padding(N) == 0;
 
+    #[inline]
     fn decode(input: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
         Ok(Self(input.fixed_opaque(N)?.try_into().expect("they are N octets")))
     }

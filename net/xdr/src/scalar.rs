@@ -7,15 +7,25 @@ macro_rules! scalar {
     ($($type:ty, $octets:literal, $method:ident, $to:expr, $from:expr;)+) => {
         $(
             impl Encode for $type {
+                const FIXED_OCTETS: Option<usize> = Some($octets);
+
                 #[inline]
                 fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
                     out.$method($to(*self));
+                    Ok(())
+                }
+
+                #[inline]
+                fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+                    octets.copy_from_slice(&$to(*self).to_be_bytes());
                     Ok(())
                 }
             }
 
             impl Decode for $type {
                 const MIN_OCTETS: usize = $octets;
+                const FIXED_OCTETS: Option<usize> = Some($octets);
+                const ACCEPTS_ANY: bool = true;
 
                 #[inline]
                 fn decode(input: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
@@ -36,15 +46,23 @@ scalar! {
 }
 
 impl Encode for bool {
+    const FIXED_OCTETS: Option<usize> = Some(4);
+
     #[inline]
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         out.u32(u32::from(*self));
         Ok(())
     }
+
+    #[inline]
+    fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+        u32::from(*self).encode_fixed(octets)
+    }
 }
 
 impl Decode for bool {
     const MIN_OCTETS: usize = 4;
+    const FIXED_OCTETS: Option<usize> = Some(4);
 
     #[inline]
     fn decode(input: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
@@ -58,6 +76,8 @@ impl Decode for bool {
 
 /// Void (4.16).
 impl Encode for () {
+    const FIXED_OCTETS: Option<usize> = Some(0);
+
     #[inline]
     fn encode(&self, _: &mut XdrEncoder) -> Result<(), XdrError> {
         Ok(())
@@ -67,6 +87,7 @@ impl Encode for () {
 /// Void (4.16).
 impl Decode for () {
     const MIN_OCTETS: usize = 0;
+    const FIXED_OCTETS: Option<usize> = Some(0);
 
     #[inline]
     fn decode(_: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
@@ -79,15 +100,27 @@ impl Decode for () {
 pub struct Quadruple(pub [u8; 16]);
 
 impl Encode for Quadruple {
+    const FIXED_OCTETS: Option<usize> = Some(16);
+
+    #[inline]
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         out.fixed_opaque(&self.0);
+        Ok(())
+    }
+
+    #[inline]
+    fn encode_fixed(&self, octets: &mut [u8]) -> Result<(), XdrError> {
+        octets.copy_from_slice(&self.0);
         Ok(())
     }
 }
 
 impl Decode for Quadruple {
     const MIN_OCTETS: usize = 16;
+    const FIXED_OCTETS: Option<usize> = Some(16);
+    const ACCEPTS_ANY: bool = true;
 
+    #[inline]
     fn decode(input: &mut XdrDecoder<'_>) -> Result<Self, XdrError> {
         Ok(Self(input.fixed_opaque(16)?.try_into().expect("they are 16 octets")))
     }

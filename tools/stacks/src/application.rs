@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use spandrel_stream::{
-    Context, Message, MessageKind, MessageQueue, OpenContext, PutError, Service, ServiceContext, Task, TaskError,
+    Context, Message, MessageKind, OpenContext, PutError, QueueStrategy, Service, ServiceContext, Task, TaskError,
 };
 use spandrel_sync::{Arc, Guarded, Monitor};
 
+use crate::connections::{Record, TcpAddr};
 use crate::measurement::Run;
-use crate::transport::{Record, TcpAddr};
 use crate::xdr::{self, Content, Element};
 
 /// A module whose processing runs in the thread that brings a message, or in a thread of its own.
@@ -21,19 +21,16 @@ pub(crate) struct Clustered<S> {
     pub(crate) run: Arc<Run>,
 }
 
-impl<L: Monitor, S: Service<L>> Task<L> for Clustered<S>
-where
-    MessageQueue<Message, L>: Send + Sync,
-{
+impl<Q: QueueStrategy<Queue: Send + Sync>, S: Service<Q>> Task<Q> for Clustered<S> {
     fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
         if self.has_thread { context.activate(1) } else { Ok(()) }
     }
 
-    fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
+    fn put(&self, context: &Context<'_, Q>, message: Message) -> Result<(), PutError> {
         if self.has_thread { context.putq(message) } else { self.service.process(context, message) }
     }
 
-    fn svc(&self, context: &mut ServiceContext<'_, L>) {
+    fn svc(&self, context: &mut ServiceContext<'_, Q>) {
         let counted = self.run.thread_begins(self.element);
         while let Ok(message) = context.getq() {
             if self.service.process(&context.context(), message).is_err() {
@@ -55,8 +52,8 @@ pub(crate) struct XdrReader {
     pub(crate) run: Arc<Run>,
 }
 
-impl<L: Monitor> Service<L> for XdrReader {
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<Q: QueueStrategy> Service<Q> for XdrReader {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         let record = message.take_control::<Record>().map(|record| *record);
         match message.take_block().map(|block| xdr::decode(&block)) {
             Some(Ok(elements)) => context.put_next(message.with_control(Decoded { record, elements })),
@@ -77,8 +74,8 @@ pub(crate) struct Outgoing {
 /// The writer of the XDR module.
 pub(crate) struct XdrWriter;
 
-impl<L: Monitor> Service<L> for XdrWriter {
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<Q: QueueStrategy> Service<Q> for XdrWriter {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         let Some(outgoing) = message.take_control::<Outgoing>() else { return context.put_next(message) };
         let octets = xdr::encode(&outgoing.elements);
         context.put_next(Message::data(octets[..].into()).with_control(outgoing.address))
@@ -121,11 +118,11 @@ impl Order {
     }
 }
 
-impl<L: Monitor> Service<L> for Receiver<L>
+impl<Q: QueueStrategy, L: Monitor> Service<Q> for Receiver<L>
 where
     Guarded<Order, L>: Send + Sync,
 {
-    fn process(&self, _: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+    fn process(&self, _: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         if !matches!(message.kind(), MessageKind::Data) {
             return Ok(());
         }

@@ -4,16 +4,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use spandrel_stream::{MapManager, Message, MessageQueue, Module, PassThrough, Stream, Synchronous};
+use spandrel_stream::{LockFree, MapManager, Module, PassThrough, QueueStrategy, Stream, Synchronous};
 use spandrel_sync::{AdaptiveMutex, Arc, Guarded, Monitor, Mutex};
 
 use crate::application::{Clustered, Order, Receiver, XdrReader};
-use crate::device::{self, Device, Faults, PreparedConnection, PreparedDatagrams, PreparedSettings};
+use crate::connections::{Connection, Connections, OwnedByThread, Shared, TcpAddr};
+use crate::device::{self, Device, Faults, PreparedConnections, PreparedDatagrams, PreparedSettings};
 use crate::dlp::{DlpReader, DlpWriter};
 use crate::measurement::{LIMIT, Outcome, Run, StackError};
 use crate::tcp::Config;
 use crate::timed::{Timed, Waits};
-use crate::transport::{Connection, Connections, OwnedByThread, Shared, Tcp, TcpAddr, TcpReader, TcpWriter, UdpReader};
+use crate::transport::{Tcp, TcpReader, TcpWriter, UdpReader};
 use crate::xdr::Content;
 
 /// A choice between values with names, for the command line.
@@ -75,6 +76,15 @@ choice! {
     Adaptive = "adaptive"
 }
 
+choice! {
+    /// A strategy for the queues between threads. The message-based architecture has no such queues.
+    Queues,
+    /// A queue with a lock and two conditions, by the locking strategy.
+    Locked = "locked",
+    /// A queue without locks. Its waits for messages and for room are not measured.
+    LockFree = "lock-free"
+}
+
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -82,11 +92,15 @@ pub struct Settings {
     pub architecture: Architecture,
     /// The protocol.
     pub protocol: Protocol,
-    /// The locks of queues, maps and control blocks.
+    /// The locks of queues, maps, control blocks and devices.
     pub locks: Locks,
+    /// The queues of the task-based architecture.
+    pub queues: Queues,
     /// The number of threads; in the task-based architecture a multiple of two, with a stream for each two.
     pub threads: usize,
-    /// The number of messages.
+    /// The number of connections of TCP, at least one for each stream. All streams have the same number.
+    pub connections: usize,
+    /// The number of messages of all connections, which have the same number.
     pub messages: usize,
     /// The octets of a message.
     pub octets: usize,
@@ -103,13 +117,15 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// The experiment of the paper: 10,000 messages of 4 KiB without faults.
+    /// The experiment of the paper: 10,000 messages of 4 KiB without faults, over two connections.
     fn default() -> Self {
         Self {
             architecture: Architecture::Message,
             protocol: Protocol::Udp,
             locks: Locks::Adaptive,
+            queues: Queues::Locked,
             threads: 1,
+            connections: 2,
             messages: 10_000,
             octets: 4096,
             segment: 4096,
@@ -126,17 +142,19 @@ impl Default for Settings {
 /// # Errors
 /// [`StackError`]: above all, if the application did not get what was sent.
 pub fn run(settings: &Settings) -> Result<Outcome, StackError> {
-    match settings.locks {
-        Locks::Sleeping => run_with::<Timed<Mutex>>(settings),
-        Locks::Adaptive => run_with::<Timed<AdaptiveMutex>>(settings),
+    match (settings.locks, settings.queues) {
+        (Locks::Sleeping, Queues::Locked) => run_with::<Timed<Mutex>, Timed<Mutex>>(settings),
+        (Locks::Sleeping, Queues::LockFree) => run_with::<Timed<Mutex>, LockFree>(settings),
+        (Locks::Adaptive, Queues::Locked) => run_with::<Timed<AdaptiveMutex>, Timed<AdaptiveMutex>>(settings),
+        (Locks::Adaptive, Queues::LockFree) => run_with::<Timed<AdaptiveMutex>, LockFree>(settings),
     }
 }
 
-fn run_with<L: Monitor>(settings: &Settings) -> Result<Outcome, StackError>
+/// Runs a stack with the locks `L` and the queues `Q`.
+fn run_with<L: Monitor, Q: QueueStrategy<Queue: Send + Sync>>(settings: &Settings) -> Result<Outcome, StackError>
 where
-    MessageQueue<Message, L>: Send + Sync,
     Guarded<Order, L>: Send + Sync,
-    PreparedConnection<L>: Send + Sync,
+    PreparedConnections<L>: Send + Sync,
     MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>: Send + Sync,
 {
     let is_task = settings.architecture == Architecture::Task;
@@ -144,10 +162,10 @@ where
         return Err(StackError::Settings("the task-based architecture has threads in multiples of two".to_owned()));
     }
     let streams = if is_task { settings.threads / 2 } else { 1 };
-    let messages = settings.messages / streams;
     let content = Content::of_octets(settings.octets);
     match settings.protocol {
         Protocol::Udp => {
+            let messages = messages_of_each(settings.messages, streams)?;
             let seeds = settings.seed..settings.seed + streams as u64;
             let device = |seed| Arc::new(PreparedDatagrams::new(messages, content, settings.faults, seed));
             let devices: Vec<_> = seeds.map(device).collect();
@@ -155,12 +173,20 @@ where
             let run = Arc::new(Run::new(messages * streams, expected, false, settings.is_pinned));
             let transport =
                 |_: usize| (Synchronous(UdpReader { port: device::PORT, run: Arc::clone(&run) }), PassThrough);
-            let outcome = drive::<L, _, _, _>(settings, &run, &devices, transport, |_| {})?;
+            let outcome = drive::<L, Q, _, _, _>(settings, &run, &devices, 1, transport, |_| {})?;
             check_datagrams(&devices, &run.counts(), messages)?;
             Ok(outcome)
         }
-        Protocol::Tcp if is_task => run_tcp::<L, _>(settings, streams, messages, content, || OwnedByThread),
-        Protocol::Tcp => run_tcp::<L, _>(settings, streams, messages, content, Shared::<L>::new),
+        Protocol::Tcp if is_task => run_tcp::<L, Q, _>(settings, streams, content, || OwnedByThread),
+        Protocol::Tcp => run_tcp::<L, Q, _>(settings, streams, content, Shared::<L>::new),
+    }
+}
+
+/// The number of messages of each of so many streams or connections.
+fn messages_of_each(messages: usize, number: usize) -> Result<usize, StackError> {
+    match messages / number {
+        0 => Err(StackError::Settings(format!("{messages} messages are too few for {number} streams or connections"))),
+        each => Ok(each),
     }
 }
 
@@ -176,18 +202,18 @@ fn check_datagrams(devices: &[Arc<PreparedDatagrams>], counts: &[u8], messages: 
     Ok(())
 }
 
-fn run_tcp<L: Monitor, C: Connections>(
+fn run_tcp<L: Monitor, Q: QueueStrategy<Queue: Send + Sync>, C: Connections>(
     settings: &Settings,
     streams: usize,
-    messages: usize,
     content: Content,
-    connections: impl Fn() -> C,
+    new_connections: impl Fn() -> C,
 ) -> Result<Outcome, StackError>
 where
-    MessageQueue<Message, L>: Send + Sync,
     Guarded<Order, L>: Send + Sync,
-    PreparedConnection<L>: Send + Sync,
+    PreparedConnections<L>: Send + Sync,
 {
+    let connections = settings.connections.div_ceil(streams).max(1); // of each stream
+    let messages = messages_of_each(settings.messages, streams * connections)?;
     let config = Config {
         max_segment: settings.segment.clamp(64, 60_000) as u16,
         receive_buffer: settings.window,
@@ -196,31 +222,33 @@ where
         ..Config::default()
     };
     let prepared = |stream: usize| PreparedSettings {
+        connections,
         messages,
         content,
         segment: settings.segment,
-        port: device::FIRST_SENDER_PORT + stream as u16,
+        first_port: first_port(stream, connections),
         receiver_sequence: config.initial_sequence,
         faults: settings.faults,
         seed: settings.seed + stream as u64,
     };
     let devices: Vec<_> =
-        (0..streams).map(|stream| Arc::new(PreparedConnection::<L>::new(&prepared(stream)))).collect();
-    let total = messages * streams;
+        (0..streams).map(|stream| Arc::new(PreparedConnections::<L>::new(&prepared(stream)))).collect();
+    let total = messages * streams * connections;
     let run = Arc::new(Run::new(total, total as u64, true, settings.is_pinned));
     let modules: Vec<_> = (0..streams)
         .map(|_| {
             let (address, port) = (device::RECEIVER, Some(device::PORT));
-            Arc::new(Tcp::new(connections(), address, port, config, content.octets(), Arc::clone(&run)))
+            Arc::new(Tcp::new(new_connections(), address, port, config, content.octets(), Arc::clone(&run)))
         })
         .collect();
     let transport = |stream: usize| {
         let module = &modules[stream];
         (Synchronous(TcpReader(Arc::clone(module))), Synchronous(TcpWriter(Arc::clone(module))))
     };
-    let mut outcome = drive::<L, _, _, _>(settings, &run, &devices, transport, PreparedConnection::stop)?;
+    let mut outcome =
+        drive::<L, Q, _, _, _>(settings, &run, &devices, connections, transport, PreparedConnections::stop)?;
     outcome.connections = modules.iter().flat_map(|module| module.statistics()).collect();
-    outcome.senders = devices.iter().map(|device| device.counts()).collect();
+    outcome.senders = devices.iter().flat_map(|device| device.counts()).collect();
     if outcome.in_order != total as u64 || run.counts().iter().any(|count| *count != 1) {
         return Err(StackError::Incorrect("the messages are not those that were sent, once each".to_owned()));
     }
@@ -230,33 +258,39 @@ where
     Ok(outcome)
 }
 
-/// Builds a stream over each device, and measures it until all messages have come. `stop` makes a device end.
-fn drive<L: Monitor, D, R, W>(
+/// The sender's port of the first connection of a stream.
+fn first_port(stream: usize, connections: usize) -> u16 {
+    device::FIRST_SENDER_PORT + (stream * connections) as u16
+}
+
+/// Builds a stream over each device of so many connections, and measures it until all messages have come. `stop` makes a
+/// device end.
+fn drive<L: Monitor, Q: QueueStrategy<Queue: Send + Sync>, D, R, W>(
     settings: &Settings,
     run: &Arc<Run>,
     devices: &[Arc<D>],
+    connections: usize,
     transport: impl Fn(usize) -> (R, W),
     stop: impl Fn(&D),
 ) -> Result<Outcome, StackError>
 where
-    MessageQueue<Message, L>: Send + Sync,
     Guarded<Order, L>: Send + Sync,
     D: Device,
-    R: spandrel_stream::Task<L>,
-    W: spandrel_stream::Task<L>,
+    R: spandrel_stream::Task<Q>,
+    W: spandrel_stream::Task<Q>,
 {
     let content = Content::of_octets(settings.octets);
-    let messages = settings.messages / devices.len();
+    let messages = settings.messages / (devices.len() * connections);
     let is_task = settings.architecture == Architecture::Task;
     let mut streams = Vec::new();
     for (index, device) in devices.iter().enumerate() {
         let receiver = Receiver {
             content,
             run: Arc::clone(run),
-            first: index * messages,
-            first_port: device::FIRST_SENDER_PORT + index as u16,
+            first: index * connections * messages,
+            first_port: first_port(index, connections),
             messages,
-            orders: vec![Guarded::<Order, L>::default()],
+            orders: (0..connections).map(|_| Guarded::<Order, L>::default()).collect(),
         };
         let xdr = Clustered {
             service: XdrReader { run: Arc::clone(run) },
@@ -268,7 +302,7 @@ where
         let threads = if is_task { 1 } else { settings.threads };
         let element = if is_task { index * 2 } else { 0 };
         let dlp = DlpReader { device: Arc::clone(device), threads, element, run: Arc::clone(run) };
-        let stream = Stream::<L>::new("stack");
+        let stream = Stream::<Q>::new("stack");
         stream.push(Module::reader("application", Synchronous(receiver)))?;
         stream.insert("application", Module::reader("xdr", xdr))?;
         stream.insert("xdr", Module::new("transport", reader, writer))?;

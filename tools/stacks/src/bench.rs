@@ -4,7 +4,7 @@ use spandrel_lab::machine::Machine;
 use spandrel_lab::stats::Summary;
 use spandrel_lab::table;
 
-use crate::architecture::{Architecture, Locks, Protocol, Settings, run};
+use crate::architecture::{Architecture, Locks, Protocol, Queues, Settings, run};
 use crate::costs::Cost;
 use crate::measurement::{Outcome, StackError};
 use crate::{smoltcp_peer, ttcp};
@@ -20,12 +20,46 @@ pub struct Plan {
     pub protocols: Vec<Protocol>,
     /// The locking strategies.
     pub locks: Vec<Locks>,
+    /// The queues of the task-based architecture. Lock-free ones are measured with the last of the locking strategies.
+    pub queues: Vec<Queues>,
     /// The numbers of threads; those that are not a multiple of two are left out for the task-based architecture.
     pub threads: Vec<usize>,
     /// The number of rounds, in each of which every run has its turn.
     pub rounds: usize,
     /// Whether `smoltcp` is measured as well.
     pub with_smoltcp: bool,
+}
+
+impl Plan {
+    /// The runs of a round with the stacks of this crate.
+    fn runs(&self) -> Vec<Settings> {
+        let mut runs = Vec::new();
+        for protocol in self.protocols.iter().copied() {
+            for architecture in self.architectures.iter().copied() {
+                for (locks, queues) in self.strategies(architecture) {
+                    for threads in self.threads.iter().copied() {
+                        if architecture == Architecture::Message || threads.is_multiple_of(2) {
+                            runs.push(Settings { protocol, architecture, locks, queues, threads, ..self.base });
+                        }
+                    }
+                }
+            }
+        }
+        runs
+    }
+
+    /// The locks and queues with which an architecture is measured.
+    fn strategies(&self, architecture: Architecture) -> Vec<(Locks, Queues)> {
+        let locked = self.locks.iter().map(|locks| (*locks, Queues::Locked));
+        let lock_free = self.locks.last().map(|locks| (*locks, Queues::LockFree));
+        match architecture {
+            Architecture::Message => locked.collect(),
+            Architecture::Task => {
+                let is_chosen = |(_, queues): &(Locks, Queues)| self.queues.contains(queues);
+                locked.chain(lock_free).filter(is_chosen).collect()
+            }
+        }
+    }
 }
 
 /// The figures of one configuration over all rounds.
@@ -39,6 +73,8 @@ pub struct Row {
     pub architecture: Architecture,
     /// The locking strategy.
     pub locks: Locks,
+    /// The queues.
+    pub queues: Queues,
     /// The number of threads.
     pub threads: usize,
     /// Whether there are more threads than cores.
@@ -83,18 +119,7 @@ pub struct Results {
 /// # Errors
 /// [`StackError`] of the first run that fails.
 pub fn measure(plan: &Plan, mut progress: impl FnMut(usize)) -> Result<Vec<Row>, StackError> {
-    let mut runs = Vec::new();
-    for protocol in plan.protocols.iter().copied() {
-        for architecture in plan.architectures.iter().copied() {
-            for locks in plan.locks.iter().copied() {
-                for threads in plan.threads.iter().copied() {
-                    if architecture == Architecture::Message || threads.is_multiple_of(2) {
-                        runs.push(("own", Settings { protocol, architecture, locks, threads, ..plan.base }));
-                    }
-                }
-            }
-        }
-    }
+    let mut runs: Vec<_> = plan.runs().into_iter().map(|settings| ("own", settings)).collect();
     if plan.with_smoltcp && plan.protocols.contains(&Protocol::Tcp) {
         let settings = Settings {
             protocol: Protocol::Tcp,
@@ -115,7 +140,8 @@ pub fn measure(plan: &Plan, mut progress: impl FnMut(usize)) -> Result<Vec<Row>,
     let base = |of: &Settings| {
         let of = *of;
         runs.iter().zip(&outcomes).find_map(move |((stack, other), outcomes)| {
-            let is_same = (other.protocol, other.architecture, other.locks) == (of.protocol, of.architecture, of.locks);
+            let key = |run: &Settings| (run.protocol, run.architecture, run.locks, run.queues);
+            let is_same = key(other) == key(&of);
             // The task-based architecture has two threads at least.
             let first = if of.architecture == Architecture::Task { 2 } else { 1 };
             (*stack == "own" && is_same && other.threads == first).then_some(outcomes)
@@ -134,6 +160,7 @@ pub fn measure(plan: &Plan, mut progress: impl FnMut(usize)) -> Result<Vec<Row>,
             protocol: settings.protocol,
             architecture: settings.architecture,
             locks: settings.locks,
+            queues: settings.queues,
             threads: settings.threads,
             exceeds_cores: settings.threads > cores,
             messages: outcomes.iter().map(|outcome| outcome.received).collect(),
@@ -177,7 +204,7 @@ pub fn text(results: &Results) -> String {
         let mut table = table::with_header(header.map(str::to_owned).to_vec());
         for row in &results.rows {
             let name = match row.stack {
-                "own" => format!("{} {} {}", row.protocol, row.architecture, row.locks),
+                "own" => format!("{} {}", row.protocol, configuration(row.architecture, row.locks, row.queues)),
                 other => other.to_owned(),
             };
             let speedup = row.speedup.map_or(String::new(), |speedup| format!("{:.2}", speedup.median));
@@ -210,9 +237,23 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-/// The figures of a window and a number of applications.
+/// The name of a configuration in reports.
+fn configuration(architecture: Architecture, locks: Locks, queues: Queues) -> String {
+    let queues = if queues == Queues::Locked { "" } else { ", lock-free queues" };
+    format!("{architecture} {locks}{queues}")
+}
+
+/// The figures of an architecture, a window and a number of applications.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TtcpRow {
+    /// The architecture of both stacks.
+    pub architecture: Architecture,
+    /// The locking strategy.
+    pub locks: Locks,
+    /// The queues.
+    pub queues: Queues,
+    /// The threads of the receiving side.
+    pub threads: usize,
     /// The window in octets.
     pub window: usize,
     /// The number of applications.
@@ -229,29 +270,26 @@ pub struct TtcpRow {
     pub timeouts: u64,
 }
 
-/// Transfers between two stacks, for each window and number of applications.
+/// Transfers between two stacks with each of the parameters, in interleaved rounds.
 ///
 /// # Errors
 /// [`StackError`] of the first transfer that fails.
-pub fn ttcp(
-    rounds: usize,
-    windows: &[usize],
-    applications: &[usize],
-    settings: &dyn Fn(usize, usize) -> ttcp::Settings,
-) -> Result<Vec<TtcpRow>, StackError> {
-    let pairs: Vec<_> =
-        windows.iter().flat_map(|window| applications.iter().map(|number| (*window, *number))).collect();
-    let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); pairs.len()];
+pub fn ttcp(rounds: usize, transfers: &[ttcp::Settings]) -> Result<Vec<TtcpRow>, StackError> {
+    let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); transfers.len()];
     for _ in 0..rounds {
-        for ((window, applications), outcomes) in pairs.iter().zip(&mut outcomes) {
-            outcomes.push(ttcp::transfer(&settings(*window, *applications))?);
+        for (settings, outcomes) in transfers.iter().zip(&mut outcomes) {
+            outcomes.push(ttcp::transfer(settings)?);
         }
     }
-    let row = |((window, applications), outcomes): (&(usize, usize), &Vec<Outcome>)| {
+    let row = |(settings, outcomes): (&ttcp::Settings, &Vec<Outcome>)| {
         let connections = || outcomes.iter().flat_map(|outcome| &outcome.connections);
         Some(TtcpRow {
-            window: *window,
-            applications: *applications,
+            architecture: settings.architecture,
+            locks: settings.locks,
+            queues: settings.queues,
+            threads: settings.threads,
+            window: settings.window,
+            applications: settings.applications,
             messages: outcomes.iter().map(|outcome| outcome.received).collect(),
             samples: outcomes.iter().map(Outcome::mbits).collect(),
             mbits: Summary::of(outcomes.iter().map(Outcome::mbits))?,
@@ -259,16 +297,18 @@ pub fn ttcp(
             timeouts: connections().map(|connection| connection.timeouts).sum(),
         })
     };
-    Ok(pairs.iter().zip(&outcomes).filter_map(row).collect())
+    Ok(transfers.iter().zip(&outcomes).filter_map(row).collect())
 }
 
 /// The report on transfers as text.
 #[must_use]
 pub fn ttcp_text(rows: &[TtcpRow]) -> String {
-    let header = ["window", "applications", "Mbit/s", "sent again", "time-outs"];
+    let header = ["stacks", "PEs", "window", "applications", "Mbit/s", "sent again", "time-outs"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
         table.add_row([
+            configuration(row.architecture, row.locks, row.queues),
+            row.threads.to_string(),
             row.window.to_string(),
             row.applications.to_string(),
             format!("{:.0} ± {:2.0} %", row.mbits.median, row.mbits.spread_percent()),

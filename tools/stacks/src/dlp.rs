@@ -2,9 +2,9 @@
 
 use spandrel_message::MessageBlock;
 use spandrel_stream::{
-    Context, Message, MessageKind, MessageQueue, OpenContext, PutError, Service, ServiceContext, Task, TaskError,
+    Context, Message, MessageKind, OpenContext, PutError, QueueStrategy, Service, ServiceContext, Task, TaskError,
 };
-use spandrel_sync::{Arc, Monitor};
+use spandrel_sync::Arc;
 
 use crate::device::{Device, Received};
 use crate::frame;
@@ -29,19 +29,16 @@ pub(crate) struct DlpReader<D> {
     pub(crate) run: Arc<Run>,
 }
 
-impl<D: Device, L: Monitor> Task<L> for DlpReader<D>
-where
-    MessageQueue<Message, L>: Send + Sync,
-{
+impl<D: Device, Q: QueueStrategy<Queue: Send + Sync>> Task<Q> for DlpReader<D> {
     fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
         context.activate(self.threads)
     }
 
-    fn put(&self, context: &Context<'_, L>, message: Message) -> Result<(), PutError> {
+    fn put(&self, context: &Context<'_, Q>, message: Message) -> Result<(), PutError> {
         context.put_next(message)
     }
 
-    fn svc(&self, context: &mut ServiceContext<'_, L>) {
+    fn svc(&self, context: &mut ServiceContext<'_, Q>) {
         let counted = self.run.thread_begins(self.element + context.thread_index());
         loop {
             let message = match self.device.receive() {
@@ -72,8 +69,8 @@ pub(crate) struct DlpWriter<D> {
     pub(crate) device: Arc<D>,
 }
 
-impl<D: Device, L: Monitor> Service<L> for DlpWriter<D> {
-    fn process(&self, _: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<D: Device, Q: QueueStrategy> Service<Q> for DlpWriter<D> {
+    fn process(&self, _: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         if let Some(packet) = message.take_block() {
             let mut frame = MessageBlock::from(&frame::header());
             frame.append(packet);

@@ -10,6 +10,7 @@ mod application;
 pub mod architecture;
 pub mod bench;
 pub mod checksum;
+mod connections;
 pub mod costs;
 pub mod device;
 mod dlp;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use spandrel_lab::machine::Machine;
-use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Settings};
+use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Queues, Settings};
 use spandrel_stacks::bench::{self, Plan, Results};
 use spandrel_stacks::device::Faults;
 #[cfg(target_os = "linux")]
@@ -15,8 +15,10 @@ const EXAMPLES: &str = "\
 Examples:
   spandrel bench stacks --quick
   spandrel bench stacks --protocols udp --architectures message --threads 1,2 --rounds 9
-  spandrel bench stacks --protocols tcp --loss 2 --reordering 5 --json
-  spandrel bench stacks ttcp --windows 8192,65536 --applications 1,4";
+  spandrel bench stacks --protocols tcp --architectures task --queues locked,lock-free
+  spandrel bench stacks --protocols tcp --connections 8 --loss 2 --reordering 5 --json
+  spandrel bench stacks ttcp --windows 8192,65536 --applications 1,4
+  spandrel bench stacks ttcp --architectures task --threads 4 --applications 4";
 
 /// Measure parallel protocol stacks: throughput, context switches and lock waiting by process architecture.
 ///
@@ -35,10 +37,16 @@ struct Args {
     /// Locks: sleeping, adaptive [default: both]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     locks: Vec<Locks>,
+    /// Queues of the task-based architecture: locked, lock-free (with the last of the locks) [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    queues: Vec<Queues>,
     /// Numbers of threads (processing elements)
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,3,4")]
     threads: Vec<usize>,
-    /// Number of messages [default: 10000; with --quick: 1000]
+    /// Number of TCP connections, which take turns; each stream of the task-based architecture has one at least
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    connections: usize,
+    /// Number of messages of all connections [default: 10000; with --quick: 1000]
     #[arg(long, value_name = "N")]
     messages: Option<usize>,
     /// Octets of a message
@@ -86,6 +94,9 @@ enum Command {
 /// Transfer messages between two stacks: applications, XDR, TCP and a link that holds a limited number of frames.
 #[derive(Debug, clap::Args)]
 struct TtcpArgs {
+    /// Process architecture of both stacks: task, message [default: both]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    architectures: Vec<Architecture>,
     /// Windows in octets
     #[arg(long, value_name = "OCTETS,..", value_delimiter = ',', default_value = "8192,32768,65536,262144")]
     windows: Vec<usize>,
@@ -95,6 +106,9 @@ struct TtcpArgs {
     /// Locks: sleeping, adaptive
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     locks: Locks,
+    /// Queues of the task-based architecture: locked, lock-free
+    #[arg(long, value_name = "NAME", default_value = "locked")]
+    queues: Queues,
     /// Messages of all applications together
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     messages: usize,
@@ -104,10 +118,10 @@ struct TtcpArgs {
     /// Octets of data in a segment
     #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
     segment: usize,
-    /// Threads of the receiving stack
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
-    /// Frames that the link holds in each direction; more are lost
+    /// Threads of the receiving side; task-based, each two have a stack and a link [default: 1; task-based: 2]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Frames that a link holds in each direction; more are lost
     #[arg(long, value_name = "N", default_value_t = 1000)]
     link: usize,
     /// Rounds
@@ -138,19 +152,9 @@ impl TtcpArgs {
         anyhow::ensure!((16..=60_000).contains(&self.size), "a message has 16 to 60000 octets");
         anyhow::ensure!(self.windows.iter().all(|window| (1..=1 << 30).contains(window)), "a window has up to 1 GiB");
         anyhow::ensure!(self.applications.iter().all(|n| (1..=256).contains(n)), "there are 1 to 256 applications");
-        anyhow::ensure!((1..=64).contains(&self.threads), "there are 1 to 64 threads");
+        anyhow::ensure!(self.threads.is_none_or(|n| (1..=64).contains(&n)), "there are 1 to 64 threads");
         anyhow::ensure!(self.rounds > 0 && self.link > 0, "there is no round, or no frame fits the link");
-        let rows =
-            bench::ttcp(self.rounds, &self.windows, &self.applications, &|window, applications| ttcp::Settings {
-                applications,
-                window,
-                messages: self.messages.div_ceil(applications),
-                octets: self.size,
-                segment: self.segment,
-                threads: self.threads,
-                locks: self.locks,
-                link: self.link,
-            })?;
+        let rows = bench::ttcp(self.rounds, &self.transfers())?;
         let machine = Machine::here();
         if self.json {
             println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "rows": rows }))?);
@@ -158,6 +162,30 @@ impl TtcpArgs {
             print!("{}\n{}\n{}", machine.summary(), machine.warning().unwrap_or_default(), bench::ttcp_text(&rows));
         }
         Ok(())
+    }
+}
+
+impl TtcpArgs {
+    fn transfers(&self) -> Vec<ttcp::Settings> {
+        let mut transfers = Vec::new();
+        for architecture in or_all(&self.architectures, Architecture::ALL) {
+            let is_task = architecture == Architecture::Task;
+            for window in self.windows.iter().copied() {
+                transfers.extend(self.applications.iter().map(|applications| ttcp::Settings {
+                    architecture,
+                    applications: *applications,
+                    window,
+                    messages: self.messages.div_ceil(*applications),
+                    octets: self.size,
+                    segment: self.segment,
+                    threads: self.threads.unwrap_or(if is_task { 2 } else { 1 }),
+                    locks: self.locks,
+                    queues: if is_task { self.queues } else { Queues::Locked },
+                    link: self.link,
+                }));
+            }
+        }
+        transfers
     }
 }
 
@@ -214,8 +242,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.window >= args.segment, "the window is less than a segment");
     let faults = Faults { loss: args.loss, duplication: args.duplication, reordering: args.reordering };
     let messages = args.messages.unwrap_or(messages);
+    anyhow::ensure!((1..=256).contains(&args.connections), "there are 1 to 256 connections");
     anyhow::ensure!((8..=1_000_000).contains(&messages), "there are 8 to 1000000 messages");
     let base = Settings {
+        connections: args.connections,
         messages,
         octets: args.size,
         segment: args.segment,
@@ -230,6 +260,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         architectures: or_all(&args.architectures, Architecture::ALL),
         protocols: or_all(&args.protocols, Protocol::ALL),
         locks: or_all(&args.locks, Locks::ALL),
+        queues: or_all(&args.queues, Queues::ALL),
         threads: args.threads.clone(),
         rounds: args.rounds.unwrap_or(rounds),
         with_smoltcp: true,

@@ -11,7 +11,7 @@ use spandrel_message::MessageBlock;
 use spandrel_sync::{Arc, Mutex};
 
 use crate::architecture::{Protocol, Settings};
-use crate::device::{self, Device, PreparedConnection, PreparedSettings, Received};
+use crate::device::{self, Device, PreparedConnections, PreparedSettings, Received};
 use crate::frame;
 use crate::ip::Ipv4Header;
 use crate::measurement::{Outcome, Run, StackError, switches};
@@ -164,7 +164,7 @@ impl Device for Handshake {
 /// The initial sequence number that `smoltcp` will choose.
 fn initial_sequence(settings: &PreparedSettings, window: usize) -> Result<u32, StackError> {
     let one = PreparedSettings { messages: 0, faults: Default::default(), ..*settings };
-    let Received::Frame(syn) = PreparedConnection::<Timed<Mutex>>::new(&one).receive() else {
+    let Received::Frame(syn) = PreparedConnections::<Timed<Mutex>>::new(&one).receive() else {
         return Err(StackError::Incorrect("the device has no SYN".to_owned()));
     };
     let device = Arc::new(Handshake { syn: Mutex::new(Some(syn)), answer: Mutex::new(None) });
@@ -183,16 +183,17 @@ pub fn run(settings: &Settings) -> Result<Outcome, StackError> {
     }
     let content = Content::of_octets(settings.octets);
     let mut prepared = PreparedSettings {
+        connections: 1,
         messages: settings.messages,
         content,
         segment: settings.segment,
-        port: device::FIRST_SENDER_PORT,
+        first_port: device::FIRST_SENDER_PORT,
         receiver_sequence: 0,
         faults: settings.faults,
         seed: settings.seed,
     };
     prepared.receiver_sequence = initial_sequence(&prepared, settings.window)?;
-    let device = Arc::new(PreparedConnection::<Timed<Mutex>>::new(&prepared));
+    let device = Arc::new(PreparedConnections::<Timed<Mutex>>::new(&prepared));
     let mut stack = Stack::new(Arc::clone(&device), settings.window, settings.segment)?;
     let run = Run::new(settings.messages, settings.messages as u64, true, false);
     let mut waiting: Vec<u8> = Vec::with_capacity(content.octets());
@@ -222,6 +223,6 @@ pub fn run(settings: &Settings) -> Result<Outcome, StackError> {
     let (elapsed, after) = (begin.elapsed(), switches());
     let waits = Waits::so_far().since(waits);
     let outcome = run.outcome(elapsed, content.octets())?;
-    let senders = vec![device.counts()];
+    let senders = device.counts();
     Ok(Outcome { voluntary: after[0] - before[0], involuntary: after[1] - before[1], waits, senders, ..outcome })
 }

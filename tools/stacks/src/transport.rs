@@ -5,22 +5,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use spandrel_message::MessageBlock;
-use spandrel_stream::{Context, MapManager, Message, MessageKind, PutError, Service, Side};
-use spandrel_sync::{Arc, Condition, Guarded, Monitor, Mutex, NullMutex};
+use spandrel_stream::{Context, Message, MessageKind, PutError, PutFailure, QueueStrategy, Service, Side};
+use spandrel_sync::{Arc, Condition, Mutex};
 
+use crate::connections::{Connection, Connections, Output, TcpAddr};
 use crate::dlp::Tick;
 use crate::ip::{self, Ipv4Header};
-use crate::measurement::Run;
+use crate::measurement::{LIMIT, Run};
 use crate::tcp::{Config, Segment, SendError, State, Statistics, Tcb, TcpHeader, reset_for};
 use crate::udp::UdpHeader;
-
-/// The place of a message in its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) connection: TcpAddr,
-    /// Counts the messages of the connection from zero.
-    pub(crate) number: u64,
-}
 
 /// The reader of the UDP module: passes on the data of datagrams for one port. Threads share nothing in it.
 pub(crate) struct UdpReader {
@@ -28,8 +21,8 @@ pub(crate) struct UdpReader {
     pub(crate) run: Arc<Run>,
 }
 
-impl<L: Monitor> Service<L> for UdpReader {
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<Q: QueueStrategy> Service<Q> for UdpReader {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         if matches!(message.kind(), MessageKind::Protocol) {
             return Ok(());
         }
@@ -51,167 +44,6 @@ fn datagram(mut packet: MessageBlock, port: u16) -> Option<MessageBlock> {
     packet.advance(length + crate::udp::HEADER);
     drop(packet.split_off(data));
     (header.destination == port).then_some(packet)
-}
-
-/// The addresses of both ends of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TcpAddr {
-    /// The end of this stack.
-    pub(crate) local: SocketAddrV4,
-    /// The other end.
-    pub(crate) remote: SocketAddrV4,
-}
-
-/// A connection: its control block, and the message that its octets will be.
-pub(crate) struct Connection {
-    pub(crate) tcb: Tcb,
-    assembler: Assembler,
-}
-
-impl Connection {
-    fn new(tcb: Tcb, message: usize) -> Self {
-        Self { tcb, assembler: Assembler { message, waiting: None, octets: 0, next: 0 } }
-    }
-
-    /// Takes out what goes up and down.
-    fn exchange(&mut self, address: TcpAddr, now: Duration, output: &mut Output) {
-        while let Some(block) = self.tcb.receive() {
-            self.assembler.push(block, |number, block| {
-                output.up.push(Message::data(block).with_control(Record { connection: address, number }));
-            });
-        }
-        while let Some(segment) = self.tcb.transmit(now) {
-            output.down.push(segment);
-        }
-    }
-}
-
-/// Divides the octets of a connection into messages of one length, without copying them.
-struct Assembler {
-    message: usize,
-    waiting: Option<MessageBlock>,
-    octets: usize,
-    next: u64,
-}
-
-impl Assembler {
-    fn push(&mut self, mut block: MessageBlock, mut emit: impl FnMut(u64, MessageBlock)) {
-        while !block.is_empty() {
-            let part = block.split_to(block.len().min(self.message - self.octets));
-            self.octets += part.len();
-            match &mut self.waiting {
-                Some(waiting) => waiting.append(part),
-                None => self.waiting = Some(part),
-            }
-            if self.octets == self.message
-                && let Some(message) = self.waiting.take()
-            {
-                self.octets = 0;
-                emit(self.next, message);
-                self.next += 1;
-            }
-        }
-    }
-}
-
-/// The messages that a segment leads to.
-#[derive(Default)]
-struct Output {
-    up: Vec<Message>,
-    down: Vec<Segment>,
-}
-
-/// The connections of a TCP module: the locks around their control blocks.
-pub(crate) trait Connections: Send + Sync + 'static {
-    /// Calls `act` with a connection, which `create` may make.
-    fn with<R>(
-        &self,
-        address: TcpAddr,
-        create: impl FnOnce() -> Option<Connection>,
-        act: impl FnOnce(&mut Connection) -> R,
-    ) -> Option<R>;
-    fn for_each(&self, act: impl FnMut(TcpAddr, &mut Connection));
-    fn remove(&self, address: TcpAddr);
-}
-
-/// Connections for any number of threads: a map with a lock, and a lock for each control block (the `MP_Map_Manager` of
-/// paper 002, 3.4).
-pub(crate) struct Shared<L: Monitor>(MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>);
-
-impl<L: Monitor> Shared<L> {
-    pub(crate) fn new() -> Self {
-        Self(MapManager::new())
-    }
-}
-
-impl<L: Monitor> Connections for Shared<L>
-where
-    MapManager<TcpAddr, Arc<Guarded<Connection, L>>, L>: Send + Sync,
-{
-    fn with<R>(
-        &self,
-        address: TcpAddr,
-        create: impl FnOnce() -> Option<Connection>,
-        act: impl FnOnce(&mut Connection) -> R,
-    ) -> Option<R> {
-        let connection = self.0.find(&address).or_else(|| {
-            let created = Arc::new(Guarded::new(create()?));
-            match self.0.bind(address, Arc::clone(&created)) {
-                Ok(()) => Some(created),
-                Err(_) => self.0.find(&address), // another thread was faster
-            }
-        })?;
-        Some(act(&mut connection.lock()))
-    }
-
-    fn for_each(&self, mut act: impl FnMut(TcpAddr, &mut Connection)) {
-        for (address, connection) in self.0.bindings() {
-            act(address, &mut connection.lock());
-        }
-    }
-
-    fn remove(&self, address: TcpAddr) {
-        self.0.unbind(&address);
-    }
-}
-
-/// Connections of one thread, without locks (the `LP_Map_Manager` of paper 002, 3.4): each thread has its own.
-pub(crate) struct OwnedByThread;
-
-spandrel_sync::thread_local! {
-    static OWNED: MapManager<TcpAddr, Connection, NullMutex> = MapManager::new();
-}
-
-impl Connections for OwnedByThread {
-    fn with<R>(
-        &self,
-        address: TcpAddr,
-        create: impl FnOnce() -> Option<Connection>,
-        act: impl FnOnce(&mut Connection) -> R,
-    ) -> Option<R> {
-        OWNED.with(|connections| {
-            let mut act = Some(act);
-            let mut once = |connection: &mut Connection| act.take().map(|act| act(connection));
-            if let Some(result) = connections.find_with(&address, &mut once) {
-                return result;
-            }
-            connections.bind(address, create()?).ok()?;
-            connections.find_with(&address, once)?
-        })
-    }
-
-    fn for_each(&self, mut act: impl FnMut(TcpAddr, &mut Connection)) {
-        OWNED.with(|connections| {
-            connections.retain(|address, connection| {
-                act(*address, connection);
-                true
-            });
-        });
-    }
-
-    fn remove(&self, address: TcpAddr) {
-        OWNED.with(|connections| _ = connections.unbind(&address));
-    }
 }
 
 /// The part that both sides of a TCP module share.
@@ -247,12 +79,12 @@ impl<C: Connections> Tcp<C> {
     }
 
     /// The number of segments received.
-    pub(crate) fn progress(&self) -> u64 {
+    fn progress(&self) -> u64 {
         *self.segments.lock()
     }
 
     /// Waits until more segments were received, for a millisecond at most.
-    pub(crate) fn wait_for_progress(&self, before: u64) {
+    fn wait_for_progress(&self, before: u64) {
         let mut segments = self.segments.lock();
         if *segments == before {
             self.received.wait_for(&mut segments, Duration::from_millis(1));
@@ -270,7 +102,11 @@ impl<C: Connections> Tcp<C> {
         is_opening.then(|| Connection::new(Tcb::listen(port, self.config), self.message))
     }
 
-    fn segment_received<L: Monitor>(&self, context: &Context<'_, L>, packet: MessageBlock) -> Result<(), PutError> {
+    fn segment_received<Q: QueueStrategy>(
+        &self,
+        context: &Context<'_, Q>,
+        packet: MessageBlock,
+    ) -> Result<(), PutError> {
         let Some((address, segment)) = decode(packet).filter(|(address, _)| *address.local.ip() == self.address) else {
             self.run.dropped();
             return Ok(());
@@ -296,7 +132,12 @@ impl<C: Connections> Tcp<C> {
     }
 
     /// Sends segments down and messages up, without a lock.
-    fn deliver<L: Monitor>(&self, context: &Context<'_, L>, address: TcpAddr, output: Output) -> Result<(), PutError> {
+    fn deliver<Q: QueueStrategy>(
+        &self,
+        context: &Context<'_, Q>,
+        address: TcpAddr,
+        output: Output,
+    ) -> Result<(), PutError> {
         for segment in output.down {
             if let Ok(packet) = segment.packet(*address.local.ip(), *address.remote.ip()) {
                 // A packet that a lower layer does not take is lost as on a network.
@@ -310,7 +151,7 @@ impl<C: Connections> Tcp<C> {
         output.up.into_iter().try_for_each(|message| context.put_next(message))
     }
 
-    fn tick<L: Monitor>(&self, context: &Context<'_, L>, tick: Tick) -> Result<(), PutError> {
+    fn tick<Q: QueueStrategy>(&self, context: &Context<'_, Q>, tick: Tick) -> Result<(), PutError> {
         let now = self.epoch.elapsed();
         let mut outputs = Vec::new();
         self.connections.for_each(|address, connection| {
@@ -359,8 +200,8 @@ fn decode(mut packet: MessageBlock) -> Option<(TcpAddr, Segment)> {
 /// messages of the same connection may overtake each other above this module; [`Record`] has the order.
 pub(crate) struct TcpReader<C>(pub(crate) Arc<Tcp<C>>);
 
-impl<C: Connections, L: Monitor> Service<L> for TcpReader<C> {
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+impl<C: Connections, Q: QueueStrategy> Service<Q> for TcpReader<C> {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         if let Some(tick) = message.control::<Tick>() {
             return self.0.tick(context, *tick);
         }
@@ -371,12 +212,32 @@ impl<C: Connections, L: Monitor> Service<L> for TcpReader<C> {
     }
 }
 
+/// A [`TcpWriter`] that waits until the send buffer takes a message: in the thread that sends it, or in that of the task.
+pub(crate) struct PersistentTcpWriter<C>(pub(crate) Arc<Tcp<C>>);
+
+impl<C: Connections, Q: QueueStrategy> Service<Q> for PersistentTcpWriter<C> {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
+        let writer = TcpWriter(Arc::clone(&self.0));
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let before = self.0.progress();
+            match writer.process(context, message) {
+                Err(error) if error.reason == PutFailure::Refused && Instant::now() < deadline => {
+                    message = error.message;
+                    self.0.wait_for_progress(before);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
 /// The writer of the TCP module: sends messages by the connection of their control block, which it opens if there is none.
 pub(crate) struct TcpWriter<C>(pub(crate) Arc<Tcp<C>>);
 
-impl<C: Connections, L: Monitor> Service<L> for TcpWriter<C> {
+impl<C: Connections, Q: QueueStrategy> Service<Q> for TcpWriter<C> {
     /// A message that the send buffer does not take now is refused, and given back.
-    fn process(&self, context: &Context<'_, L>, mut message: Message) -> Result<(), PutError> {
+    fn process(&self, context: &Context<'_, Q>, mut message: Message) -> Result<(), PutError> {
         let Some(address) = message.control::<TcpAddr>().copied() else { return Err(PutError::refused(message)) };
         let Some(data) = message.take_block() else { return Ok(()) };
         let (now, mut output) = (self.0.epoch.elapsed(), Output::default());

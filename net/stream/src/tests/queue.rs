@@ -366,7 +366,6 @@ struct Model {
     marks: WaterMarks,
     is_controlled: bool,
     is_closed: bool,
-    is_lock_free: bool,
 }
 
 impl Model {
@@ -381,11 +380,8 @@ impl Model {
     /// Items have left.
     fn has_fallen(&mut self) {
         let octets = self.octets();
-        let is_low = match self.is_lock_free {
-            true => self.items.is_empty() || (octets <= self.marks.low && octets < self.marks.high),
-            false => octets <= self.marks.low,
-        };
-        self.is_controlled &= !is_low;
+        let is_low = octets <= self.marks.low && octets < self.marks.high;
+        self.is_controlled &= !is_low && !self.items.is_empty();
     }
 
     fn enqueue(&mut self, item: &Item, position: Position) -> Result<(), EnqueueFailure> {
@@ -425,12 +421,11 @@ fn compare<Q: AnyQueue>(
     put: impl Fn(&Q, Item, Position) -> Result<(), EnqueueError<Item>>,
 ) -> Result<(), TestCaseError> {
     let queue = Q::with(marks);
-    let is_lock_free = Q::IS_LOCK_FREE;
-    let mut model = Model { items: VecDeque::new(), marks, is_controlled: false, is_closed: false, is_lock_free };
+    let mut model = Model { items: VecDeque::new(), marks, is_controlled: false, is_closed: false };
     for action in actions {
         match action {
             Action::Enqueue(item, position) => {
-                let position = if is_lock_free { Position::Tail } else { position };
+                let position = if Q::IS_LOCK_FREE { Position::Tail } else { position };
                 let done = put(&queue, item.clone(), position).map_err(|error| error.reason);
                 prop_assert_eq!(done, model.enqueue(&item, position));
             }

@@ -72,9 +72,14 @@ impl Peer {
             self.tcb.close();
         }
         if self.reads_at_once || round.is_multiple_of(8) {
-            while let Some(block) = self.tcb.receive() {
-                self.received.extend_from_slice(&block);
-            }
+            self.read();
+        }
+        self.saw_end |= self.tcb.is_at_end();
+    }
+
+    fn read(&mut self) {
+        while let Some(block) = self.tcb.receive() {
+            self.received.extend_from_slice(&block);
         }
         self.saw_end |= self.tcb.is_at_end();
     }
@@ -157,6 +162,8 @@ impl Simulation {
             assert!(is_alive, "nothing will happen any more in the states {:?}", states());
             assert!(self.rounds < 2_000_000, "no end in the states {:?}: {:#?}", states(), self.peers[0].tcb);
         }
+        // An application that reads late may have octets to read after the connection has ended.
+        self.peers.iter_mut().for_each(Peer::read);
     }
 }
 
