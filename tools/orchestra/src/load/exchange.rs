@@ -1,0 +1,64 @@
+//! One request: the client's side of the paper's service (4.1, and figure 5.2).
+//!
+//! The client connects, receives the greeting, sends the size in four digits, and receives that many octets. It
+//! closes first, so that TIME_WAIT stays on its side.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use spandrel::net::ipc::TransferError;
+use spandrel::net::ipc::inet::{Addr, Connector};
+
+use super::FailureKind;
+
+/// The greeting: the string of the paper's servers with its NUL, seven octets.
+pub const GREETING: &[u8; 7] = b"Hello\n\0";
+/// The greatest size that four digits express.
+pub const MAX_OCTETS: u32 = 9999;
+
+/// The client of one worker.
+pub(super) struct Exchange {
+    target: Addr,
+    connector: Connector,
+    timeout: Duration,
+    has_greeting: bool,
+    reply: Vec<u8>,
+}
+
+impl Exchange {
+    pub(super) fn new(target: Addr, timeout: Duration, has_greeting: bool) -> Self {
+        let connector = Connector::new().timeout(timeout).no_delay(true);
+        Self { target, connector, timeout, has_greeting, reply: vec![0; MAX_OCTETS as usize] }
+    }
+
+    /// Makes one request for this many octets.
+    pub(super) fn run(&mut self, octets: u32) -> Result<(), FailureKind> {
+        let failed = |error: io::Error| FailureKind::from(&error);
+        let stream = self.connector.open(&self.target).map_err(failed)?;
+        stream.set_recv_timeout(Some(self.timeout)).map_err(failed)?;
+        if self.has_greeting {
+            let mut greeting = [0; GREETING.len()];
+            stream.recv_n(&mut greeting).map_err(|error| ended(&error, FailureKind::NoGreeting))?;
+            if greeting != *GREETING {
+                return Err(FailureKind::WrongGreeting);
+            }
+        }
+        let mut request = [0; 4];
+        write!(&mut request[..], "{octets:04}").map_err(failed)?;
+        stream.send_n(&request).map_err(|error| ended(&error, FailureKind::ShortReply))?;
+        let reply = &mut self.reply[..octets as usize];
+        stream.recv_n(reply).map_err(|error| ended(&error, FailureKind::ShortReply))?;
+        match reply.iter().all(|octet| *octet == b'A') {
+            true => Ok(()),
+            false => Err(FailureKind::WrongReply),
+        }
+    }
+}
+
+/// The kind of a transfer that has stopped; `at_end` if the server closed the connection.
+fn ended(error: &TransferError, at_end: FailureKind) -> FailureKind {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => at_end,
+        _ => FailureKind::from(&error.cause),
+    }
+}
