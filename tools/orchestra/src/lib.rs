@@ -4,7 +4,9 @@
 //! applies load. A *supervisor* finds both in the naming service, and carries out a plan or a script.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod load;
+pub mod names;
 
 /// The types and interfaces of `idl/orchestra.idl`.
 #[allow(clippy::all, missing_docs, unreachable_pub, missing_debug_implementations)]

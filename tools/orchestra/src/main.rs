@@ -1,1 +1,28 @@
-fn main() {}
+//! The executable `spandrel-orchestra`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use spandrel_daemon::EXIT_CODES;
+use spandrel_orchestra::agent::AgentArgs;
+
+/// The Orchestrator: a distributed suite that measures servers under load.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel-orchestra", version, max_term_width = 110, after_help = EXIT_CODES)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Agent(AgentArgs),
+}
+
+fn main() -> ExitCode {
+    let command = Args::parse().command;
+    spandrel_daemon::run(|| match command {
+        Command::Agent(args) => args.run(),
+    })
+}

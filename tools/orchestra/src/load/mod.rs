@@ -13,6 +13,7 @@ mod failure;
 mod record;
 mod schedule;
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use spandrel_lab::load::wait_until;
 pub use exchange::{GREETING, MAX_OCTETS};
 pub use failure::FailureKind;
 
-use crate::idl::orchestra::{ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
+use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
 use exchange::Exchange;
 use record::Record;
 use schedule::Schedule;
@@ -74,7 +75,7 @@ impl Control {
 /// A load of one request size without think time, in a closed loop: that of the paper.
 #[must_use]
 pub fn paper_load(host: &str, port: u16, requests: u64, octets: u32, workers: u32) -> Load {
-    use crate::idl::orchestra::{Address, DistributionKind};
+    use crate::idl::orchestra::DistributionKind;
 
     let constant = |mean: f64| Distribution { kind: DistributionKind::Constant, mean, spread: 0.0 };
     Load {
@@ -120,20 +121,26 @@ pub fn check(load: &Load) -> Result<(), InvalidLoad> {
     }
 }
 
-/// Applies a load with a thread for each worker, and returns its outcome.
+/// The address of a load's server.
 ///
 /// # Errors
-/// A value that is out of its range; a host without an address; a thread that cannot be started.
-pub fn run(load: &Load, control: &Control) -> Result<LoadResult, InvalidLoad> {
+/// A host without an address.
+pub fn resolve(target: &Address) -> Result<Addr, InvalidLoad> {
+    let failed = |error| InvalidLoad { reason: format!("{} has no address: {error}", target.host) };
+    Addr::new(&target.host, target.port).map_err(failed)
+}
+
+/// Applies a load to this address, with a thread for each worker, and returns its outcome.
+///
+/// # Errors
+/// A value that is out of its range; a thread that cannot be started.
+pub fn run(load: &Load, target: &Addr, control: &Control) -> Result<LoadResult, InvalidLoad> {
     check(load)?;
-    let host = &load.target.host;
-    let target = Addr::new(host, load.target.port)
-        .map_err(|error| InvalidLoad { reason: format!("{host} has no address: {error}") })?;
     let schedule = Schedule::new(load, Instant::now());
     let records: Vec<Record> = thread::scope(|scope| {
         let mut started = Vec::new();
         for number in 0..load.workers {
-            let worker = || work(load, &schedule, &target, control);
+            let worker = || work(load, &schedule, target, control);
             let thread = thread::Builder::new().name(format!("load-{number}"));
             match thread.spawn_scoped(scope, worker) {
                 Ok(thread) => started.push(thread),
@@ -143,7 +150,7 @@ pub fn run(load: &Load, control: &Control) -> Result<LoadResult, InvalidLoad> {
                 }
             }
         }
-        Ok(started.into_iter().map(|thread| thread.join().unwrap_or_default()).collect())
+        Ok(started.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect())
     })?;
     Ok(Record::total(&records).result(schedule.start()))
 }
