@@ -7,6 +7,9 @@
 pub mod agent;
 pub mod load;
 pub mod names;
+pub mod plan;
+pub mod results;
+pub mod run;
 
 /// The types and interfaces of `idl/orchestra.idl`.
 #[allow(clippy::all, missing_docs, unreachable_pub, missing_debug_implementations)]

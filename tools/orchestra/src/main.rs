@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use spandrel_daemon::EXIT_CODES;
 use spandrel_orchestra::agent::AgentArgs;
+use spandrel_orchestra::run::RunArgs;
 
 /// The Orchestrator: a distributed suite that measures servers under load.
 #[derive(Debug, Parser)]
@@ -18,11 +19,13 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Agent(AgentArgs),
+    Run(RunArgs),
 }
 
 fn main() -> ExitCode {
     let command = Args::parse().command;
     spandrel_daemon::run(|| match command {
         Command::Agent(args) => args.run(),
+        Command::Run(args) => args.run(),
     })
 }

@@ -23,6 +23,7 @@ use spandrel_lab::load::wait_until;
 
 pub use exchange::{GREETING, MAX_OCTETS};
 pub use failure::FailureKind;
+pub(crate) use record::latency;
 
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
 use exchange::Exchange;
