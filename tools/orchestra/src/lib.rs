@@ -8,6 +8,7 @@ pub mod agent;
 pub mod load;
 pub mod names;
 pub mod plan;
+pub mod report;
 pub mod results;
 pub mod run;
 

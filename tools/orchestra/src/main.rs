@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use spandrel_daemon::EXIT_CODES;
 use spandrel_orchestra::agent::AgentArgs;
+use spandrel_orchestra::report::ReportArgs;
 use spandrel_orchestra::run::RunArgs;
 
 /// The Orchestrator: a distributed suite that measures servers under load.
@@ -20,6 +21,7 @@ struct Args {
 enum Command {
     Agent(AgentArgs),
     Run(RunArgs),
+    Report(ReportArgs),
 }
 
 fn main() -> ExitCode {
@@ -27,5 +29,6 @@ fn main() -> ExitCode {
     spandrel_daemon::run(|| match command {
         Command::Agent(args) => args.run(),
         Command::Run(args) => args.run(),
+        Command::Report(args) => args.run(),
     })
 }
