@@ -11,6 +11,7 @@ pub mod plan;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod script;
 
 /// The types and interfaces of `idl/orchestra.idl`.
 #[allow(clippy::all, missing_docs, unreachable_pub, missing_debug_implementations)]

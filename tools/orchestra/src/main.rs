@@ -8,6 +8,7 @@ use spandrel_daemon::EXIT_CODES;
 use spandrel_orchestra::agent::AgentArgs;
 use spandrel_orchestra::report::ReportArgs;
 use spandrel_orchestra::run::RunArgs;
+use spandrel_orchestra::script::ScriptArgs;
 
 /// The Orchestrator: a distributed suite that measures servers under load.
 #[derive(Debug, Parser)]
@@ -22,6 +23,7 @@ enum Command {
     Agent(AgentArgs),
     Run(RunArgs),
     Report(ReportArgs),
+    Script(ScriptArgs),
 }
 
 fn main() -> ExitCode {
@@ -30,5 +32,6 @@ fn main() -> ExitCode {
         Command::Agent(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Report(args) => args.run(),
+        Command::Script(args) => args.run(),
     })
 }
