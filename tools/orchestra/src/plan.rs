@@ -74,6 +74,9 @@ pub struct Plan {
     /// Seconds for an agent that has died to be started again.
     #[serde(default = "defaults::agent_wait")]
     pub agent_wait: f64,
+    /// The interval of live samples in seconds; 0 for none. They disturb the server a little.
+    #[serde(default)]
+    pub live: f64,
     /// The seed of the order of samples, and of loads.
     #[serde(default = "defaults::seed")]
     pub seed: u64,
@@ -297,6 +300,9 @@ impl Plan {
         let seconds = [self.settle, self.grace, self.agent_wait];
         if seconds.iter().any(|seconds| !(0.0..=3600.0).contains(seconds)) {
             bail!("settle, grace and agent_wait are seconds from 0 to 3600");
+        }
+        if self.live != 0.0 && !(0.01..=3600.0).contains(&self.live) {
+            bail!("live is an interval from 0.01 to 3600 seconds, or 0");
         }
         let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
         for load in &self.loads {

@@ -114,6 +114,24 @@ pub struct Sample {
     pub processes: u32,
     /// The latencies of all clients.
     pub latency: Latencies,
+    /// Live samples during the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<LiveSample>,
+}
+
+/// The use of resources at one time of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveSample {
+    /// Seconds since the load began.
+    pub after: f64,
+    /// The server's processor time since it was started.
+    pub cpu: f64,
+    /// Octets of its resident memory.
+    pub resident: u64,
+    /// Its processes.
+    pub processes: u32,
+    /// The threads of its first process.
+    pub threads: usize,
 }
 
 impl Sample {

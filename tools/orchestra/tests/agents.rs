@@ -130,6 +130,21 @@ fn live_samples_are_recorded_until_the_server_ends() {
 }
 
 #[test]
+fn an_agent_ends_the_server_of_one_that_was_killed() {
+    let site = Site::new();
+    let mut agent = site.agent("alpha");
+    let address = site.harness("alpha").start_server(&server("steady")).unwrap();
+    let is_served = || std::net::TcpStream::connect((address.host.as_str(), address.port)).is_ok();
+    assert!(is_served());
+    agent.kill();
+    // Only a control group tells the processes of the server.
+    if !agent.errors().contains("no control group") {
+        let _next = site.agent("alpha");
+        wait_until("the server ends", || !is_served());
+    }
+}
+
+#[test]
 fn an_agent_ends_with_its_server_and_its_names() {
     let site = Site::new();
     let mut agent = site.agent("alpha");

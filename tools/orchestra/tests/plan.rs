@@ -117,7 +117,7 @@ fn check_report(site: &Site, results: &Path) {
 fn an_interrupted_run_goes_on_where_it_ended() {
     let site = Site::new();
     let (_server, _load) = (site.agent("server"), site.agent("load"));
-    let plan = plan(&site, 6, 50, SERVER);
+    let plan = plan(&site, 6, 50, &format!("live = 0.01\n{SERVER}"));
     let results = site.path("plan.jsonl");
     let mut supervisor = run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("two samples", || records(&results, "sample").len() >= 2);
@@ -135,6 +135,10 @@ fn an_interrupted_run_goes_on_where_it_ended() {
     let all: BTreeSet<_> = after.iter().cloned().collect();
     assert_eq!((after.len(), all.len()), (6, 6), "each sample once: {after:?}");
     assert_eq!(records(&results, "plan").len(), 2);
+    for sample in records(&results, "sample") {
+        let live = sample["live"].as_array().unwrap();
+        assert!(!live.is_empty() && live[0]["processes"].as_u64().unwrap() >= 1, "{sample}");
+    }
 }
 
 #[test]

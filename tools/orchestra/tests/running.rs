@@ -24,7 +24,7 @@ pub(crate) struct Site {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) orb: Orb,
     pub(crate) naming: String,
-    _service: NamingService,
+    pub(crate) service: NamingService,
 }
 
 impl Site {
@@ -34,7 +34,7 @@ impl Site {
         let service = NamingService::start(&orb, NamingOptions::new(folder.path())).unwrap();
         let port = orb.listen().unwrap()[0].1;
         let naming = format!("corbaloc::127.0.0.1:{port}/NameService");
-        Self { folder, orb, naming, _service: service }
+        Self { folder, orb, naming, service }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

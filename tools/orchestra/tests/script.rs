@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use spandrel::{Endpoint, Orb};
+use spandrel_repository::{InterfaceRepository, RepositoryOptions};
+
 use crate::running::{Site, orchestra, output, text};
 
 const PAPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/paper.rhai");
@@ -24,9 +27,9 @@ fn the_papers_script_runs() {
 }
 
 #[test]
-fn the_papers_script_has_ten_lines() {
+fn the_papers_script_has_nine_lines() {
     let script = std::fs::read_to_string(PAPER).unwrap();
-    assert_eq!(script.lines().filter(|line| !line.starts_with("//")).count(), 10);
+    assert_eq!(script.lines().filter(|line| !line.starts_with("//")).count(), 9);
 }
 
 #[test]
@@ -44,8 +47,9 @@ fn exceptions_structures_and_enumerators_are_values() {
                       think_time: #{ kind: "UNIFORM", mean: 0.001, spread: 0.001 }, greeting: true, timeout: 5, seed: 1 };
         team.begin(load);
         let outcome = team.take_result(30);
-        print(`${outcome.result} ${outcome.result.type_of()} ${outcome["result"]}`);
+        print(`${outcome.result} ${outcome.outcome.answered} ${outcome.outcome.times.p50 > 0}`);
         print(outcome.keys());
+        print(get_handle(harness.to_string()).list_commands()[0].version);
         harness.stop_server(5);
         try { invoke(harness, "stop_server", [5]); } catch (error) { print(error); }
         try { harness.reboot(); } catch (error) { print(error); }
@@ -57,27 +61,34 @@ fn exceptions_structures_and_enumerators_are_values() {
     let shown = text(&done);
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines[0].contains("Orchestra/Refused") && lines[0].contains("no command `sh`"), "{shown}");
-    assert_eq!(lines[1], "true bool true");
-    assert_eq!(lines[2], "[\"result\"]", "the out parameter has the name of the result: {shown}");
-    assert!(lines[3].contains("Orchestra/NoServer"), "{shown}");
-    assert!(lines[4].contains("reboot"), "{shown}");
-    assert!(lines[5].starts_with("4.41"), "{shown}");
+    assert_eq!(lines[1..4], ["true 20 true", "[\"outcome\", \"result\"]", "test server 1.2.3"]);
+    assert!(lines[4].contains("Orchestra/NoServer"), "{shown}");
+    assert!(lines[5].contains("reboot"), "{shown}");
+    assert!(lines[6].starts_with("4.41"), "{shown}");
 }
 
 #[test]
-fn other_interfaces_come_from_idl_files() {
+fn other_interfaces_come_from_idl_files_or_an_interface_repository() {
     let site = Site::new();
-    let idl = site.write(
-        "naming.idl",
-        "#pragma prefix \"omg.org\"\nmodule CosNaming { interface NamingContext { void destroy(); };\n\
-         interface NamingContextExt : NamingContext { string to_string(in sequence<string> n); }; };",
-    );
-    let file = site.write("own.rhai", "get_handle(ARGS[0]); print(\"described\")");
-    let ior = site.orb.string_to_object(&site.naming).unwrap();
-    let ior = spandrel_orchestra::names::Names::at(&site.orb, &site.naming).map(|_| ior.to_string()).unwrap();
-    let unknown = script(&site, &file, &[&ior]);
-    assert!(text(&unknown).contains("is unknown"), "{}", text(&unknown));
-    assert!(idl.exists());
+    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spandrel/idl/CosNaming.idl");
+    let file = site.write("names.rhai", "print(get_handle(ARGS[0]).to_string([#{ id: \"a/b\", kind: \"c\" }]))");
+    // A URL has no type, so that the object is asked for it.
+    let described = script(&site, &file, &[&site.naming, "-I", idl]);
+    assert_eq!(text(&described), "a\\/b.c\n");
+    let unknown = script(&site, &file, &[&site.naming]);
+    assert!(text(&unknown).contains("no -I file declares an interface of the object"), "{}", text(&unknown));
+
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let repository = InterfaceRepository::start(&orb, RepositoryOptions::new(site.folder.path())).unwrap();
+    let model = spandrel::dynamic::describe_file(idl, []).unwrap();
+    let filled = spandrel::services::repository::fill(repository.reference(), &model);
+    assert!(filled.is_ok(), "{filled:?}");
+    let option = format!("-ORBInitRef InterfaceRepository={}", repository.reference());
+    let object = site.service.reference().to_string();
+    let described = script(&site, &file, &[&object, "--orb", &option]);
+    assert_eq!(text(&described), "a\\/b.c\n");
+    repository.stop().unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn an_agent_needs_tls_or_the_option_that_it_has_none() {
         text(&done)
     };
     assert!(agent(&[]).contains("give --cert, --key and --ca, or --insecure"));
-    for endpoint in ["iiop://0.0.0.0:0", "iiop://:0", "iiop://192.0.2.1:0"] {
+    for endpoint in ["iiop://0.0.0.0:0", "iiop://*:0", "iiop://192.0.2.1:0"] {
         assert!(agent(&["--insecure", "--listen", endpoint]).contains("--insecure listens at loopback only"));
     }
     assert!(

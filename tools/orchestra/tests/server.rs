@@ -85,13 +85,8 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour, has_greeting: bool, serv
     stream.read_to_end(&mut Vec::new()).map(drop)
 }
 
-/// Serves, if this program was started as a server; the first argument is the architecture.
-#[test]
-fn serve() {
-    let Ok(arguments) = env::var(ARGUMENTS) else {
-        assert!(env::args().count() >= 1, "an ordinary run of the tests");
-        return;
-    };
+/// Serves until it is killed; the first argument is the architecture.
+fn serve(arguments: &str) -> ! {
     let words: Vec<&str> = arguments.split(' ').collect();
     if words[0] == "fails" {
         eprintln!("the configuration of the server is wrong");
@@ -113,7 +108,7 @@ pub(crate) fn program(folder: &Path) -> PathBuf {
     let this = env::current_exe().unwrap();
     let text = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && echo 'test server 1.2.3' && exit\n\
-         {ARGUMENTS}=\"$*\" exec '{}' server::serve --exact --nocapture\n",
+         {ARGUMENTS}=\"$*\" exec '{}' server::a_server_in_a_process_of_its_own_tells_its_address --exact --nocapture\n",
         this.display()
     );
     fs::write(&path, text).unwrap();
@@ -121,8 +116,12 @@ pub(crate) fn program(folder: &Path) -> PathBuf {
     path
 }
 
+/// This program is also the server: then it has arguments in its environment, and this test does not return.
 #[test]
 fn a_server_in_a_process_of_its_own_tells_its_address() {
+    if let Ok(arguments) = env::var(ARGUMENTS) {
+        serve(&arguments);
+    }
     let folder = tempfile::tempdir().unwrap();
     let mut command = process::Command::new(program(folder.path()));
     let mut server = command.args(["steady", "--no-greeting"]).stdout(process::Stdio::piped()).spawn().unwrap();

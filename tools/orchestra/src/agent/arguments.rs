@@ -128,7 +128,7 @@ impl AgentArgs {
 
     /// The endpoints: with TLS only, or on loopback only.
     fn endpoints(&self) -> Result<Vec<Endpoint>, Failure> {
-        let default = if self.insecure { "iiop://127.0.0.1:0" } else { "ssliop://:0" };
+        let default = if self.insecure { "iiop://127.0.0.1:0" } else { "ssliop://*:0" };
         let texts = match &self.listen[..] {
             [] => vec![default.to_owned()],
             given => given.to_vec(),
@@ -154,7 +154,7 @@ fn is_local(endpoint: &Endpoint) -> bool {
     match endpoint.host_and_port() {
         Ok((host, _)) if !publishes => {
             let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-            host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+            matches!(host, "" | "localhost") || address.is_ok_and(|address| address.is_loopback())
         }
         _ => false,
     }

@@ -124,7 +124,7 @@ impl Group {
 
     /// The processor time of all processes that are or were in the group.
     pub(crate) fn time(&self) -> Result<CpuTime, String> {
-        let file = |name: &str| read(&self.path.join(name));
+        let file = |name: &str| read(self.path.join(name));
         match self.version {
             Version::Unified => {
                 let text = file("cpu.stat")?;

@@ -120,7 +120,10 @@ impl Supervisor {
     /// Takes the missing samples; returns the number of those that are missing still.
     fn take_all(&mut self) -> anyhow::Result<usize> {
         for _ in 0..PASSES {
-            let missing = self.missing();
+            let mut missing = self.missing();
+            if !self.lost.is_empty() {
+                missing.retain(|step| !self.is_lost(*step));
+            }
             let mut progress = Progress::begin(missing.len() as u64);
             for step in missing {
                 self.take(step, &mut progress)?;
@@ -128,6 +131,11 @@ impl Supervisor {
             progress.finish();
         }
         Ok(self.missing().len())
+    }
+
+    /// Whether the sample needs an agent that is lost.
+    fn is_lost(&self, step: Step) -> bool {
+        self.plan.clients.iter().chain([&self.targets[step.target].host]).any(|host| self.lost.contains(host))
     }
 
     fn missing(&self) -> Vec<Step> {
@@ -142,9 +150,8 @@ impl Supervisor {
     fn take(&mut self, step: Step, progress: &mut Progress) -> anyhow::Result<()> {
         let (target, load) = (&self.targets[step.target], &self.plan.loads[step.load]);
         let label = format!("{} {} #{}", target.name, load.name, step.round + 1);
-        let mut hosts = self.plan.clients.iter().chain([&target.host]);
-        if let Some(lost) = hosts.find(|host| self.lost.contains(*host)) {
-            progress.step(&label, &format!("left out: the agent of {lost} is lost"));
+        if self.is_lost(step) {
+            progress.step(&label, "left out: an agent is lost");
             return Ok(());
         }
         progress.at(&label);

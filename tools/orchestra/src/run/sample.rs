@@ -8,12 +8,12 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use spandrel::SystemException;
 
-use crate::idl::orchestra::harness::{ServerAddressError, StartServerError, StopServerError};
+use crate::idl::orchestra::harness::{RecordError, ServerAddressError, StartServerError, StopServerError};
 use crate::idl::orchestra::work_team::{BeginError, TakeResultError};
 use crate::idl::orchestra::{Address, CpuTime, Harness, LoadResult, Scope, Snapshot, WorkTeam};
 use crate::names::{self, Names};
 use crate::plan::{LoadPlan, Plan, Target};
-use crate::results::{Cpu, Latencies, Sample, now};
+use crate::results::{Cpu, Latencies, LiveSample, Sample, now};
 
 /// The longest wait of one call for the end of a load, in seconds. The Harness is called between two waits.
 const WAIT: f64 = 5.0;
@@ -49,7 +49,7 @@ macro_rules! agent_errors {
         })*
     };
 }
-agent_errors!(StartServerError StopServerError ServerAddressError BeginError TakeResultError);
+agent_errors!(StartServerError StopServerError ServerAddressError RecordError BeginError TakeResultError);
 
 /// Adds the host and the call to the error of a call.
 fn called<T, E>(outcome: Result<T, E>, host: &str, operation: &str) -> Result<T, SampleError>
@@ -105,6 +105,9 @@ impl Sampling<'_> {
         let host = &self.target.host;
         thread::sleep(Duration::from_secs_f64(self.plan.settle));
         let before = called(harness.take_snapshot(), host, "take_snapshot")?;
+        if self.plan.live > 0.0 {
+            called(harness.record(self.plan.live), host, "record")?;
+        }
         for (client, (name, team)) in teams.iter().enumerate() {
             let greeting = self.target.server.greeting;
             let load = self.plan.load(self.load, address, client, self.round, greeting);
@@ -120,7 +123,36 @@ impl Sampling<'_> {
             });
         }
         let after = called(harness.take_snapshot(), host, "take_snapshot")?;
-        self.sample(&before, &after, &results).map_err(|reason| SampleError { lost_agent: None, reason })
+        let sample = self.sample(&before, &after, &results);
+        let mut sample = sample.map_err(|reason| SampleError { lost_agent: None, reason })?;
+        if self.plan.live > 0.0 {
+            called(harness.record(0.0), host, "record")?;
+            sample.live = self.live(harness, before.at)?;
+        }
+        Ok(sample)
+    }
+
+    /// The live samples of the load, which began at this time of the agent.
+    fn live(&self, harness: &Harness, began: f64) -> Result<Vec<LiveSample>, SampleError> {
+        let mut live = Vec::new();
+        loop {
+            let first = u32::try_from(live.len()).unwrap_or(u32::MAX);
+            let more = called(harness.recorded(first), &self.target.host, "recorded")?;
+            if more.is_empty() {
+                return Ok(live);
+            }
+            live.extend(more.iter().map(|snapshot| {
+                let time = |scope: Scope| snapshot.cpu.iter().find(|usage| usage.counted == scope);
+                let cpu = time(Scope::Group).or_else(|| time(Scope::Tree)).map(|usage| usage.time);
+                LiveSample {
+                    after: snapshot.at - began,
+                    cpu: cpu.map_or(0.0, |cpu| cpu.user + cpu.system),
+                    resident: snapshot.resident,
+                    processes: snapshot.processes,
+                    threads: snapshot.threads.len(),
+                }
+            }));
+        }
     }
 
     fn sample(&self, before: &Snapshot, after: &Snapshot, results: &[LoadResult]) -> anyhow::Result<Sample> {

@@ -47,19 +47,38 @@ impl Finder {
         Ok(Handle { orb, idl, object: DynamicObject::new(object, interface) })
     }
 
-    /// The interface of the reference's type: from IDL, or else from an interface repository.
+    /// The interface of the reference's type: from IDL, or else from an interface repository. A reference without a
+    /// type, such as that of a `corbaloc:` URL, has the most derived one of the interfaces that the object supports.
     fn interface(&self, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
         let id = object.type_id();
-        let known = self.idl.iter().find_map(|idl| idl.interface(id).ok());
+        let known = match id {
+            "" => self.supported(object)?,
+            id => self.idl.iter().find_map(|idl| idl.interface(id).ok()),
+        };
         known.map_or_else(
             || {
                 let described = interface_of(&self.orb, object);
                 described.with_context(|| {
-                    format!("no -I file declares `{id}`, and no interface repository has it (--orb '-ORBInitRef …')")
+                    let id = if id.is_empty() { "an interface of the object".to_owned() } else { format!("`{id}`") };
+                    format!("no -I file declares {id}, and no interface repository has it (--orb '-ORBInitRef …')")
                 })
             },
             Ok,
         )
+    }
+
+    /// The most derived interface of the IDL that an object supports, if there is one.
+    fn supported(&self, object: &ObjectRef) -> anyhow::Result<Option<InterfaceDescription>> {
+        let mut found: Option<InterfaceDescription> = None;
+        // Local interfaces have no objects elsewhere, and no description.
+        let known = self.idl.iter().flat_map(|idl| idl.interfaces().filter_map(|name| idl.interface(name).ok()));
+        for interface in known {
+            let is_further = found.as_ref().is_none_or(|found| interface.is_a(found.id()));
+            if is_further && object.is_a(interface.id()).context("the object cannot be asked for its type")? {
+                found = Some(interface);
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -97,7 +116,8 @@ impl Handle {
 
     /// The values of `in` and `inout` parameters.
     fn arguments(&self, operation: &OperationDescription, values: &Array) -> anyhow::Result<Vec<Any>> {
-        let texts = values.iter().map(|value| value::to_json(value).map(|json| json.to_string()));
+        let reference = |value: &Dynamic| value.read_lock::<Self>().map(|handle| handle.to_string());
+        let texts = values.iter().map(|value| value::to_json(value, &reference).map(|json| json.to_string()));
         let texts = texts.collect::<anyhow::Result<Vec<String>>>()?;
         let resolve = |url: &str| {
             let object = self.orb.string_to_object(url);

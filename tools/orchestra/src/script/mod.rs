@@ -10,7 +10,7 @@
 //! | `ARGS` | the arguments behind the script, as strings |
 //!
 //! An operation without `inout` and `out` parameters returns its result. Others return a map of these by name, with
-//! the result as `result`. Structures are maps, sequences are arrays, enumerators are strings. An exception is an error
+//! the result as `result` (`_result` if a parameter has that name). Structures are maps, sequences are arrays, enumerators are strings. An exception is an error
 //! that `try` catches.
 
 mod handle;
@@ -126,7 +126,8 @@ fn run(text: &str, arguments: &[String], finder: Finder, max_operations: u64) ->
 /// whether it has the operation when that is called.
 fn register_operations(engine: &mut Engine, text: &str) {
     for name in method_names(text) {
-        for count in 0..=MAX_ARGUMENTS {
+        // `handle.to_string()` is the reference.
+        for count in usize::from(name == "to_string")..=MAX_ARGUMENTS {
             let mut types = vec![TypeId::of::<Handle>()];
             types.resize(count + 1, TypeId::of::<Dynamic>());
             let operation = name.clone();

@@ -4,9 +4,8 @@ use anyhow::{anyhow, bail};
 use rhai::{Array, Dynamic, Map};
 use serde_json::Value;
 
-use super::handle::Handle;
-
-/// The results of a call: its result alone, or a map with its `inout` and `out` parameters.
+/// The results of a call: its result alone, or a map with its `inout` and `out` parameters. The result is `result`
+/// there, or `_result` if a parameter has that name.
 pub(super) fn of_outcome(json: &Value) -> anyhow::Result<Dynamic> {
     let outs = json["out"].as_object().ok_or_else(|| anyhow!("the outcome of the call has another form"))?;
     let result = json.get("result").map(of_json);
@@ -15,7 +14,8 @@ pub(super) fn of_outcome(json: &Value) -> anyhow::Result<Dynamic> {
     }
     let mut map: Map = outs.iter().map(|(name, value)| (name.as_str().into(), of_json(value))).collect();
     if let Some(result) = result {
-        map.insert("result".into(), result);
+        let name = if map.contains_key("result") { "_result" } else { "result" }; // no name of IDL begins with `_`
+        map.insert(name.into(), result);
     }
     Ok(map.into())
 }
@@ -37,8 +37,9 @@ pub(super) fn of_json(json: &Value) -> Dynamic {
     }
 }
 
-/// The JSON of a value.
-pub(super) fn to_json(value: &Dynamic) -> anyhow::Result<Value> {
+/// The JSON of a value; `reference` is the text of a handle.
+pub(super) fn to_json(value: &Dynamic, reference: &dyn Fn(&Dynamic) -> Option<String>) -> anyhow::Result<Value> {
+    let to_json = |value: &Dynamic| to_json(value, reference);
     if value.is_unit() {
         return Ok(Value::Null);
     }
@@ -74,8 +75,8 @@ pub(super) fn to_json(value: &Dynamic) -> anyhow::Result<Value> {
         let members = map.iter().map(|(name, value)| Ok((name.to_string(), to_json(value)?)));
         return members.collect::<anyhow::Result<serde_json::Map<_, _>>>().map(Value::Object);
     }
-    if let Some(handle) = value.read_lock::<Handle>() {
-        return Ok(handle.to_string().into());
+    if let Some(reference) = reference(value) {
+        return Ok(reference.into());
     }
     bail!("a value of the type {} is no argument of an operation", value.type_name())
 }
