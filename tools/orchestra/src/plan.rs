@@ -24,7 +24,7 @@
 //! arrival = "open-poisson"
 //! rate = 500.0
 //!
-//! [[pair]]                               # compared in the report
+//! [[pair]]                               # compared in the report; `base = "COMMAND"` makes all pairs with a command
 //! first = "transfer/iterative"
 //! second = "transfer/reactive"
 //! ```
@@ -86,7 +86,9 @@ pub struct Plan {
     /// The loads.
     #[serde(rename = "load", default = "defaults::loads")]
     pub loads: Vec<LoadPlan>,
-    /// Pairs of servers to be compared.
+    /// The command to whose servers those of all other commands are compared, by architecture, pool and greeting.
+    pub base: Option<String>,
+    /// Further pairs of servers to be compared.
     #[serde(rename = "pair", default)]
     pub pairs: Vec<PairPlan>,
 }
@@ -297,6 +299,11 @@ impl Plan {
                 bail!("a pair names `{name}`, which is none of its servers: {}", known.join(", "));
             }
         }
+        if let Some(base) = &self.base
+            && !targets.iter().any(|target| target.server.name == *base)
+        {
+            bail!("base = `{base}` is none of its commands");
+        }
         let seconds = [self.settle, self.grace, self.agent_wait];
         if seconds.iter().any(|seconds| !(0.0..=3600.0).contains(seconds)) {
             bail!("settle, grace and agent_wait are seconds from 0 to 3600");
@@ -343,6 +350,22 @@ impl Plan {
             }
         }
         targets
+    }
+
+    /// All pairs to be compared.
+    #[must_use]
+    pub fn all_pairs(&self) -> Vec<PairPlan> {
+        let targets = self.targets();
+        let mut pairs = self.pairs.clone();
+        for target in targets.iter().filter(|target| self.base.as_ref().is_some_and(|base| *base != target.server.name))
+        {
+            let counterpart = targets.iter().find(|other| {
+                let base = Server { name: other.server.name.clone(), ..target.server.clone() };
+                Some(&other.server.name) == self.base.as_ref() && other.server == base && other.host == target.host
+            });
+            pairs.extend(counterpart.map(|other| PairPlan { first: target.name.clone(), second: other.name.clone() }));
+        }
+        pairs
     }
 
     /// All samples in their order. Each round has all servers and loads once, in an order of its own, so that slow

@@ -255,8 +255,9 @@ impl ResultsFile {
         file.read_to_end(&mut text).with_context(unusable)?;
         let (results, length) = Results::parse(&text).with_context(unusable)?;
         if let Some(earlier) = &results.plan {
-            // More samples may be added to a plan.
-            let same = Plan { samples: plan.samples, pairs: plan.pairs.clone(), ..earlier.clone() };
+            // More samples and comparisons may be added to a plan.
+            let same =
+                Plan { samples: plan.samples, base: plan.base.clone(), pairs: plan.pairs.clone(), ..earlier.clone() };
             if same != *plan {
                 bail!("{} has the results of another plan: give another file (--results)", path.display());
             }

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use spandrel_orchestra::plan::Plan;
 use spandrel_test_support::wait_until;
 
 use crate::running::{Site, orchestra, output, records, text};
@@ -199,4 +200,23 @@ fn a_wrong_plan_is_explained() {
         assert_eq!(done.status.code(), Some(2), "{}", text(&done));
         assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
     }
+}
+
+#[test]
+fn servers_are_compared_with_those_of_the_base_command() {
+    let text = "name = \"n\"\nclients = [\"c\"]\nbase = \"native\"\n\
+                [[server]]\nhost = \"h\"\ncommand = \"ours\"\narchitectures = [\"iterative\", \"own\"]\n\
+                [[server]]\nhost = \"h\"\ncommand = \"ours\"\narchitectures = [\"pool\"]\npooled = true\n\
+                [[server]]\nhost = \"h\"\ncommand = \"native\"\narchitectures = [\"pool\"]\npooled = true\n\
+                [[server]]\nhost = \"h\"\ncommand = \"native\"\narchitectures = [\"iterative\"]\n";
+    let site = tempfile::tempdir().unwrap();
+    let file = site.path().join("plan.toml");
+    fs::write(&file, text).unwrap();
+    let plan = Plan::read(&file).unwrap();
+    let pairs: Vec<_> = plan.all_pairs().into_iter().map(|pair| (pair.first, pair.second)).collect();
+    let expected = ["iterative", "pool-5", "pool-10"].map(|name| (format!("ours/{name}"), format!("native/{name}")));
+    assert_eq!(pairs, expected, "the paper's pools are the default");
+    assert_eq!((plan.requests, plan.octets, plan.workers, plan.samples), (20_000, 4000, 5, 50));
+    assert_eq!(plan.steps().len(), 50 * 7);
+    assert_ne!(plan.steps()[..7].iter().map(|step| step.target).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
 }

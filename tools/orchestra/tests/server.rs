@@ -126,7 +126,8 @@ fn a_server_in_a_process_of_its_own_tells_its_address() {
     let mut command = process::Command::new(program(folder.path()));
     let mut server = command.args(["steady", "--no-greeting"]).stdout(process::Stdio::piped()).spawn().unwrap();
     let lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines();
-    let address = lines.flatten().find_map(|line| line.strip_prefix("listening ").map(str::to_owned)).unwrap();
+    let address =
+        lines.map_while(Result::ok).find_map(|line| line.strip_prefix("listening ").map(str::to_owned)).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"0003").unwrap();
     let mut reply = [0; 3];

@@ -232,7 +232,9 @@ fn version(config: &CommandConfig) -> String {
         thread::sleep(Duration::from_millis(5));
     }
     _ = child.kill();
-    let Ok(output) = child.wait_with_output() else { return String::new() };
+    let Some(output) = child.wait_with_output().ok().filter(|output| output.status.success()) else {
+        return String::new();
+    };
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8_lossy(&text).lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }

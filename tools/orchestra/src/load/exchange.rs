@@ -27,7 +27,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(target: Addr, timeout: Duration, has_greeting: bool) -> Self {
-        let connector = Connector::new().timeout(timeout).no_delay(true);
+        let connector = Connector::new().timeout(timeout);
         Self { target, connector, timeout, has_greeting, reply: vec![0; MAX_OCTETS as usize] }
     }
 

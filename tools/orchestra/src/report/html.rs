@@ -9,8 +9,8 @@ use super::markdown::{introduction, parts};
 
 const STYLE: &str = "\
 body { font-family: sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #282828; background: white }
-table { border-collapse: collapse; margin: 1em 0 } td, th { border-bottom: 1px solid #e1e1e1; padding: .3em .8em; text-align: right }
-td:first-child, th:first-child { text-align: left } th { cursor: pointer; white-space: nowrap } th:hover { background: #e1e1e1 }
+table { border-collapse: collapse; margin: 1em 0 } td, th { border-bottom: 1px solid #e1e1e1; padding: .3em .8em; text-align: right; white-space: nowrap }
+td:first-child, th:first-child { text-align: left } th { cursor: pointer } th:hover { background: #e1e1e1 }
 p.note { color: #5a5a5a; max-width: 60em } svg { max-width: 100%; height: auto } svg g[data-series] { cursor: pointer }
 svg g.hidden { opacity: .25 } svg g.hidden > :nth-last-child(n+3) { display: none }";
 

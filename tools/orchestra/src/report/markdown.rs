@@ -10,11 +10,11 @@ use super::figures::Figure;
 use super::{Compared, CpuMoments, Row, Summary};
 
 /// The note about the two scopes of processor time.
-pub(super) const SCOPES: &str = "The time of the server is that of its control group: all processes and threads that \
+const SCOPES: &str = "The time of the server is that of its control group: all processes and threads that \
 it has started, also ended ones (without control groups: its process tree). The time of the machine is that of all \
 processors (5.5.1); load that runs on the same machine is in it.";
 /// The note about Z.
-pub(super) const SCORES: &str = "Z below 1.65: nothing suggests that the means differ at the level of 5 % (5.7); valid \
+const SCORES: &str = "Z below 1.65: nothing suggests that the means differ at the level of 5 % (5.7); valid \
 from 30 samples on. Noise lowers Z: the interval shows how much the means may differ.";
 
 /// A part of a report: a heading, and a table or a text.
@@ -55,7 +55,7 @@ pub(super) fn introduction(summary: &Summary) -> String {
     let Summary { requests, octets, workers, samples, .. } = summary;
     format!(
         "{samples} samples of each server: {requests} requests of {octets} octets by {workers} parallel workers, unless \
-         a load has other values. Times are in seconds."
+         a load has other values. Times are in seconds: mean ± standard deviation. {SCOPES}"
     )
 }
 
@@ -105,7 +105,6 @@ fn times(heading: &str, rows: &[&Row]) -> Part {
             row.failed.to_string(),
         ]);
     }
-    part.note = format!("Mean ± standard deviation. {SCOPES}");
     part
 }
 

@@ -128,7 +128,7 @@ impl Summary {
         if rows.is_empty() {
             bail!("the results have no sample yet");
         }
-        let planned = plan.pairs.iter().map(|pair| (pair.first.clone(), pair.second.clone()));
+        let planned = plan.all_pairs().into_iter().map(|pair| (pair.first, pair.second));
         let mut compared = Vec::new();
         for (first, second) in planned.chain(pairs.iter().cloned()) {
             for name in [&first, &second] {
