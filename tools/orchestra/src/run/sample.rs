@@ -1,5 +1,6 @@
 //! One sample: a server is started, measured under load, and ended.
 
+use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
@@ -108,11 +109,7 @@ impl Sampling<'_> {
         if self.plan.live > 0.0 {
             called(harness.record(self.plan.live), host, "record")?;
         }
-        for (client, (name, team)) in teams.iter().enumerate() {
-            let greeting = self.target.server.greeting;
-            let load = self.plan.load(self.load, address, client, self.round, greeting);
-            called(team.begin(&load), name, "begin")?;
-        }
+        self.begin(teams, address)?;
         let mut results = Vec::new();
         for (name, team) in teams {
             results.push(loop {
@@ -130,6 +127,23 @@ impl Sampling<'_> {
             sample.live = self.live(harness, before.at)?;
         }
         Ok(sample)
+    }
+
+    /// Begins the loads of all clients at the same time, each with a thread of its own, so that many clients begin as
+    /// one does.
+    fn begin(&self, teams: &[(&str, WorkTeam)], address: &Address) -> Result<(), SampleError> {
+        let begin = |(client, (name, team)): (usize, &(&str, WorkTeam))| {
+            let greeting = self.target.server.greeting;
+            let load = self.plan.load(self.load, address, client, self.round, greeting);
+            called(team.begin(&load), name, "begin")
+        };
+        if let [only] = teams {
+            return begin((0, only));
+        }
+        thread::scope(|scope| {
+            let calls: Vec<_> = teams.iter().enumerate().map(|team| scope.spawn(move || begin(team))).collect();
+            calls.into_iter().try_for_each(|call| call.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
     }
 
     /// The live samples of the load, which began at this time of the agent.
