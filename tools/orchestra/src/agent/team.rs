@@ -1,5 +1,6 @@
 //! The WorkTeam: applies load from one machine.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,7 +32,7 @@ impl Job {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, settings: &Load, target: &spandrel::net::ipc::inet::Addr) {
+    fn run(&self, settings: &Load, target: &SocketAddr) {
         let result = load::run(settings, target, &self.control);
         *self.result() = Some(result);
         self.is_done.notify_all();

@@ -77,10 +77,11 @@ impl From<&io::Error> for FailureKind {
         use io::ErrorKind as Kind;
 
         #[cfg(unix)]
-        if let Some(number) = error.raw_os_error()
-            && [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].iter().any(|errno| errno.raw_os_error() == number)
-        {
-            return Self::DescriptorsExhausted;
+        match rustix::io::Errno::from_io_error(error) {
+            Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => return Self::DescriptorsExhausted,
+            // The time limit of connecting is over.
+            Some(rustix::io::Errno::INPROGRESS) => return Self::TimedOut,
+            _ => {}
         }
         match error.kind() {
             _ if is_timeout(error) => Self::TimedOut,

@@ -13,12 +13,12 @@ mod failure;
 mod record;
 mod schedule;
 
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spandrel::net::ipc::inet::Addr;
 use spandrel_lab::load::wait_until;
 
 pub use exchange::{GREETING, MAX_OCTETS};
@@ -126,16 +126,17 @@ pub fn check(load: &Load) -> Result<(), InvalidLoad> {
 ///
 /// # Errors
 /// A host without an address.
-pub fn resolve(target: &Address) -> Result<Addr, InvalidLoad> {
-    let failed = |error| InvalidLoad { reason: format!("{} has no address: {error}", target.host) };
-    Addr::new(&target.host, target.port).map_err(failed)
+pub fn resolve(target: &Address) -> Result<SocketAddr, InvalidLoad> {
+    let found = (target.host.as_str(), target.port).to_socket_addrs();
+    let failed = |reason: String| InvalidLoad { reason: format!("{} has no address{reason}", target.host) };
+    found.map_err(|error| failed(format!(": {error}")))?.next().ok_or_else(|| failed(String::new()))
 }
 
 /// Applies a load to this address, with a thread for each worker, and returns its outcome.
 ///
 /// # Errors
 /// A value that is out of its range; a thread that cannot be started.
-pub fn run(load: &Load, target: &Addr, control: &Control) -> Result<LoadResult, InvalidLoad> {
+pub fn run(load: &Load, target: &SocketAddr, control: &Control) -> Result<LoadResult, InvalidLoad> {
     check(load)?;
     let schedule = Schedule::new(load, Instant::now());
     let records: Vec<Record> = thread::scope(|scope| {
@@ -156,7 +157,7 @@ pub fn run(load: &Load, target: &Addr, control: &Control) -> Result<LoadResult, 
     Ok(Record::total(&records).result(schedule.start()))
 }
 
-fn work(load: &Load, schedule: &Schedule, target: &Addr, control: &Control) -> Record {
+fn work(load: &Load, schedule: &Schedule, target: &SocketAddr, control: &Control) -> Record {
     let mut record = Record::default();
     let timeout = Duration::from_secs_f64(load.timeout);
     let mut exchange = Exchange::new(*target, timeout, load.greeting);
