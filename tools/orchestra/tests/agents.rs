@@ -7,7 +7,7 @@ use spandrel_orchestra::load::paper_load;
 use spandrel_orchestra::names::{self, Names};
 use spandrel_test_support::wait_until;
 
-use crate::running::Site;
+use crate::running::{Agent, Site, orchestra};
 
 fn server(architecture: &str) -> Server {
     Server { name: "test".to_owned(), architecture: architecture.to_owned(), workers: 0, greeting: true }
@@ -60,6 +60,54 @@ fn a_server_that_fails_is_reported_with_its_output() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn servers_end_in_the_way_of_the_configuration() {
+    let site = Site::new();
+    // Ignores SIGTERM, and ends with its standard input.
+    let stubborn = site.program("stubborn", "trap '' TERM; echo listening 127.0.0.1:9; cat");
+    let mute = site.program("mute", "echo starting; read _ignored");
+    let command = |name: &str, program: &std::path::Path, more: &str| {
+        format!("[commands.{name}]\nprogram = '{}'\narchitectures = [\"steady\"]\n{more}\n", program.display())
+    };
+    let commands = [
+        command("stdin", &stubborn, "end = \"close-stdin\""),
+        command("mute", &mute, "end = \"close-stdin\"\nstart_timeout = \"100ms\""),
+    ];
+    let commands = commands.concat();
+    let config = site.write("alpha.toml", &commands);
+    let mut start = orchestra();
+    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
+    let harness = site.harness("alpha");
+    let start = |name: &str| harness.start_server(&Server { name: name.to_owned(), ..server("steady") });
+    start("stdin").unwrap();
+    harness.stop_server(20.0).unwrap();
+    match start("mute") {
+        Err(StartServerError::ServerFailed(failed)) => {
+            assert!(failed.reason.contains("no line `listening HOST:PORT` within 0.1 s"), "{failed:?}");
+            assert_eq!(failed.output, "starting\n");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(harness.server_address().is_err(), "it was ended");
+}
+
+#[test]
+fn a_server_that_does_not_end_is_killed() {
+    let site = Site::new();
+    // `cat` without input ends at once: a pipe has no end here.
+    let program =
+        site.program("stubborn", "trap '' TERM; echo listening 127.0.0.1:9; mkfifo \"$0.pipe\"; read _ < \"$0.pipe\"");
+    let text = format!("[commands.test]\nprogram = '{}'\narchitectures = [\"steady\"]\n", program.display());
+    let config = site.write("alpha.toml", &text);
+    let mut start = orchestra();
+    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
+    let harness = site.harness("alpha");
+    harness.start_server(&server("steady")).unwrap();
+    let failed = harness.stop_server(0.05).unwrap_err().to_string();
+    assert!(failed.contains("did not end within 0.05 s, and was killed"), "{failed}");
+    assert!(harness.server_address().is_err());
 }
 
 #[test]

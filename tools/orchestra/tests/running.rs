@@ -47,6 +47,11 @@ impl Site {
         path
     }
 
+    /// A program of these commands of the shell.
+    pub(crate) fn program(&self, name: &str, commands: &str) -> PathBuf {
+        server::executable(&self.path(name), &format!("#!/bin/sh\n{commands}\n"))
+    }
+
     /// The configuration of an agent with the command `test`; `more` stands at its beginning.
     pub(crate) fn config(&self, host: &str, more: &str) -> PathBuf {
         let program = server::program(self.folder.path());

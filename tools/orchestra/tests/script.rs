@@ -7,6 +7,15 @@ use spandrel_repository::{InterfaceRepository, RepositoryOptions};
 
 use crate::running::{Site, orchestra, output, text};
 
+/// A part of the naming service.
+const NAMES: &str = "#pragma prefix \"omg.org\"
+module CosNaming {
+  struct NameComponent { string id; string kind; };
+  typedef sequence<NameComponent> Name;
+  interface NamingContext { exception InvalidName {}; void destroy(); };
+  interface NamingContextExt : NamingContext { string to_string(in Name n) raises (InvalidName); };
+};
+";
 const PAPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/paper.rhai");
 
 fn script(site: &Site, file: impl AsRef<Path>, words: &[&str]) -> std::process::Output {
@@ -70,7 +79,8 @@ fn exceptions_structures_and_enumerators_are_values() {
 #[test]
 fn other_interfaces_come_from_idl_files_or_an_interface_repository() {
     let site = Site::new();
-    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spandrel/idl/CosNaming.idl");
+    let idl = site.write("names.idl", NAMES);
+    let idl = idl.to_str().unwrap();
     let file = site.write("names.rhai", "print(get_handle(ARGS[0]).to_string([#{ id: \"a/b\", kind: \"c\" }]))");
     // A URL has no type, so that the object is asked for it.
     let described = script(&site, &file, &[&site.naming, "-I", idl]);

@@ -102,18 +102,22 @@ fn serve(arguments: &str) -> ! {
 
 /// A program for the configuration of an agent: starts this one as a server.
 pub(crate) fn program(folder: &Path) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    let path = folder.join("server.sh");
     let this = env::current_exe().unwrap();
     let text = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && echo 'test server 1.2.3' && exit\n\
          {ARGUMENTS}=\"$*\" exec '{}' server::a_server_in_a_process_of_its_own_tells_its_address --exact --nocapture\n",
         this.display()
     );
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    path
+    executable(&folder.join("server.sh"), &text)
+}
+
+/// Writes a program.
+pub(crate) fn executable(path: &Path, text: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_owned()
 }
 
 /// This program is also the server: then it has arguments in its environment, and this test does not return.

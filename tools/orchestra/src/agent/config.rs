@@ -3,7 +3,7 @@
 //! ```toml
 //! host = "bobsdell"                               # by default the machine's own name
 //! supervisors = ["cn:supervisor"]                 # identities of certificates, as in a policy of authorization
-//! targets = ["192.168.0.*"]                       # hosts to which load may be applied; default: all, loopback with --insecure
+//! targets = ["192.168.0.*"]                       # hosts to which load may be applied
 //! max_workers = 1024                              # of one load
 //!
 //! [commands.transfer]

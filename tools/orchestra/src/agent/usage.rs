@@ -19,10 +19,6 @@ pub(crate) struct TreeUsage {
     pub(crate) involuntary_switches: u64,
 }
 
-pub(crate) fn sum(a: CpuTime, b: CpuTime) -> CpuTime {
-    CpuTime { user: a.user + b.user, system: a.system + b.system }
-}
-
 pub(crate) fn difference(a: CpuTime, b: CpuTime) -> CpuTime {
     CpuTime { user: (a.user - b.user).max(0.0), system: (a.system - b.system).max(0.0) }
 }
@@ -46,7 +42,7 @@ mod linux {
 
     use spandrel_lab::machine::resident_octets;
 
-    use super::{CpuTime, ThreadUsage, TreeUsage, sum};
+    use super::{CpuTime, ThreadUsage, TreeUsage};
 
     /// The most threads of a process that are looked at.
     const MAX_THREADS: usize = 4096;
@@ -83,6 +79,10 @@ mod linux {
             add_threads(&mut usage, process, is_first);
         }
         usage
+    }
+
+    fn sum(a: CpuTime, b: CpuTime) -> CpuTime {
+        CpuTime { user: a.user + b.user, system: a.system + b.system }
     }
 
     fn add_threads(usage: &mut TreeUsage, process: u32, is_first: bool) {
