@@ -101,6 +101,8 @@ pub struct ServerPlan {
     pub host: String,
     /// The command, as the agent's configuration names it.
     pub command: String,
+    /// The name of its servers in results, by default the command: for the same command on several hosts.
+    pub name: Option<String>,
     /// The architectures.
     pub architectures: Vec<String>,
     /// Whether each runs with each of the pools of the plan.
@@ -183,7 +185,7 @@ pub enum DistributionPlan {
     },
 }
 
-/// Two servers to be compared, by their names: `COMMAND/ARCHITECTURE`, with `-N` for a pool of N.
+/// Two servers to be compared, by their names: `NAME/ARCHITECTURE`, with `-N` for a pool of N.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairPlan {
@@ -334,7 +336,10 @@ impl Plan {
                         let pool = if workers > 0 { format!("-{workers}") } else { String::new() };
                         let suffix = if greeting { "" } else { "-no-greeting" };
                         targets.push(Target {
-                            name: format!("{}/{architecture}{pool}{suffix}", plan.command),
+                            name: format!(
+                                "{}/{architecture}{pool}{suffix}",
+                                plan.name.as_ref().unwrap_or(&plan.command)
+                            ),
                             picture: plan.picture.clone().unwrap_or_else(|| architecture.clone()),
                             host: plan.host.clone(),
                             address: plan.address.clone(),

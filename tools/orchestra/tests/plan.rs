@@ -193,7 +193,10 @@ fn a_wrong_plan_is_explained() {
         ("", "missing field `server`"),
         ("[[server]]\nhost = \"h\"\ncommand = \"c\"\n", "missing field `architectures`"),
         ("workers = 0\n[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n", "the number of workers"),
-        ("[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\", \"a\"]\n", "the name `c/a` occurs twice"),
+        (
+            "[[server]]\nhost = \"h\"\ncommand = \"c\"\nname = \"n\"\narchitectures = [\"a\", \"a\"]\n",
+            "the name `n/a` occurs twice",
+        ),
         (
             "[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n[[pair]]\nfirst = \"c/a\"\nsecond = \"b\"\n",
             "a pair names `b`, which is none of its servers: c/a",

@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::idl::orchestra::CpuTime;
 
+/// The script with which a shell enters the group that is its argument 0, and becomes the program of the others.
+pub(crate) const ENTER: &str = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
 /// The beginning of the names of our groups.
 const PREFIX: &str = "orchestra-";
 /// Attempts to end the processes of a group, and the pause between two.
@@ -42,8 +44,8 @@ impl Groups {
         let (mounts, own) = (read("/proc/self/mounts")?, read("/proc/self/cgroup")?);
         let mut reasons = Vec::new();
         for candidate in candidates(&mounts, &own) {
-            match candidate.make().and_then(|group| group.time()) {
-                Ok(_) => {
+            match candidate.make().and_then(|group| group.check()) {
+                Ok(()) => {
                     candidate.remove_abandoned();
                     return Ok(candidate);
                 }
@@ -120,6 +122,18 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether a process can enter it, and whether it counts time.
+    fn check(&self) -> Result<(), String> {
+        // The right to make a group is not that to move a process there.
+        let mut shell = process::Command::new("/bin/sh");
+        let entered = shell.args(["-c", ENTER]).arg(&self.path).arg("true").stderr(process::Stdio::null()).status();
+        match entered {
+            Ok(status) if status.success() => self.time().map(drop),
+            Ok(_) => Err(format!("no process can be moved to {}", self.path.display())),
+            Err(error) => Err(format!("cannot run /bin/sh: {error}")),
+        }
     }
 
     /// The processor time of all processes that are or were in the group.

@@ -5,6 +5,9 @@ use std::path::Path;
 
 use crate::idl::orchestra::CpuTime;
 
+/// No script.
+pub(crate) const ENTER: &str = "";
+
 /// No place where groups can be made.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups(Infallible);

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::config::{CommandConfig, End};
-use super::group::{Group, Groups};
+use super::group::{ENTER, Group, Groups};
 use super::usage::{self, machine_time, tree_usage};
 use crate::idl::orchestra::{Address, CpuTime, Scope, ScopeUsage, Server, ServerFailed, Snapshot};
 
@@ -210,7 +210,6 @@ impl Drop for RunningServer {
 
 /// The command of a server. In a group, a shell enters that before the program replaces it.
 fn command(config: &CommandConfig, server: &Server, group: Option<&Group>) -> Command {
-    const ENTER: &str = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
     let mut command = match group {
         Some(group) => {
             let mut command = Command::new("/bin/sh");
