@@ -307,6 +307,7 @@ pages! {
     life_cycle: "docs/life-cycle.md",
     naming: "docs/naming-service.md",
     naming_in_the_tutorial: "docs/tutorial/naming.md",
+    orchestra: "docs/orchestra.md",
     persistence: "docs/tutorial/persistence.md",
     proxy: "docs/proxy.md",
     security: "docs/tutorial/security.md",

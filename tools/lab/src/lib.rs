@@ -24,7 +24,7 @@ pub mod output;
 pub mod overview;
 pub mod peer;
 pub mod placement;
-mod plot;
+pub mod plot;
 pub mod progress;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "the plain socket calls that the other mechanisms are measured against")]

@@ -1,6 +1,10 @@
-//! Line charts as SVG.
+//! Charts as SVG: lines, and scatter plots.
+
+mod scatter;
 
 use std::fmt::Write as _;
+
+pub use scatter::{ScatterPlot, ScatterSeries};
 
 use crate::stats::Summary;
 use crate::units::grouped;
@@ -150,9 +154,14 @@ fn circle(svg: &mut String, at: (f64, f64), colour: &str) {
     _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{colour}\"/>", at.0, at.1);
 }
 
+/// A text inside an element.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 /// A text whose `anchor` (`start`, `middle` or `end`) is at this place on its base line.
 fn text(svg: &mut String, at: (f64, f64), size: u32, colour: &str, anchor: &str, text: &str) {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = escape(text);
     _ = write!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\" ", at.0, at.1);
     _ = writeln!(svg, "fill=\"{colour}\" text-anchor=\"{anchor}\">{text}</text>");
 }

@@ -21,6 +21,7 @@ use record::Record;
 pub use report::{LoadReport, Times};
 pub use schedule::LoadSettings;
 use schedule::Schedule;
+pub use schedule::wait_until;
 
 /// Applies the load with one thread for each worker, and reports.
 ///
@@ -49,7 +50,7 @@ where
 fn work(schedule: &Schedule, mut request: impl FnMut() -> Result<(), String>) -> Record {
     let mut record = Record::new();
     while let Some(due) = schedule.next() {
-        schedule::wait_until(due);
+        wait_until(due);
         if schedule.is_over(Instant::now()) {
             record.given_up += 1;
             continue;

@@ -63,8 +63,8 @@ impl Schedule {
     }
 }
 
-/// Waits for a time.
-pub(super) fn wait_until(due: Instant) {
+/// Waits for a time: sleeps first, and yields at the end, so that it returns within microseconds.
+pub fn wait_until(due: Instant) {
     loop {
         let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { return };
         match left.checked_sub(NOT_SLEPT) {

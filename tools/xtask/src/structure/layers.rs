@@ -53,7 +53,7 @@ const LAYERS: &[Layer] = &[
         folder: "services",
         crates: &["serve", "up", "console", "proxy", "activator", "repository", "naming", "daemon"],
     },
-    Layer { folder: "tools", crates: &["cli", "top", "stacks", "lab", "xtask"] },
+    Layer { folder: "tools", crates: &["cli", "top", "orchestra", "stacks", "lab", "xtask"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },
 ];

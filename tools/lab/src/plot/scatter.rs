@@ -1,0 +1,174 @@
+//! Scatter plots.
+
+use std::fmt::Write as _;
+
+use super::{BOTTOM, CHARACTER_WIDTH, COLOURS, GREY, HEIGHT, LEFT, LEGEND_WIDTH, LIGHT_GREY, TOP, WIDTH};
+use super::{escape, label, segment, step, text};
+
+/// The points of one series.
+#[derive(Clone, Debug)]
+pub struct ScatterSeries {
+    /// Its name.
+    pub label: String,
+    /// The points, each with its horizontal and its vertical value.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A chart of single points. Both axes show the range of the values, and need not begin at zero.
+///
+/// The points and the name of each series are a group with the attribute `data-series`, the number of the series, so
+/// that a page can hide them. Each point has a title with its values.
+#[derive(Clone, Debug)]
+pub struct ScatterPlot {
+    /// The title.
+    pub title: String,
+    /// The line below it.
+    pub subtitle: String,
+    /// The name of the horizontal axis.
+    pub x_title: String,
+    /// The name of the vertical axis.
+    pub y_title: String,
+    /// The series.
+    pub series: Vec<ScatterSeries>,
+}
+
+/// The range of an axis, and the distance of its marks.
+struct Axis {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Axis {
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        if !(low.is_finite() && high.is_finite()) {
+            return Self { low: 0.0, high: 1.0, step: 0.2 };
+        }
+        let width = if high > low { high - low } else { high.abs().max(1e-9) * 0.1 };
+        let step = step(width * 1.1);
+        Self { low: ((low - width * 0.05) / step).floor() * step, high: high + width * 0.05, step }
+    }
+
+    /// The part of the axis below a value, from 0 to 1.
+    fn part(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    fn marks(&self) -> impl Iterator<Item = f64> + '_ {
+        let count = ((self.high - self.low) / self.step + 1e-9) as u32;
+        (0..=count).map(|number| self.low + f64::from(number) * self.step)
+    }
+}
+
+impl ScatterPlot {
+    /// Draws it.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\">\n"
+        );
+        _ = writeln!(svg, "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>");
+        text(&mut svg, (24.0, 30.0), 20, "black", "start", &self.title);
+        text(&mut svg, (24.0, 53.0), 13, GREY, "start", &self.subtitle);
+        let points = || self.series.iter().flat_map(|series| series.points.iter());
+        let (x, y) = (Axis::of(points().map(|point| point.0)), Axis::of(points().map(|point| point.1)));
+        let right = self.right();
+        self.draw_axes(&mut svg, &x, &y, right);
+        for (number, series) in self.series.iter().enumerate() {
+            let colour = COLOURS[number % COLOURS.len()];
+            _ = writeln!(svg, "<g data-series=\"{number}\" fill=\"{colour}\">");
+            for (at_x, at_y) in &series.points {
+                let place = (LEFT + (right - LEFT) * x.part(*at_x), BOTTOM - (BOTTOM - TOP) * y.part(*at_y));
+                let title = format!("{}: {at_x:.4}, {at_y:.4}", escape(&series.label));
+                mark(&mut svg, number, place, &title);
+            }
+            let at = (right + 24.0, TOP + 16.0 + 24.0 * number as f64);
+            mark(&mut svg, number, at, &escape(&series.label));
+            text(&mut svg, (at.0 + 14.0, at.1 + 5.0), 14, "black", "start", &series.label);
+            svg.push_str("</g>\n");
+        }
+        svg + "</svg>\n"
+    }
+
+    fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis, right: f64) {
+        let middle = (TOP + BOTTOM) / 2.0;
+        for value in y.marks() {
+            let at = BOTTOM - (BOTTOM - TOP) * y.part(value);
+            segment(svg, (LEFT, at), (right, at), LIGHT_GREY, 1);
+            text(svg, (LEFT - 8.0, at + 4.0), 13, GREY, "end", &label(value, y.step));
+        }
+        for value in x.marks() {
+            let at = LEFT + (right - LEFT) * x.part(value);
+            segment(svg, (at, TOP), (at, BOTTOM + 5.0), LIGHT_GREY, 1);
+            text(svg, (at, BOTTOM + 20.0), 13, GREY, "middle", &label(value, x.step));
+        }
+        segment(svg, (LEFT, TOP), (LEFT, BOTTOM), GREY, 1);
+        segment(svg, (LEFT, BOTTOM), (right, BOTTOM), GREY, 1);
+        text(svg, ((LEFT + right) / 2.0, BOTTOM + 44.0), 14, "black", "middle", &self.x_title);
+        _ = write!(svg, "<g transform=\"rotate(-90 20 {middle})\">");
+        text(svg, (20.0, middle), 14, "black", "middle", &self.y_title);
+        svg.push_str("</g>\n");
+    }
+
+    /// The right end of the chart, before the column of names.
+    fn right(&self) -> f64 {
+        let longest = self.series.iter().map(|series| series.label.chars().count()).max().unwrap_or(0);
+        WIDTH - LEGEND_WIDTH.max(48.0 + CHARACTER_WIDTH * longest as f64).min(WIDTH / 2.0)
+    }
+}
+
+/// A point. Its form depends on the series, so that series differ without colours, too.
+fn mark(svg: &mut String, series: usize, (x, y): (f64, f64), title: &str) {
+    let shape = match series % 4 {
+        0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\">"),
+        1 => format!("<rect x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\">", x - 3.5, y - 3.5),
+        2 => {
+            let (left, right, top, bottom) = (x - 4.5, x + 4.5, y - 4.5, y + 3.5);
+            format!("<polygon points=\"{left:.1},{bottom:.1} {right:.1},{bottom:.1} {x:.1},{top:.1}\">")
+        }
+        _ => {
+            let (left, right, top, bottom) = (x - 4.5, x + 4.5, y - 4.5, y + 4.5);
+            format!("<polygon points=\"{left:.1},{y:.1} {x:.1},{top:.1} {right:.1},{y:.1} {x:.1},{bottom:.1}\">")
+        }
+    };
+    let name = shape[1..].split(' ').next().unwrap_or_default();
+    _ = writeln!(svg, "{shape}<title>{title}</title></{name}>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(series: Vec<ScatterSeries>) -> ScatterPlot {
+        let [title, subtitle, x_title, y_title] =
+            ["iterative", "50 samples", "elapsed (s)", "CPU (s)"].map(str::to_owned);
+        ScatterPlot { title, subtitle, x_title, y_title, series }
+    }
+
+    #[test]
+    fn each_series_is_a_group_with_its_points() {
+        let series = |label: &str, from: f64| ScatterSeries {
+            label: label.to_owned(),
+            points: (0..3).map(|number| (from + f64::from(number), from * 2.0)).collect(),
+        };
+        let svg = plot(vec![series("c <native>", 164.0), series("ours", 165.0)]).svg();
+        assert_eq!(svg.matches("<g data-series=").count(), 2);
+        assert_eq!((svg.matches("<circle").count(), svg.matches("<title>").count()), (3 + 1, 2 * (3 + 1)));
+        for text in ["c &lt;native&gt;: 164.0000, 328.0000", ">ours<", "elapsed (s)"] {
+            assert!(svg.contains(text), "{text} is missing in {svg}");
+        }
+        assert!(svg.trim_end().ends_with("</svg>"));
+    }
+
+    #[test]
+    fn points_lie_inside_the_axes() {
+        for values in [vec![1.0, 1.0], vec![0.0], vec![-3.0, 1e6], vec![0.001, 0.002]] {
+            let axis = Axis::of(values.iter().copied());
+            assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.part(*value))), "{values:?}");
+            assert!((1..=13).contains(&axis.marks().count()), "{values:?}");
+        }
+        assert!(plot(Vec::new()).svg().contains("</svg>"));
+    }
+}

@@ -1,0 +1,240 @@
+//! The Harness: starts, measures and ends the servers of one machine.
+
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spandrel::SystemException;
+
+use super::config::{AgentConfig, CommandConfig};
+use super::group::Groups;
+use super::recorder::Recorder;
+use super::server::RunningServer;
+use super::{machine, property};
+use crate::idl::orchestra::harness::{
+    RecordError, ServerAddressError, StartServerError, StopServerError, TakeSnapshotError,
+};
+use crate::idl::orchestra::{
+    Address, Command as CommandInfo, HarnessServant, NoServer, Property, Refused, Scope, Server, Snapshot,
+};
+use crate::idl::{HarnessServant as PaperHarness, Usage};
+
+/// The time until a server ends that `start` or the agent's end replaces.
+const GRACE: Duration = Duration::from_secs(5);
+/// The longest grace of a call.
+const MAX_GRACE: f64 = 60.0;
+/// The time limit of a program that prints its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The shortest and longest interval of a recording, in seconds.
+const INTERVALS: std::ops::RangeInclusive<f64> = 0.01..=3600.0;
+
+/// The servant of a machine's Harness.
+#[derive(Debug)]
+pub(crate) struct Harness {
+    config: AgentConfig,
+    groups: Result<Groups, String>,
+    began: Instant,
+    commands: Vec<CommandInfo>,
+    server: Arc<Mutex<Option<RunningServer>>>,
+    recorder: Recorder,
+}
+
+impl Harness {
+    pub(crate) fn new(config: AgentConfig) -> Self {
+        let groups = Groups::find();
+        if let Err(reason) = &groups {
+            tracing::warn!("no control group, so that servers are measured by their process trees: {reason}");
+        }
+        let info = |(name, command): (&String, &CommandConfig)| CommandInfo {
+            name: name.clone(),
+            architectures: command.architectures.clone(),
+            version: version(command),
+        };
+        let commands = config.commands.iter().map(info).collect();
+        let server = Arc::default();
+        Self { config, groups, began: Instant::now(), commands, server, recorder: Recorder::default() }
+    }
+
+    /// The server, if it runs.
+    fn running(&self) -> Result<Running<'_>, NoServer> {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        match server.as_mut().is_some_and(RunningServer::is_running) {
+            true => Ok(Running(server)),
+            false => Err(NoServer {}),
+        }
+    }
+
+    fn start_allowed(&self, server: &Server) -> Result<Address, StartServerError> {
+        let command = self.config.allowed(server)?;
+        self.recorder.stop();
+        let mut current = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier) = current.take()
+            && let Err(failure) = earlier.stop(GRACE)
+        {
+            tracing::info!("the server before: {}", failure.reason);
+        }
+        let started = RunningServer::start(command, server, self.groups.as_ref().ok())?;
+        let address = started.address().clone();
+        tracing::info!("started {} {} at {}:{}", server.name, server.architecture, address.host, address.port);
+        *current = Some(started);
+        Ok(address)
+    }
+
+    /// Ends the server, if one runs.
+    pub(crate) fn end(&self) {
+        self.recorder.stop();
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(server) = server {
+            _ = server.stop(GRACE);
+        }
+    }
+}
+
+/// The locked server, which runs.
+struct Running<'h>(MutexGuard<'h, Option<RunningServer>>);
+
+impl Running<'_> {
+    fn get(&mut self) -> &mut RunningServer {
+        self.0.as_mut().expect("it was checked when it was locked")
+    }
+}
+
+/// The paper's interface (figure A.2).
+impl PaperHarness for Harness {
+    /// Starts a command of the configuration: `NAME ARCHITECTURE [--workers N] [--no-greeting]`.
+    fn start(&self, cmd: &str) -> Result<bool, SystemException> {
+        let started = match parse(cmd) {
+            Ok(server) => self.start_allowed(&server),
+            Err(refused) => Err(refused.into()),
+        };
+        match started {
+            Ok(_) => Ok(true),
+            Err(StartServerError::System(exception)) => Err(exception),
+            Err(error) => {
+                tracing::warn!("cannot start `{cmd}`: {error}");
+                Ok(false)
+            }
+        }
+    }
+
+    fn signal(&self, signum: i16) -> Result<bool, SystemException> {
+        Ok(self.running().is_ok_and(|mut running| running.get().signal(signum)))
+    }
+
+    /// The times of the server's first process, and those of the machine since the server listened.
+    fn getcurrent(&self) -> Result<(bool, Usage), SystemException> {
+        let Ok(snapshot) = self.take_snapshot() else { return Ok((false, Usage::default())) };
+        let time = |scope: Scope| {
+            let found = snapshot.cpu.iter().find(|usage| usage.counted == scope);
+            found.map(|usage| usage.time).unwrap_or_default()
+        };
+        let (process, machine) = (time(Scope::Process), time(Scope::Machine));
+        let usage = Usage {
+            user: process.user,
+            system: process.system,
+            total_user: machine.user,
+            total_system: machine.system,
+        };
+        Ok((true, usage))
+    }
+}
+
+impl HarnessServant for Harness {
+    fn machine(&self) -> Result<Vec<Property>, SystemException> {
+        let group = match &self.groups {
+            Ok(groups) => groups.description().to_owned(),
+            Err(reason) => format!("none: {reason}"),
+        };
+        let mut properties = machine();
+        properties.push(property("control group", group));
+        Ok(properties)
+    }
+
+    fn list_commands(&self) -> Result<Vec<CommandInfo>, SystemException> {
+        Ok(self.commands.clone())
+    }
+
+    fn start_server(&self, program: &Server) -> Result<Address, StartServerError> {
+        self.start_allowed(program)
+    }
+
+    fn stop_server(&self, grace: f64) -> Result<(), StopServerError> {
+        self.recorder.stop();
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(NoServer {})?;
+        Ok(server.stop(Duration::from_secs_f64(grace.clamp(0.0, MAX_GRACE)))?)
+    }
+
+    fn server_address(&self) -> Result<Address, ServerAddressError> {
+        Ok(self.running()?.get().address().clone())
+    }
+
+    fn take_snapshot(&self) -> Result<Snapshot, TakeSnapshotError> {
+        Ok(self.running()?.get().snapshot(self.began.elapsed().as_secs_f64()))
+    }
+
+    fn record(&self, interval: f64) -> Result<(), RecordError> {
+        if interval == 0.0 {
+            self.recorder.stop();
+            return Ok(());
+        }
+        if !INTERVALS.contains(&interval) {
+            return Err(Refused { reason: format!("an interval of {interval} s is not from 0.01 s to an hour") }.into());
+        }
+        self.running()?;
+        let (server, began) = (Arc::clone(&self.server), self.began);
+        let take = move || {
+            let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = server.as_mut()?;
+            running.is_running().then(|| running.snapshot(began.elapsed().as_secs_f64()))
+        };
+        self.recorder
+            .start(Duration::from_secs_f64(interval), take)
+            .map_err(|error| Refused { reason: format!("cannot record: {error}") }.into())
+    }
+
+    fn recorded(&self, first: u32) -> Result<Vec<Snapshot>, SystemException> {
+        Ok(self.recorder.from(first))
+    }
+}
+
+/// The server of a command line.
+fn parse(text: &str) -> Result<Server, Refused> {
+    let mut words = text.split_whitespace();
+    let mut next = |expected: &str| {
+        let word = words.next().map(str::to_owned);
+        word.ok_or_else(|| Refused { reason: format!("`{text}` lacks {expected}: NAME ARCHITECTURE [--workers N]") })
+    };
+    let mut server =
+        Server { name: next("a command")?, architecture: next("an architecture")?, workers: 0, greeting: true };
+    while let Some(word) = words.next() {
+        match word {
+            "--no-greeting" => server.greeting = false,
+            "--workers" => match words.next().and_then(|number| number.parse().ok()) {
+                Some(workers) => server.workers = workers,
+                None => return Err(Refused { reason: "--workers lacks a number".to_owned() }),
+            },
+            _ => return Err(Refused { reason: format!("`{word}` is not an option of a server") }),
+        }
+    }
+    Ok(server)
+}
+
+/// The first line that a program prints about its version; empty if it prints none.
+fn version(config: &CommandConfig) -> String {
+    let Some(arguments) = &config.version else { return String::new() };
+    let mut command = Command::new(&config.program);
+    command.args(arguments).envs(&config.environment);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return String::new() };
+    let deadline = Instant::now() + VERSION_TIMEOUT;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    _ = child.kill();
+    let Some(output) = child.wait_with_output().ok().filter(|output| output.status.success()) else {
+        return String::new();
+    };
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+}

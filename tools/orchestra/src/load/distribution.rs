@@ -1,0 +1,44 @@
+//! Distributions of sizes, times and distances.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::MAX_OCTETS;
+use crate::idl::orchestra::{Distribution, DistributionKind};
+
+/// Whether the mean is in this range, and the spread is not negative.
+pub(super) fn is_valid(distribution: &Distribution, lowest: f64, highest: f64) -> bool {
+    (lowest..=highest).contains(&distribution.mean) && (0.0..=f64::MAX).contains(&distribution.spread)
+}
+
+/// A size from 1 to [`MAX_OCTETS`].
+pub(super) fn octets(distribution: &Distribution, random: &mut Rng) -> u32 {
+    value(distribution, random).round().clamp(1.0, f64::from(MAX_OCTETS)) as u32
+}
+
+/// A time of at most an hour.
+pub(super) fn seconds(distribution: &Distribution, random: &mut Rng) -> Duration {
+    Duration::from_secs_f64(value(distribution, random).clamp(0.0, 3600.0))
+}
+
+/// A value with an exponential distribution around this mean.
+pub(super) fn exponential(mean: f64, random: &mut Rng) -> f64 {
+    -mean * (1.0 - random.f64()).ln() // the argument is in (0, 1]
+}
+
+fn value(distribution: &Distribution, random: &mut Rng) -> f64 {
+    let Distribution { kind, mean, spread } = *distribution;
+    match kind {
+        DistributionKind::Constant => mean,
+        DistributionKind::Uniform => mean + spread * (2.0 * random.f64() - 1.0),
+        DistributionKind::Exponential => exponential(mean, random),
+        DistributionKind::Normal => mean + spread * standard_normal(random),
+    }
+}
+
+/// A value of the standard normal distribution (Box and Muller).
+fn standard_normal(random: &mut Rng) -> f64 {
+    let radius = (2.0 * exponential(1.0, random)).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
+}

@@ -1,0 +1,198 @@
+//! The load generator: the paper's client (5.5.3), in many parallel workers.
+//!
+//! In a *closed loop* each worker sends its next request after the answer to the one before. The server so sets the
+//! pace, as in the paper. In an *open loop* requests are due at scheduled times, whether or not earlier ones were
+//! answered. The latency of a request then counts from the time at which it was due: a server that stalls delays, and
+//! shows in, all requests that were due during the stall (no coordinated omission).
+//!
+//! Each request is either answered, or failed by one [`FailureKind`].
+
+mod distribution;
+mod exchange;
+mod failure;
+mod record;
+mod schedule;
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spandrel_lab::load::wait_until;
+
+pub use exchange::{GREETING, MAX_OCTETS};
+pub use failure::FailureKind;
+pub(crate) use record::latency;
+
+use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
+use exchange::Exchange;
+use record::Record;
+use schedule::Schedule;
+
+/// The greatest number of workers of one load.
+pub const MAX_WORKERS: u32 = 4096;
+/// The longest load, in seconds: a week.
+pub const MAX_SECONDS: f64 = 604_800.0;
+/// The longest sleep between two looks at the cancellation.
+const SLEEP: Duration = Duration::from_millis(20);
+
+/// A running load, as other threads see it.
+#[derive(Debug, Default)]
+pub struct Control {
+    is_cancelled: AtomicBool,
+    answered: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Control {
+    /// Lets the load end after the requests that are being made.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// The numbers of answered and failed requests so far.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        (self.answered.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until this time. Returns early after a cancellation.
+    fn sleep_until(&self, due: Instant) {
+        while !self.is_cancelled() {
+            let left = due.saturating_duration_since(Instant::now());
+            if left <= SLEEP {
+                return wait_until(due);
+            }
+            thread::sleep(SLEEP);
+        }
+    }
+}
+
+/// A load of one request size without think time, in a closed loop: that of the paper.
+#[must_use]
+pub fn paper_load(host: &str, port: u16, requests: u64, octets: u32, workers: u32) -> Load {
+    use crate::idl::orchestra::DistributionKind;
+
+    let constant = |mean: f64| Distribution { kind: DistributionKind::Constant, mean, spread: 0.0 };
+    Load {
+        target: Address { host: host.to_owned(), port },
+        requests,
+        seconds: 0.0,
+        workers,
+        arrival: ArrivalKind::Closed,
+        rate: 0.0,
+        size: constant(f64::from(octets)),
+        think_time: constant(0.0),
+        greeting: true,
+        timeout: 30.0,
+        seed: 1,
+    }
+}
+
+/// Checks the ranges of a load's values.
+///
+/// # Errors
+/// The first value that is out of its range.
+pub fn check(load: &Load) -> Result<(), InvalidLoad> {
+    let is_open = !matches!(load.arrival, ArrivalKind::Closed);
+    let checks = [
+        (load.target.port != 0, "the port of the server is 0"),
+        (load.requests > 0 || load.seconds > 0.0, "neither a number of requests nor a time is given"),
+        ((0.0..=MAX_SECONDS).contains(&load.seconds), "the time is not from 0 s to a week"),
+        ((1..=MAX_WORKERS).contains(&load.workers), "the number of workers is not from 1 to 4096"),
+        (
+            !is_open || (1e-3..=1e7).contains(&load.rate),
+            "the rate of an open loop is not from 0.001 to 10,000,000 per second",
+        ),
+        ((1e-3..=3600.0).contains(&load.timeout), "the timeout is not from 0.001 s to an hour"),
+        (
+            distribution::is_valid(&load.size, 1.0, f64::from(MAX_OCTETS)),
+            "the size of an answer is not from 1 to 9999 octets",
+        ),
+        (distribution::is_valid(&load.think_time, 0.0, 3600.0), "the think time is not from 0 s to an hour"),
+    ];
+    match checks.into_iter().find(|(is_right, _)| !is_right) {
+        Some((_, reason)) => Err(InvalidLoad { reason: reason.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// The address of a load's server.
+///
+/// # Errors
+/// A host without an address.
+pub fn resolve(target: &Address) -> Result<SocketAddr, InvalidLoad> {
+    let found = (target.host.as_str(), target.port).to_socket_addrs();
+    let failed = |reason: String| InvalidLoad { reason: format!("{} has no address{reason}", target.host) };
+    found.map_err(|error| failed(format!(": {error}")))?.next().ok_or_else(|| failed(String::new()))
+}
+
+/// Applies a load to this address, with a thread for each worker, and returns its outcome.
+///
+/// # Errors
+/// A value that is out of its range; a thread that cannot be started.
+pub fn run(load: &Load, target: &SocketAddr, control: &Control) -> Result<LoadResult, InvalidLoad> {
+    check(load)?;
+    let schedule = Schedule::new(load, Instant::now());
+    let records: Vec<Record> = thread::scope(|scope| {
+        let mut started = Vec::new();
+        for number in 0..load.workers {
+            let worker = || work(load, &schedule, target, control);
+            let thread = thread::Builder::new().name(format!("load-{number}"));
+            match thread.spawn_scoped(scope, worker) {
+                Ok(thread) => started.push(thread),
+                Err(error) => {
+                    control.cancel();
+                    return Err(InvalidLoad { reason: format!("cannot start worker {number}: {error}") });
+                }
+            }
+        }
+        Ok(started.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect())
+    })?;
+    Ok(Record::total(&records).result(schedule.start()))
+}
+
+fn work(load: &Load, schedule: &Schedule, target: &SocketAddr, control: &Control) -> Record {
+    let mut record = Record::default();
+    let timeout = Duration::from_secs_f64(load.timeout);
+    let mut exchange = Exchange::new(*target, timeout, load.greeting);
+    while !control.is_cancelled()
+        && let Some(request) = schedule.next()
+    {
+        let begin = match request.due {
+            Some(due) => {
+                control.sleep_until(due);
+                if control.is_cancelled() {
+                    break; // it was not made
+                }
+                due
+            }
+            None => Instant::now(),
+        };
+        let mut random = schedule.random(request.number);
+        let octets = distribution::octets(&load.size, &mut random);
+        let outcome = if begin.elapsed() > timeout { Err(FailureKind::NotSent) } else { exchange.run(octets) };
+        match outcome {
+            Ok(()) => {
+                control.answered.fetch_add(1, Ordering::Relaxed);
+                record.answered(begin.elapsed(), octets);
+            }
+            Err(kind) => {
+                control.failed.fetch_add(1, Ordering::Relaxed);
+                record.failed(kind);
+            }
+        }
+        if request.due.is_none() {
+            let think_time = distribution::seconds(&load.think_time, &mut random);
+            if think_time > Duration::ZERO {
+                control.sleep_until(Instant::now() + think_time);
+            }
+        }
+    }
+    record
+}

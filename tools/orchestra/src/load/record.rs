@@ -1,0 +1,99 @@
+//! The counts and latencies of one worker, or of all.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+
+use super::FailureKind;
+use crate::idl::orchestra::{ErrorCount, Latency, LoadResult};
+
+/// The highest latency that is told apart, in nanoseconds: an hour.
+const HIGHEST: u64 = 3_600_000_000_000;
+/// The significant decimal digits of latencies.
+const DIGITS: u8 = 3;
+
+/// The outcome of requests.
+pub(super) struct Record {
+    times: Histogram<u64>,
+    octets: u64,
+    failures: [u64; FailureKind::ALL.len()],
+    /// The end of the last request.
+    end: Option<Instant>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        let times = Histogram::new_with_bounds(1, HIGHEST, DIGITS).expect("the bounds are in order");
+        Self { times, octets: 0, failures: Default::default(), end: None }
+    }
+}
+
+impl Record {
+    pub(super) fn answered(&mut self, time: Duration, octets: u32) {
+        self.times.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.octets += u64::from(octets);
+        self.end = Some(Instant::now());
+    }
+
+    pub(super) fn failed(&mut self, kind: FailureKind) {
+        self.failures[kind as usize] += 1;
+        self.end = Some(Instant::now());
+    }
+
+    pub(super) fn total(records: &[Self]) -> Self {
+        let mut total = Self::default();
+        for record in records {
+            total.times.add(&record.times).expect("all histograms have the same bounds");
+            total.octets += record.octets;
+            total.failures.iter_mut().zip(record.failures).for_each(|(sum, count)| *sum += count);
+            total.end = total.end.max(record.end);
+        }
+        total
+    }
+
+    pub(super) fn result(&self, start: Instant) -> LoadResult {
+        let (answered, failed) = (self.times.len(), self.failures.iter().sum::<u64>());
+        let mut histogram = Vec::new();
+        V2Serializer::new().serialize(&self.times, &mut histogram).expect("memory can be written");
+        let errors = FailureKind::ALL.into_iter().zip(self.failures).filter(|(_, count)| *count > 0);
+        LoadResult {
+            elapsed: self.end.map_or(0.0, |end| (end - start).as_secs_f64()),
+            requests: answered + failed,
+            answered,
+            failed,
+            octets: self.octets,
+            errors: errors.map(|(kind, count)| ErrorCount { kind: kind.name().to_owned(), count }).collect(),
+            times: latency(&self.times),
+            histogram,
+        }
+    }
+}
+
+/// The latencies of a histogram of nanoseconds, in seconds; all zero without a request.
+pub(crate) fn latency(times: &Histogram<u64>) -> Latency {
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let quantile = |quantile: f64| seconds(times.value_at_quantile(quantile));
+    if times.is_empty() {
+        return Latency {
+            lowest: 0.0,
+            mean: 0.0,
+            deviation: 0.0,
+            p50: 0.0,
+            p90: 0.0,
+            p99: 0.0,
+            p999: 0.0,
+            highest: 0.0,
+        };
+    }
+    Latency {
+        lowest: seconds(times.min()),
+        mean: times.mean() / 1e9,
+        deviation: times.stdev() / 1e9,
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        highest: seconds(times.max()),
+    }
+}

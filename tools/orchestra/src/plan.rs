@@ -1,0 +1,428 @@
+//! Plans: servers × loads × samples. The defaults are those of the paper (5.6).
+//!
+//! ```toml
+//! name = "iterative servers"
+//! clients = ["starship"]                 # hosts whose WorkTeams apply the loads
+//! requests = 20000                       # of each sample, divided among the clients
+//! octets = 4000
+//! workers = 5                            # of each client
+//! samples = 50                           # of each server and load
+//!
+//! [[server]]
+//! host = "bobsdell"                      # the host of the Harness
+//! command = "transfer"
+//! architectures = ["iterative", "reactive"]
+//!
+//! [[server]]
+//! host = "bobsdell"
+//! command = "transfer"
+//! architectures = ["thread-pool"]
+//! pooled = true                          # once with each of the pools, 5 and 10
+//!
+//! [[load]]                               # by default one closed loop
+//! name = "poisson"
+//! arrival = "open-poisson"
+//! rate = 500.0
+//!
+//! [[pair]]                               # compared in the report; `base = "COMMAND"` makes all pairs with a command
+//! first = "transfer/iterative"
+//! second = "transfer/reactive"
+//! ```
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::idl::orchestra::{Address, ArrivalKind, Distribution, DistributionKind, Load, Server};
+use crate::load;
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Its name, for reports.
+    pub name: String,
+    /// The hosts whose WorkTeams apply the loads.
+    pub clients: Vec<String>,
+    /// Requests of a sample, divided among the clients.
+    #[serde(default = "defaults::requests")]
+    pub requests: u64,
+    /// Octets of an answer.
+    #[serde(default = "defaults::octets")]
+    pub octets: u32,
+    /// Parallel workers of each client.
+    #[serde(default = "defaults::workers")]
+    pub workers: u32,
+    /// Samples of each server and load.
+    #[serde(default = "defaults::samples")]
+    pub samples: u32,
+    /// The sizes of pools.
+    #[serde(default = "defaults::pools")]
+    pub pools: Vec<u32>,
+    /// Seconds for each step of a request.
+    #[serde(default = "defaults::timeout")]
+    pub timeout: f64,
+    /// Seconds between the start of a server and its load.
+    #[serde(default)]
+    pub settle: f64,
+    /// Seconds in which a server ends by itself when told to.
+    #[serde(default = "defaults::grace")]
+    pub grace: f64,
+    /// Seconds for an agent that has died to be started again.
+    #[serde(default = "defaults::agent_wait")]
+    pub agent_wait: f64,
+    /// The interval of live samples in seconds; 0 for none. They disturb the server a little.
+    #[serde(default)]
+    pub live: f64,
+    /// The seed of the order of samples, and of loads.
+    #[serde(default = "defaults::seed")]
+    pub seed: u64,
+    /// The servers.
+    #[serde(rename = "server")]
+    pub servers: Vec<ServerPlan>,
+    /// The loads.
+    #[serde(rename = "load", default = "defaults::loads")]
+    pub loads: Vec<LoadPlan>,
+    /// The command to whose servers those of all other commands are compared, by architecture, pool and greeting.
+    pub base: Option<String>,
+    /// Further pairs of servers to be compared.
+    #[serde(rename = "pair", default)]
+    pub pairs: Vec<PairPlan>,
+}
+
+/// Servers of one command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerPlan {
+    /// The host of the Harness.
+    pub host: String,
+    /// The command, as the agent's configuration names it.
+    pub command: String,
+    /// The name of its servers in results, by default the command: for the same command on several hosts.
+    pub name: Option<String>,
+    /// The architectures.
+    pub architectures: Vec<String>,
+    /// Whether each runs with each of the pools of the plan.
+    #[serde(default)]
+    pub pooled: bool,
+    /// With and without the greeting of 5.5.3.
+    #[serde(default = "defaults::greetings")]
+    pub greetings: Vec<bool>,
+    /// The figure in which they stand; by default that of their architecture.
+    pub picture: Option<String>,
+    /// The address that clients use instead of the one that the server prints.
+    pub address: Option<String>,
+}
+
+/// A load. Absent values are those of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPlan {
+    /// Its name.
+    pub name: String,
+    /// Closed or open loop.
+    #[serde(default)]
+    pub arrival: ArrivalPlan,
+    /// Requests per second of an open loop, of all clients together.
+    #[serde(default)]
+    pub rate: f64,
+    /// Requests of a sample; 0 for a load with a time only.
+    pub requests: Option<u64>,
+    /// Seconds in which requests are due; 0 for no limit.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Parallel workers of each client.
+    pub workers: Option<u32>,
+    /// Octets of an answer.
+    pub size: Option<DistributionPlan>,
+    /// Seconds between an answer and a worker's next request.
+    pub think_time: Option<DistributionPlan>,
+}
+
+/// The arrival of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalPlan {
+    /// Each worker sends its next request after the answer.
+    #[default]
+    Closed,
+    /// At equal distances.
+    OpenPaced,
+    /// At exponential distances.
+    OpenPoisson,
+}
+
+/// A distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum DistributionPlan {
+    /// Always the mean.
+    Constant {
+        /// The value.
+        mean: f64,
+    },
+    /// From mean - spread to mean + spread.
+    Uniform {
+        /// The mean.
+        mean: f64,
+        /// Half the width.
+        spread: f64,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: f64,
+    },
+    /// Normal.
+    Normal {
+        /// The mean.
+        mean: f64,
+        /// The standard deviation.
+        spread: f64,
+    },
+}
+
+/// Two servers to be compared, by their names: `NAME/ARCHITECTURE`, with `-N` for a pool of N.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairPlan {
+    /// The first server.
+    pub first: String,
+    /// The second, to which the first is compared.
+    pub second: String,
+}
+
+mod defaults {
+    use super::{ArrivalPlan, LoadPlan};
+
+    pub(super) fn requests() -> u64 {
+        20_000
+    }
+    pub(super) fn octets() -> u32 {
+        4000
+    }
+    pub(super) fn workers() -> u32 {
+        5
+    }
+    pub(super) fn samples() -> u32 {
+        50
+    }
+    pub(super) fn pools() -> Vec<u32> {
+        vec![5, 10]
+    }
+    pub(super) fn timeout() -> f64 {
+        30.0
+    }
+    pub(super) fn grace() -> f64 {
+        5.0
+    }
+    pub(super) fn agent_wait() -> f64 {
+        30.0
+    }
+    pub(super) fn seed() -> u64 {
+        1
+    }
+    pub(super) fn greetings() -> Vec<bool> {
+        vec![true]
+    }
+    pub(super) fn loads() -> Vec<LoadPlan> {
+        let closed = LoadPlan {
+            name: "closed".to_owned(),
+            arrival: ArrivalPlan::Closed,
+            rate: 0.0,
+            requests: None,
+            seconds: 0.0,
+            workers: None,
+            size: None,
+            think_time: None,
+        };
+        vec![closed]
+    }
+}
+
+/// One server of a plan, in one configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Its name in results.
+    pub name: String,
+    /// The figure in which it stands.
+    pub picture: String,
+    /// The host of the Harness.
+    pub host: String,
+    /// The address that clients use instead of the one that the server prints.
+    pub address: Option<String>,
+    /// The server to start.
+    pub server: Server,
+}
+
+/// The place of a sample in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The number of the sample among those of its server and load.
+    pub round: u32,
+    /// The index of the load.
+    pub load: usize,
+    /// The index of the target.
+    pub target: usize,
+}
+
+impl Plan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is malformed; values that no load can have.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the plan {}", file.display()))?;
+        let plan: Self = toml::from_str(&text).with_context(|| format!("the plan {} is malformed", file.display()))?;
+        plan.check().with_context(|| format!("the plan {} cannot be carried out", file.display()))?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        if self.clients.is_empty() {
+            bail!("it names no clients");
+        }
+        let targets = self.targets();
+        if targets.is_empty() || self.samples == 0 {
+            bail!("it has no sample");
+        }
+        let mut names = BTreeSet::new();
+        for name in targets.iter().map(|target| &target.name).chain(self.loads.iter().map(|load| &load.name)) {
+            if !names.insert(name) {
+                bail!("the name `{name}` occurs twice");
+            }
+        }
+        for name in self.pairs.iter().flat_map(|pair| [&pair.first, &pair.second]) {
+            if !targets.iter().any(|target| target.name == *name) {
+                let known: Vec<&str> = targets.iter().map(|target| &*target.name).collect();
+                bail!("a pair names `{name}`, which is none of its servers: {}", known.join(", "));
+            }
+        }
+        if let Some(base) = &self.base
+            && !targets.iter().any(|target| target.server.name == *base)
+        {
+            bail!("base = `{base}` is none of its commands");
+        }
+        let seconds = [self.settle, self.grace, self.agent_wait];
+        if seconds.iter().any(|seconds| !(0.0..=3600.0).contains(seconds)) {
+            bail!("settle, grace and agent_wait are seconds from 0 to 3600");
+        }
+        if self.live != 0.0 && !(0.01..=3600.0).contains(&self.live) {
+            bail!("live is an interval from 0.01 to 3600 seconds, or 0");
+        }
+        let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
+        for load in &self.loads {
+            for client in 0..self.clients.len() {
+                let settings = self.load(load, &address, client, 0, true);
+                load::check(&settings)
+                    .map_err(|invalid| anyhow::anyhow!("load `{}`: {}", load.name, invalid.reason))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All servers, each in each of its configurations.
+    #[must_use]
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for plan in &self.servers {
+            let pools = if plan.pooled { self.pools.clone() } else { vec![0] };
+            for architecture in &plan.architectures {
+                for &workers in &pools {
+                    for &greeting in &plan.greetings {
+                        let pool = if workers > 0 { format!("-{workers}") } else { String::new() };
+                        let suffix = if greeting { "" } else { "-no-greeting" };
+                        targets.push(Target {
+                            name: format!(
+                                "{}/{architecture}{pool}{suffix}",
+                                plan.name.as_ref().unwrap_or(&plan.command)
+                            ),
+                            picture: plan.picture.clone().unwrap_or_else(|| architecture.clone()),
+                            host: plan.host.clone(),
+                            address: plan.address.clone(),
+                            server: Server {
+                                name: plan.command.clone(),
+                                architecture: architecture.clone(),
+                                workers,
+                                greeting,
+                            },
+                        });
+                    }
+                }
+            }
+        }
+        targets
+    }
+
+    /// All pairs to be compared.
+    #[must_use]
+    pub fn all_pairs(&self) -> Vec<PairPlan> {
+        let targets = self.targets();
+        let mut pairs = self.pairs.clone();
+        for target in targets.iter().filter(|target| self.base.as_ref().is_some_and(|base| *base != target.server.name))
+        {
+            let counterpart = targets.iter().find(|other| {
+                let base = Server { name: other.server.name.clone(), ..target.server.clone() };
+                Some(&other.server.name) == self.base.as_ref() && other.server == base && other.host == target.host
+            });
+            pairs.extend(counterpart.map(|other| PairPlan { first: target.name.clone(), second: other.name.clone() }));
+        }
+        pairs
+    }
+
+    /// All samples in their order. Each round has all servers and loads once, in an order of its own, so that slow
+    /// changes of the machine affect all of them alike.
+    #[must_use]
+    pub fn steps(&self) -> Vec<Step> {
+        let targets = self.targets().len();
+        let round = |round: u32| {
+            let mut steps: Vec<Step> = (0..self.loads.len())
+                .flat_map(|load| (0..targets).map(move |target| Step { round, load, target }))
+                .collect();
+            Rng::with_seed(self.seed.wrapping_add(u64::from(round))).shuffle(&mut steps);
+            steps
+        };
+        (0..self.samples).flat_map(round).collect()
+    }
+
+    /// The load of one client.
+    #[must_use]
+    pub fn load(&self, load: &LoadPlan, target: &Address, client: usize, round: u32, greeting: bool) -> Load {
+        let clients = self.clients.len() as u64;
+        let (requests, client) = (load.requests.unwrap_or(self.requests), client as u64);
+        let share = requests / clients + u64::from(client < requests % clients);
+        let octets = DistributionPlan::Constant { mean: f64::from(self.octets) };
+        Load {
+            target: target.clone(),
+            requests: share,
+            seconds: load.seconds,
+            workers: load.workers.unwrap_or(self.workers),
+            arrival: match load.arrival {
+                ArrivalPlan::Closed => ArrivalKind::Closed,
+                ArrivalPlan::OpenPaced => ArrivalKind::OpenPaced,
+                ArrivalPlan::OpenPoisson => ArrivalKind::OpenPoisson,
+            },
+            rate: load.rate / clients as f64,
+            size: load.size.unwrap_or(octets).into(),
+            think_time: load.think_time.unwrap_or(DistributionPlan::Constant { mean: 0.0 }).into(),
+            greeting,
+            timeout: self.timeout,
+            seed: self.seed.wrapping_add(u64::from(round) * clients + client),
+        }
+    }
+}
+
+impl From<DistributionPlan> for Distribution {
+    fn from(plan: DistributionPlan) -> Self {
+        let (kind, mean, spread) = match plan {
+            DistributionPlan::Constant { mean } => (DistributionKind::Constant, mean, 0.0),
+            DistributionPlan::Uniform { mean, spread } => (DistributionKind::Uniform, mean, spread),
+            DistributionPlan::Exponential { mean } => (DistributionKind::Exponential, mean, 0.0),
+            DistributionPlan::Normal { mean, spread } => (DistributionKind::Normal, mean, spread),
+        };
+        Self { kind, mean, spread }
+    }
+}

@@ -1,0 +1,233 @@
+//! The figures of a report, for all of its forms.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+use spandrel_lab::stats::{Comparison, Moments};
+
+use crate::results::{Cpu, Failure, Host, Results, Sample};
+
+/// A report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The name of the plan.
+    pub name: String,
+    /// Requests of a sample, octets of an answer, workers of a client, and samples of each server and load.
+    pub requests: u64,
+    /// Octets of an answer.
+    pub octets: u32,
+    /// Workers of each client.
+    pub workers: u32,
+    /// Samples of each server and load, as planned.
+    pub samples: u32,
+    /// The machines and versions (table B.1).
+    pub hosts: Vec<Host>,
+    /// The servers under each load, in the order of the plan.
+    pub rows: Vec<Row>,
+    /// The chosen pairs.
+    pub pairs: Vec<PairSummary>,
+    /// The samples that could not be taken at first.
+    pub failures: Vec<Failure>,
+}
+
+/// The figures of one server under one load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The server.
+    pub target: String,
+    /// The figure in which it stands.
+    pub picture: String,
+    /// The load.
+    pub load: String,
+    /// The number of its samples.
+    pub count: usize,
+    /// Seconds of a sample.
+    pub elapsed: Moments,
+    /// Processor time of the server: its control group, or else its process tree.
+    pub server: Option<CpuMoments>,
+    /// Processor time of the whole machine.
+    pub machine: Option<CpuMoments>,
+    /// The server's processor time for one request, in microseconds.
+    pub cpu_per_request: Option<f64>,
+    /// Requests that were answered, in all samples.
+    pub answered: u64,
+    /// Requests that failed, in all samples.
+    pub failed: u64,
+    /// Failed requests by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Means over the samples of the median, 99 % and highest latency, in seconds.
+    pub latency: [f64; 3],
+    /// The mean of the octets of resident memory after the load.
+    pub resident: f64,
+}
+
+/// Processor time in seconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CpuMoments {
+    /// In user mode.
+    pub user: Moments,
+    /// In the kernel.
+    pub system: Moments,
+    /// Both.
+    pub total: Moments,
+}
+
+impl CpuMoments {
+    fn of(times: &[Cpu]) -> Option<Self> {
+        let moments = |part: fn(&Cpu) -> f64| Moments::of(times.iter().map(part));
+        Some(Self {
+            user: moments(|time| time.user)?,
+            system: moments(|time| time.system)?,
+            total: moments(|time| time.total())?,
+        })
+    }
+}
+
+/// The comparison of two servers under one load.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairSummary {
+    /// The first server.
+    pub first: String,
+    /// The second, to which the first is compared.
+    pub second: String,
+    /// The load.
+    pub load: String,
+    /// By the processor time of the servers.
+    pub server: Option<Compared>,
+    /// By the processor time of the whole machine.
+    pub machine: Option<Compared>,
+}
+
+/// Two means and their comparison.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Compared {
+    /// The mean of the first, in seconds.
+    pub first: f64,
+    /// The mean of the second.
+    pub second: f64,
+    /// Z and the relative difference; none if neither has any variance.
+    pub comparison: Option<Comparison>,
+}
+
+impl Summary {
+    /// Summarizes results; `pairs` are compared besides those of the plan.
+    ///
+    /// # Errors
+    /// Results without a plan or without samples; a pair with an unknown server.
+    pub fn of(results: &Results, pairs: &[(String, String)]) -> anyhow::Result<Self> {
+        let plan = results.plan.as_ref().context("the results have no plan")?;
+        let mut rows = Vec::new();
+        for load in &plan.loads {
+            for target in plan.targets() {
+                let samples = |sample: &&Sample| sample.target == target.name && sample.load == load.name;
+                let samples: Vec<&Sample> = results.samples.iter().filter(samples).collect();
+                rows.extend(Row::of(&target.name, &target.picture, &load.name, &samples));
+            }
+        }
+        if rows.is_empty() {
+            bail!("the results have no sample yet");
+        }
+        let planned = plan.all_pairs().into_iter().map(|pair| (pair.first, pair.second));
+        let mut compared = Vec::new();
+        for (first, second) in planned.chain(pairs.iter().cloned()) {
+            for name in [&first, &second] {
+                if !plan.targets().iter().any(|target| target.name == *name) {
+                    bail!("the pair {first},{second} names `{name}`, which is no server of the results");
+                }
+            }
+            for load in &plan.loads {
+                let row = |target: &str| rows.iter().find(|row: &&Row| row.target == target && row.load == load.name);
+                if let (Some(one), Some(other)) = (row(&first), row(&second)) {
+                    compared.push(PairSummary::of(one, other));
+                }
+            }
+        }
+        Ok(Self {
+            name: plan.name.clone(),
+            requests: plan.requests,
+            octets: plan.octets,
+            workers: plan.workers,
+            samples: plan.samples,
+            hosts: results.hosts.clone(),
+            rows,
+            pairs: compared,
+            failures: results.failures.clone(),
+        })
+    }
+
+    /// The loads, in the order of the plan.
+    #[must_use]
+    pub fn loads(&self) -> Vec<&str> {
+        let mut loads: Vec<&str> = self.rows.iter().map(|row| &*row.load).collect();
+        loads.dedup();
+        loads
+    }
+
+    /// The figures of a load, in the order of the plan.
+    #[must_use]
+    pub fn pictures(&self, load: &str) -> Vec<&str> {
+        let mut pictures = Vec::new();
+        for row in self.rows.iter().filter(|row| row.load == load) {
+            if !pictures.contains(&&*row.picture) {
+                pictures.push(&*row.picture);
+            }
+        }
+        pictures
+    }
+}
+
+impl Row {
+    fn of(target: &str, picture: &str, load: &str, samples: &[&Sample]) -> Option<Self> {
+        let elapsed = Moments::of(samples.iter().map(|sample| sample.elapsed))?;
+        // A figure that some samples lack would compare different sets.
+        let times = |of: fn(&Sample) -> Option<Cpu>| {
+            let times: Option<Vec<Cpu>> = samples.iter().map(|sample| of(sample)).collect();
+            times.as_deref().and_then(CpuMoments::of)
+        };
+        let mean = |of: fn(&Sample) -> f64| samples.iter().map(|sample| of(sample)).sum::<f64>() / samples.len() as f64;
+        let server = times(Sample::server_cpu);
+        let answered: u64 = samples.iter().map(|sample| sample.answered).sum();
+        let mut errors = BTreeMap::new();
+        for (kind, count) in samples.iter().flat_map(|sample| &sample.errors) {
+            *errors.entry(kind.clone()).or_default() += count;
+        }
+        Some(Self {
+            target: target.to_owned(),
+            picture: picture.to_owned(),
+            load: load.to_owned(),
+            count: samples.len(),
+            elapsed,
+            server,
+            machine: times(Sample::machine_cpu),
+            cpu_per_request: server
+                .filter(|_| answered > 0)
+                .map(|cpu| cpu.total.mean * samples.len() as f64 / answered as f64 * 1e6),
+            answered,
+            failed: samples.iter().map(|sample| sample.failed).sum(),
+            errors,
+            latency: [
+                mean(|sample| sample.latency.p50),
+                mean(|sample| sample.latency.p99),
+                mean(|sample| sample.latency.highest),
+            ],
+            resident: mean(|sample| sample.resident as f64),
+        })
+    }
+}
+
+impl PairSummary {
+    fn of(first: &Row, second: &Row) -> Self {
+        let compared = |of: fn(&Row) -> Option<CpuMoments>| {
+            let (one, other) = (of(first)?.total, of(second)?.total);
+            Some(Compared { first: one.mean, second: other.mean, comparison: Comparison::of(&one, &other) })
+        };
+        Self {
+            first: first.target.clone(),
+            second: second.target.clone(),
+            load: first.load.clone(),
+            server: compared(|row| row.server),
+            machine: compared(|row| row.machine),
+        }
+    }
+}

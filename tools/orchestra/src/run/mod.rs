@@ -1,0 +1,219 @@
+//! `spandrel orchestra run`: carries out a plan.
+
+mod sample;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use spandrel::Orb;
+use spandrel_daemon::{ClientArgs, Failure};
+use spandrel_lab::progress::Progress;
+
+use crate::idl::orchestra::{Harness, Property, WorkTeam};
+use crate::names::{self, DEFAULT_NAMING, Names};
+use crate::plan::{Plan, Step, Target};
+use crate::results::{self, Host, Record, ResultsFile};
+use sample::{SampleError, Sampling};
+
+/// The time limit of a call of an agent: longer than a server may take to listen.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// The pause between two attempts to reach an agent that has died.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How often missing samples are tried in one run.
+const PASSES: u32 = 2;
+
+/// Carry out a plan: all samples of all servers and loads, in an interleaved order.
+///
+/// Each sample is appended to the file of results. A run that was interrupted goes on where it ended; samples that
+/// failed are tried again.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// The plan (TOML)
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// The file of results (lines of JSON) [default: the plan's name with .jsonl]
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// The naming service
+    #[arg(long, value_name = "URL", default_value = DEFAULT_NAMING)]
+    naming: String,
+    /// Print the samples in their order, and end
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+impl RunArgs {
+    /// Takes all samples that are missing.
+    ///
+    /// # Errors
+    /// A wrong plan; results that cannot be written; samples that could not be taken.
+    pub fn run(&self) -> Result<(), Failure> {
+        let plan = Plan::read(&self.plan).map_err(Failure::usage)?;
+        if self.dry_run {
+            let (targets, steps) = (plan.targets(), plan.steps());
+            for Step { round, load, target } in steps {
+                println!("{} {} {}", round + 1, targets[target].name, plan.loads[load].name);
+            }
+            return Ok(());
+        }
+        let path = self.results.clone().unwrap_or_else(|| self.plan.with_extension("jsonl"));
+        let orb = self.client.orb(TIMEOUT)?;
+        let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
+        let (file, results) = ResultsFile::open(&path, &plan).map_err(Failure::failed)?;
+        let done = results.done();
+        let mut supervisor =
+            Supervisor { orb, names, targets: plan.targets(), plan, file, done, lost: BTreeSet::new() };
+        supervisor.describe_hosts().map_err(Failure::failed)?;
+        let missing = supervisor.take_all().map_err(Failure::failed)?;
+        println!("results: {}", path.display());
+        match missing {
+            0 => Ok(()),
+            count => Err(Failure::failed(anyhow!(
+                "{count} samples are missing, for the reasons in {}: the same command takes them",
+                path.display()
+            ))),
+        }
+    }
+}
+
+/// A plan that is being carried out.
+struct Supervisor {
+    orb: Orb,
+    names: Names,
+    plan: Plan,
+    targets: Vec<Target>,
+    file: ResultsFile,
+    /// The samples that were taken.
+    done: BTreeSet<(String, String, u32)>,
+    /// The hosts of agents that died, and did not come back.
+    lost: BTreeSet<String>,
+}
+
+impl Supervisor {
+    /// Records the machines of the plan. An agent that cannot be reached is an error here: a plan begins with all.
+    fn describe_hosts(&mut self) -> anyhow::Result<()> {
+        let servers: BTreeSet<String> = self.targets.iter().map(|target| target.host.clone()).collect();
+        for host in servers {
+            let harness = self.names.resolve(&names::harness(&host))?;
+            let harness = Harness::unchecked_narrow(&harness);
+            let unreachable = || format!("cannot reach the Harness of {host}");
+            let commands = harness.list_commands().with_context(unreachable)?;
+            let versions = commands.into_iter().map(|command| (command.name, command.version)).collect();
+            let properties = map(harness.machine().with_context(unreachable)?);
+            let role = "server".to_owned();
+            self.file.append(&Record::Host(Host { host, role, properties, versions }))?;
+        }
+        for host in self.plan.clients.clone() {
+            let team = WorkTeam::unchecked_narrow(&self.names.resolve(&names::work_team(&host))?);
+            let properties = team.machine().with_context(|| format!("cannot reach the WorkTeam of {host}"))?;
+            let (role, versions) = ("client".to_owned(), BTreeMap::new());
+            self.file.append(&Record::Host(Host { host, role, properties: map(properties), versions }))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the missing samples; returns the number of those that are missing still.
+    fn take_all(&mut self) -> anyhow::Result<usize> {
+        for _ in 0..PASSES {
+            let mut missing = self.missing();
+            if !self.lost.is_empty() {
+                missing.retain(|step| !self.is_lost(*step));
+            }
+            let mut progress = Progress::begin(missing.len() as u64);
+            for step in missing {
+                self.take(step, &mut progress)?;
+            }
+            progress.finish();
+        }
+        Ok(self.missing().len())
+    }
+
+    /// Whether the sample needs an agent that is lost.
+    fn is_lost(&self, step: Step) -> bool {
+        self.plan.clients.iter().chain([&self.targets[step.target].host]).any(|host| self.lost.contains(host))
+    }
+
+    fn missing(&self) -> Vec<Step> {
+        self.plan.steps().into_iter().filter(|step| !self.done.contains(&self.key(*step))).collect()
+    }
+
+    fn key(&self, step: Step) -> (String, String, u32) {
+        (self.targets[step.target].name.clone(), self.plan.loads[step.load].name.clone(), step.round)
+    }
+
+    /// Takes a sample, and records its outcome.
+    fn take(&mut self, step: Step, progress: &mut Progress) -> anyhow::Result<()> {
+        let (target, load) = (&self.targets[step.target], &self.plan.loads[step.load]);
+        let label = format!("{} {} #{}", target.name, load.name, step.round + 1);
+        if self.is_lost(step) {
+            progress.step(&label, "left out: an agent is lost");
+            return Ok(());
+        }
+        progress.at(&label);
+        let sampling = Sampling { plan: &self.plan, names: &self.names, target, load, round: step.round };
+        match sampling.take() {
+            Ok(sample) => {
+                let cpu = sample.server_cpu().map(|cpu| format!(", {:.3} s CPU", cpu.total())).unwrap_or_default();
+                let result = format!("{:.3} s{cpu}, {} failed", sample.elapsed, sample.failed);
+                self.file.append(&Record::Sample(Box::new(sample)))?;
+                self.done.insert(self.key(step));
+                progress.step(&label, &result);
+            }
+            Err(SampleError { lost_agent, reason }) => {
+                let reason = format!("{reason:#}");
+                progress.step(&label, &format!("failed: {reason}"));
+                let failure = results::Failure {
+                    target: target.name.clone(),
+                    load: load.name.clone(),
+                    round: step.round,
+                    at: results::now(),
+                    lost_agent: lost_agent.clone(),
+                    reason,
+                };
+                self.file.append(&Record::Failure(failure))?;
+                if let Some(host) = lost_agent
+                    && !self.is_back(&host)
+                {
+                    eprintln!("the agent of {host} is lost: its samples are left out");
+                    self.lost.insert(host);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for an agent that has died, as long as the plan allows; whether it answers.
+    fn is_back(&self, host: &str) -> bool {
+        let deadline = Instant::now() + Duration::from_secs_f64(self.plan.agent_wait);
+        let name = match self.plan.clients.iter().any(|client| client == host) {
+            true => names::work_team(host),
+            false => names::harness(host),
+        };
+        loop {
+            // A reference of the dead agent is in the naming service until the next one registers.
+            if self.names.resolve(&name).is_ok_and(|object| object.non_existent().is_ok_and(|is_gone| !is_gone)) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // The process ends; connections need no farewell.
+        _ = self.orb.begin_shutdown();
+    }
+}
+
+fn map(properties: Vec<Property>) -> BTreeMap<String, String> {
+    properties.into_iter().map(|property| (property.name, property.value)).collect()
+}

@@ -1,0 +1,207 @@
+//! Agents: allowed and forbidden commands, usage, the paper's operations, live samples, and the end.
+
+use spandrel_orchestra::idl::orchestra::harness::StartServerError;
+use spandrel_orchestra::idl::orchestra::work_team::BeginError;
+use spandrel_orchestra::idl::orchestra::{Scope, Server, Snapshot};
+use spandrel_orchestra::load::paper_load;
+use spandrel_orchestra::names::{self, Names};
+use spandrel_test_support::wait_until;
+
+use crate::running::{Agent, Site, orchestra};
+
+fn server(architecture: &str) -> Server {
+    Server { name: "test".to_owned(), architecture: architecture.to_owned(), workers: 0, greeting: true }
+}
+
+fn total(snapshot: &Snapshot, scope: Scope) -> f64 {
+    let time = snapshot.cpu.iter().find(|usage| usage.counted == scope).map(|usage| usage.time);
+    time.map_or(-1.0, |time| time.user + time.system)
+}
+
+#[test]
+fn only_commands_of_the_configuration_are_started() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    let harness = site.harness("alpha");
+    let refused = |server: &Server| match harness.start_server(server) {
+        Err(StartServerError::Refused(refused)) => refused.reason,
+        other => panic!("{server:?}: {other:?}"),
+    };
+    assert!(refused(&Server { name: "/bin/sh".to_owned(), ..server("steady") }).contains("no command `/bin/sh`"));
+    assert!(refused(&server("-c")).contains("no architecture `-c`"));
+    assert!(refused(&Server { workers: 17, ..server("pool") }).contains("max_workers = 16"));
+    for line in ["/bin/sh -c true", "test", "test -c", "test steady --port 1", "test steady; true", ""] {
+        assert!(!harness.start(line).unwrap(), "`{line}` was started");
+    }
+    assert!(harness.server_address().is_err(), "no server runs");
+    let commands = harness.list_commands().unwrap();
+    assert_eq!((&*commands[0].name, &*commands[0].version), ("test", "test server 1.2.3"));
+}
+
+#[test]
+fn load_is_applied_to_allowed_hosts_only() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    let team = site.team("alpha");
+    assert!(!team.init("192.0.2.1", 80, 4000).unwrap(), "without TLS, loopback is the only target");
+    assert!(matches!(team.begin(&paper_load("192.0.2.1", 80, 1, 10, 1)), Err(BeginError::Refused(_))));
+    assert!(matches!(team.begin(&paper_load("127.0.0.1", 80, 1, 10, 101)), Err(BeginError::InvalidLoad(_))));
+    assert!(team.dowork(&mut 1, &mut 0.0, 1).is_err(), "init has failed");
+    assert!(team.take_result(0.0).is_err(), "no load was begun");
+}
+
+#[test]
+fn a_server_that_fails_is_reported_with_its_output() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    match site.harness("alpha").start_server(&server("fails")) {
+        Err(StartServerError::ServerFailed(failed)) => {
+            assert!(failed.reason.contains("exit status: 7"), "{failed:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn servers_end_in_the_way_of_the_configuration() {
+    let site = Site::new();
+    // Ignores SIGTERM, and ends with its standard input.
+    let stubborn = site.program("stubborn", "trap '' TERM; echo listening 127.0.0.1:9; cat");
+    let mute = site.program("mute", "echo starting; read _ignored");
+    let command = |name: &str, program: &std::path::Path, more: &str| {
+        format!("[commands.{name}]\nprogram = '{}'\narchitectures = [\"steady\"]\n{more}\n", program.display())
+    };
+    let commands = [
+        command("stdin", &stubborn, "end = \"close-stdin\""),
+        command("mute", &mute, "end = \"close-stdin\"\nstart_timeout = \"100ms\""),
+    ];
+    let commands = commands.concat();
+    let config = site.write("alpha.toml", &commands);
+    let mut start = orchestra();
+    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
+    let harness = site.harness("alpha");
+    let start = |name: &str| harness.start_server(&Server { name: name.to_owned(), ..server("steady") });
+    start("stdin").unwrap();
+    harness.stop_server(20.0).unwrap();
+    match start("mute") {
+        Err(StartServerError::ServerFailed(failed)) => {
+            assert!(failed.reason.contains("no line `listening HOST:PORT` within 0.1 s"), "{failed:?}");
+            assert_eq!(failed.output, "starting\n");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(harness.server_address().is_err(), "it was ended");
+}
+
+#[test]
+fn a_server_that_does_not_end_is_killed() {
+    let site = Site::new();
+    // `cat` without input ends at once: a pipe has no end here.
+    let program =
+        site.program("stubborn", "trap '' TERM; echo listening 127.0.0.1:9; mkfifo \"$0.pipe\"; read _ < \"$0.pipe\"");
+    let text = format!("[commands.test]\nprogram = '{}'\narchitectures = [\"steady\"]\n", program.display());
+    let config = site.write("alpha.toml", &text);
+    let mut start = orchestra();
+    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
+    let harness = site.harness("alpha");
+    harness.start_server(&server("steady")).unwrap();
+    let failed = harness.stop_server(0.05).unwrap_err().to_string();
+    assert!(failed.contains("did not end within 0.05 s, and was killed"), "{failed}");
+    assert!(harness.server_address().is_err());
+}
+
+#[test]
+fn the_papers_operations_start_load_and_measure_a_server() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    let (harness, team) = (site.harness("alpha"), site.team("alpha"));
+    assert!(!harness.getcurrent().unwrap().0, "no server runs");
+    assert!(!harness.signal(15).unwrap());
+    assert!(harness.start("test pool --workers 3").unwrap());
+    let address = harness.server_address().unwrap();
+    assert!(team.init(&address.host, address.port, 4000).unwrap());
+    let (mut requests, mut time) = (100, 0.0);
+    assert_eq!(team.dowork(&mut requests, &mut time, 5).unwrap(), 0);
+    assert!(requests == 100 && time > 0.0, "{requests} requests in {time} s");
+    let (is_known, usage) = harness.getcurrent().unwrap();
+    assert!(is_known && usage.user >= 0.0 && usage.total_user + usage.total_system >= 0.0);
+    assert!(harness.signal(15).unwrap());
+    wait_until("the server ends", || harness.server_address().is_err());
+}
+
+#[test]
+fn the_group_counts_the_time_of_the_server() {
+    let site = Site::new();
+    let agent = site.agent("alpha");
+    let (harness, team) = (site.harness("alpha"), site.team("alpha"));
+    let address = harness.start_server(&server("steady")).unwrap();
+    let before = harness.take_snapshot().unwrap();
+    team.begin(&paper_load(&address.host, address.port, 1000, 4000, 5)).unwrap();
+    assert!(matches!(team.begin(&paper_load(&address.host, address.port, 1, 1, 1)), Err(BeginError::Busy(_))));
+    let result = std::iter::from_fn(|| Some(team.take_result(5.0).unwrap())).find(|(is_done, _)| *is_done).unwrap().1;
+    assert_eq!((result.answered, result.failed), (1000, 0), "{:?}", result.errors);
+    let after = harness.take_snapshot().unwrap();
+    let machine = harness.machine().unwrap();
+    let group = &machine.iter().find(|property| property.name == "control group").unwrap().value;
+    let scopes = [Scope::Process, Scope::Tree, Scope::Machine];
+    for scope in scopes {
+        assert!(total(&after, scope) >= total(&before, scope), "{scope:?}: {before:?} {after:?}");
+    }
+    if group.starts_with("version") {
+        // A thousand threads and replies take time, which the group counts in nanoseconds or microseconds.
+        assert!(total(&after, Scope::Group) > total(&before, Scope::Group), "{before:?} {after:?}");
+    } else {
+        assert!(agent.errors().contains("no control group"), "{}", agent.errors());
+        assert_eq!(total(&after, Scope::Group), -1.0);
+    }
+    assert!(after.processes >= 1 && after.resident > 0 && after.peak_resident > 0 && !after.threads.is_empty());
+    assert!(after.voluntary_switches > 0);
+    harness.stop_server(5.0).unwrap();
+    assert!(harness.stop_server(5.0).is_err(), "it has ended");
+}
+
+#[test]
+fn live_samples_are_recorded_until_the_server_ends() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    let harness = site.harness("alpha");
+    assert!(harness.record(0.02).is_err(), "no server runs");
+    harness.start_server(&server("steady")).unwrap();
+    assert!(harness.record(0.001).is_err(), "the interval is too short");
+    harness.record(0.02).unwrap();
+    wait_until("three samples", || harness.recorded(0).unwrap().len() >= 3);
+    let all = harness.recorded(0).unwrap();
+    assert!(all.windows(2).all(|pair| pair[1].at >= pair[0].at + 0.02), "{all:?}");
+    assert_eq!(harness.recorded(1).unwrap()[0], all[1]);
+    harness.stop_server(5.0).unwrap();
+    assert!(harness.recorded(0).unwrap().len() >= 3, "samples remain");
+}
+
+#[test]
+fn an_agent_ends_the_server_of_one_that_was_killed() {
+    let site = Site::new();
+    let mut agent = site.agent("alpha");
+    let address = site.harness("alpha").start_server(&server("steady")).unwrap();
+    let is_served = || std::net::TcpStream::connect((address.host.as_str(), address.port)).is_ok();
+    assert!(is_served());
+    agent.kill();
+    // Only a control group tells the processes of the server.
+    if !agent.errors().contains("no control group") {
+        let _next = site.agent("alpha");
+        wait_until("the server ends", || !is_served());
+    }
+}
+
+#[test]
+fn an_agent_ends_with_its_server_and_its_names() {
+    let site = Site::new();
+    let mut agent = site.agent("alpha");
+    let address = site.harness("alpha").start_server(&server("steady")).unwrap();
+    let names = Names::at(&site.orb, &site.naming).unwrap();
+    assert!(names.resolve(&names::harness("alpha")).is_ok());
+    assert_eq!(agent.terminate(), Some(0), "{}", agent.errors());
+    let missing = names.resolve(&names::harness("alpha")).unwrap_err().to_string();
+    assert!(missing.contains("no agent has registered it"), "{missing}");
+    let connected = std::net::TcpStream::connect((address.host.as_str(), address.port));
+    assert!(connected.is_err(), "the server has ended");
+}

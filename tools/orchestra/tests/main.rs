@@ -1,0 +1,10 @@
+//! The Orchestrator: load, agents, plans, reports and scripts.
+#![cfg(unix)]
+
+mod agents;
+mod load;
+mod plan;
+mod running;
+mod script;
+mod security;
+mod server;

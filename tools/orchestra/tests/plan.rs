@@ -1,0 +1,228 @@
+//! Plans from end to end: samples, interruption, the death of an agent, and reports.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use spandrel_orchestra::plan::Plan;
+use spandrel_test_support::wait_until;
+
+use crate::running::{Site, orchestra, output, records, text};
+
+fn run(site: &Site, plan: &Path) -> Command {
+    let mut command = orchestra();
+    command.arg("run").arg(plan).args(["--naming", &site.naming]);
+    command
+}
+
+fn plan(site: &Site, samples: u32, requests: u32, more: &str) -> std::path::PathBuf {
+    let text = format!(
+        "name = \"test servers\"\nclients = [\"load\"]\nsamples = {samples}\nrequests = {requests}\noctets = 400\n\
+         pools = [2, 3]\n{more}"
+    );
+    site.write("plan.toml", &text)
+}
+
+const SERVER: &str = "[[server]]\nhost = \"server\"\ncommand = \"test\"\narchitectures = [\"steady\"]\n";
+const POOL: &str = "[[server]]\nhost = \"server\"\ncommand = \"test\"\narchitectures = [\"pool\"]\npooled = true\n\
+                    picture = \"thread pool\"\n";
+
+/// Samples of a run that is to be interrupted: many more than are taken until that happens.
+const SAMPLES: u32 = 25;
+
+/// Server, load and round of each sample.
+fn keys(file: &Path) -> Vec<(String, String, u64)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let key = |record: &serde_json::Value| {
+        (text(&record["target"]), text(&record["load"]), record["round"].as_u64().unwrap())
+    };
+    records(file, "sample").iter().map(key).collect()
+}
+
+#[test]
+fn a_plan_is_carried_out_and_reported() {
+    let site = Site::new();
+    let (_server, _load) = (site.agent("server"), site.agent("load"));
+    let greetings = SERVER.replace("architectures", "greetings = [true, false]\narchitectures");
+    let pairs = "[[pair]]\nfirst = \"test/steady\"\nsecond = \"test/steady-no-greeting\"\n";
+    let loads = "[[load]]\nname = \"closed\"\n[[load]]\nname = \"poisson\"\narrival = \"open-poisson\"\nrate = 1000.0\n\
+                 size = { kind = \"uniform\", mean = 300, spread = 100 }\n";
+    let plan = plan(&site, 2, 50, &format!("{greetings}{POOL}{loads}{pairs}"));
+    let results = site.path("plan.jsonl");
+    let done = output(&mut run(&site, &plan));
+    assert!(done.status.success(), "{}", text(&done));
+    assert!(text(&done).contains("16/16"), "progress: {}", text(&done));
+
+    let samples = records(&results, "sample");
+    assert_eq!(samples.len(), 16, "4 servers, 2 loads, 2 samples of each");
+    for sample in &samples {
+        assert_eq!((&sample["requests"], &sample["answered"]), (&50.into(), &50.into()), "{sample}");
+        assert_eq!(sample["failed"], 0, "{sample}");
+        assert!(sample["elapsed"].as_f64().unwrap() > 0.0 && sample["latency"]["p50"].as_f64().unwrap() > 0.0);
+        assert!(sample["cpu"]["machine"].is_object() && sample["cpu"]["tree"].is_object(), "{sample}");
+    }
+    let first: BTreeSet<_> =
+        keys(&results)[..8].iter().map(|(target, load, _)| (target.clone(), load.clone())).collect();
+    assert_eq!(first.len(), 8, "the first round has each server and load once");
+
+    let again = output(&mut run(&site, &plan));
+    assert!(again.status.success(), "{}", text(&again));
+    assert_eq!(records(&results, "sample").len(), 16, "a run that is complete takes no sample");
+
+    check_report(&site, &results);
+    site.write("plan.toml", &fs::read_to_string(&plan).unwrap().replace("requests = 50", "requests = 51"));
+    let other = output(&mut run(&site, &plan));
+    assert!(!other.status.success() && text(&other).contains("the results of another plan"), "{}", text(&other));
+}
+
+fn check_report(site: &Site, results: &Path) {
+    let folder = site.path("report");
+    let mut command = orchestra();
+    command.arg("report").arg(results).arg("--output").arg(&folder).args(["--pair", "test/pool-2,test/pool-3"]);
+    let report = output(&mut command);
+    assert!(report.status.success(), "{}", text(&report));
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let markdown = read("report.md");
+    for part in [
+        "## thread pool, closed",
+        "| test/pool-2",
+        "## Comparisons",
+        "test/steady : test/steady-no-greeting",
+        "95 % interval",
+        "test server 1.2.3",
+        "![thread pool, closed: CPU time of the machine](thread-pool-closed-machine.svg)",
+    ] {
+        assert!(markdown.contains(part), "`{part}` is missing in\n{markdown}");
+    }
+    assert!(!markdown.contains("could not be taken"), "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 8);
+    assert_eq!(json["pairs"].as_array().unwrap().len(), 4, "two pairs, two loads");
+    let row = &json["rows"][0];
+    let samples: Vec<_> = records(results, "sample")
+        .into_iter()
+        .filter(|sample| sample["target"] == row["target"] && sample["load"] == row["load"])
+        .collect();
+    let elapsed: Vec<f64> = samples.iter().map(|sample| sample["elapsed"].as_f64().unwrap()).collect();
+    let mean = row["elapsed"]["mean"].as_f64().unwrap();
+    assert!((mean - (elapsed[0] + elapsed[1]) / 2.0).abs() < 1e-12);
+    assert_eq!(read("samples.csv").lines().count(), 17);
+    let svg = read("steady-poisson-machine.svg");
+    assert_eq!(svg.matches("data-series").count(), 2, "{svg}");
+    let page = read("report.html");
+    assert!(page.contains("<svg") && page.contains("<table>") && page.contains("addEventListener"));
+    let links = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    assert!(!links.contains("http:") && !links.contains("https:") && !links.contains("src="), "it loads nothing");
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_ended() {
+    let site = Site::new();
+    let (_server, _load) = (site.agent("server"), site.agent("load"));
+    let plan = plan(&site, SAMPLES, 50, &format!("live = 0.01\n{SERVER}"));
+    let results = site.path("plan.jsonl");
+    let mut supervisor = run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("two samples", || records(&results, "sample").len() >= 2);
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    let before = keys(&results);
+    assert!((1..SAMPLES as usize).contains(&before.len()), "{before:?}");
+    // A line that the interrupted supervisor has not finished.
+    let mut file = fs::OpenOptions::new().append(true).open(&results).unwrap();
+    file.write_all(b"{\"record\":\"sample\",\"target\":\"test/st").unwrap();
+    let done = output(&mut run(&site, &plan));
+    assert!(done.status.success(), "{}", text(&done));
+    let after = keys(&results);
+    assert_eq!(after[..before.len()], before, "earlier samples remain");
+    let all: BTreeSet<_> = after.iter().cloned().collect();
+    assert_eq!([after.len(), all.len()], [SAMPLES as usize; 2], "each sample once: {after:?}");
+    assert_eq!(records(&results, "plan").len(), 2);
+    for sample in records(&results, "sample") {
+        let live = sample["live"].as_array().unwrap();
+        assert!(!live.is_empty() && live[0]["processes"].as_u64().unwrap() >= 1, "{sample}");
+    }
+}
+
+#[test]
+fn the_death_of_an_agent_is_recorded_and_its_samples_are_taken_later() {
+    let site = Site::new();
+    let (mut server, _load) = (site.agent("server"), site.agent("load"));
+    let plan = plan(&site, SAMPLES, 50, &format!("agent_wait = 0.0\n{SERVER}"));
+    let results = site.path("plan.jsonl");
+    let supervisor = run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a sample", || !records(&results, "sample").is_empty());
+    server.kill();
+    let done = supervisor.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+    assert!(text(&done).contains("samples are missing"), "{}", text(&done));
+    let failures = records(&results, "failure");
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert_eq!(failures[0]["lost_agent"], "server");
+    assert!(failures[0]["reason"].as_str().unwrap().contains("server"), "{failures:?}");
+
+    let server = site.agent("server");
+    let done = output(&mut run(&site, &plan));
+    assert!(done.status.success(), "{}{}", text(&done), server.errors());
+    let keys = keys(&results);
+    assert_eq!([keys.len(), keys.iter().collect::<BTreeSet<_>>().len()], [SAMPLES as usize; 2]);
+    let report = output(orchestra().arg("report").arg(&results).arg("--output").arg(site.path("report")));
+    assert!(text(&report).contains("Samples that could not be taken at first"), "{}", text(&report));
+}
+
+#[test]
+fn a_plan_without_its_agents_does_not_begin() {
+    let site = Site::new();
+    let plan = plan(&site, 1, 1, SERVER);
+    let done = output(&mut run(&site, &plan));
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        text(&done).contains("/orchestrator/servers/server/Harness is not in the naming service"),
+        "{}",
+        text(&done)
+    );
+    let order = output(run(&site, &plan).arg("--dry-run"));
+    assert_eq!(text(&order), "1 test/steady closed\n");
+}
+
+#[test]
+fn a_wrong_plan_is_explained() {
+    let site = Site::new();
+    for (more, reason) in [
+        ("", "missing field `server`"),
+        ("[[server]]\nhost = \"h\"\ncommand = \"c\"\n", "missing field `architectures`"),
+        ("workers = 0\n[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n", "the number of workers"),
+        (
+            "[[server]]\nhost = \"h\"\ncommand = \"c\"\nname = \"n\"\narchitectures = [\"a\", \"a\"]\n",
+            "the name `n/a` occurs twice",
+        ),
+        (
+            "[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n[[pair]]\nfirst = \"c/a\"\nsecond = \"b\"\n",
+            "a pair names `b`, which is none of its servers: c/a",
+        ),
+    ] {
+        let done = output(&mut run(&site, &plan(&site, 1, 10, more)));
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+        assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
+    }
+}
+
+#[test]
+fn servers_are_compared_with_those_of_the_base_command() {
+    let text = "name = \"n\"\nclients = [\"c\"]\nbase = \"native\"\n\
+                [[server]]\nhost = \"h\"\ncommand = \"ours\"\narchitectures = [\"iterative\", \"own\"]\n\
+                [[server]]\nhost = \"h\"\ncommand = \"ours\"\narchitectures = [\"pool\"]\npooled = true\n\
+                [[server]]\nhost = \"h\"\ncommand = \"native\"\narchitectures = [\"pool\"]\npooled = true\n\
+                [[server]]\nhost = \"h\"\ncommand = \"native\"\narchitectures = [\"iterative\"]\n";
+    let site = tempfile::tempdir().unwrap();
+    let file = site.path().join("plan.toml");
+    fs::write(&file, text).unwrap();
+    let plan = Plan::read(&file).unwrap();
+    let pairs: Vec<_> = plan.all_pairs().into_iter().map(|pair| (pair.first, pair.second)).collect();
+    let expected = ["iterative", "pool-5", "pool-10"].map(|name| (format!("ours/{name}"), format!("native/{name}")));
+    assert_eq!(pairs, expected, "the paper's pools are the default");
+    assert_eq!((plan.requests, plan.octets, plan.workers, plan.samples), (20_000, 4000, 5, 50));
+    assert_eq!(plan.steps().len(), 50 * 7);
+    assert_ne!(plan.steps()[..7].iter().map(|step| step.target).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+}
