@@ -11,7 +11,7 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Guarded, Monitor, Mutex};
 
 pub use self::item::{DequeueError, EnqueueError, EnqueueFailure, Position, Queued, WaterMarks};
-use self::state::{Front, FrontItems, Signals, State};
+use self::state::{Front, FrontItems, Looks, Signals, State};
 use crate::LockWaits;
 use crate::excess::Excess;
 use crate::wait::{Wait, WaitEnd};
@@ -152,12 +152,13 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     #[cold]
     fn wait_for_room<'q>(
         &'q self,
-        state: L::Guard<'q, State<T>>,
+        mut state: L::Guard<'q, State<T>>,
         end: WaitEnd,
     ) -> (L::Guard<'q, State<T>>, Option<EnqueueFailure>) {
         if matches!(end, WaitEnd::Now) {
             return (state, Some(EnqueueFailure::Full));
         }
+        let mut looks = state.producers.looks();
         drop(state);
         let mut is_over = false;
         loop {
@@ -167,8 +168,11 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             let mut state = self.state.lock();
             let refusal = self.refusal(&mut state);
             if refusal != Some(EnqueueFailure::Full) || is_over {
+                state.producers.looked(looks, true);
                 return (state, refusal);
             }
+            let Err((mut state, front)) = looks.next((state, front)) else { continue };
+            state.producers.looked(std::mem::replace(&mut looks, Looks::NONE), false);
             state.producers.waiting += 1;
             state.signal(&self.signals);
             drop(front);
@@ -261,6 +265,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
     pub(crate) fn dequeue_after(&self, known_pulses: &mut u64, end: WaitEnd) -> Result<T, DequeueError> {
         let pulses = std::mem::replace(known_pulses, self.pulses());
         let mut is_over = matches!(end, WaitEnd::Now);
+        let mut looks: Option<Looks> = None;
         loop {
             let mut front = self.lock_front();
             if !front.is_paused
@@ -284,6 +289,9 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
                 }
                 if let Some(item) = self.pop(&mut front) {
                     drop(front);
+                    if let Some(looks) = looks {
+                        state.consumers.looked(looks, true);
+                    }
                     self.taken(state);
                     return Ok(item);
                 }
@@ -299,6 +307,9 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
             if is_over {
                 return Err(DequeueError::Empty);
             }
+            let looks = looks.get_or_insert_with(|| state.consumers.looks());
+            let Err(mut state) = looks.next(state) else { continue };
+            state.consumers.looked(std::mem::replace(looks, Looks::NONE), false);
             let may_end = |state: &State<T>| {
                 let is_any = || !state.items.is_empty() || self.front.len.load(Ordering::Relaxed) > 0;
                 state.is_closed || self.pulses() != pulses || (!state.is_paused && is_any())

@@ -197,7 +197,7 @@ fn decode(mut packet: MessageBlock) -> Option<(TcpAddr, Segment)> {
 }
 
 /// The reader of the TCP module: passes on the messages of connections in order of their octets. Threads that escort
-/// messages of the same connection may overtake each other above this module; [`Record`] has the order.
+/// messages of the same connection may overtake each other above this module; the [`Record`](crate::connections::Record) has the order.
 pub(crate) struct TcpReader<C>(pub(crate) Arc<Tcp<C>>);
 
 impl<C: Connections, Q: QueueStrategy> Service<Q> for TcpReader<C> {

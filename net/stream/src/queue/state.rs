@@ -1,6 +1,7 @@
 //! The parts of a [`MessageQueue`](crate::MessageQueue), with the locks that guard them.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Guarded, Monitor};
@@ -110,6 +111,40 @@ pub(super) struct Waiters {
     pub(super) waiting: u32,
     /// Those that were notified and have not run since then. Never too many.
     pub(super) notified: u32,
+    /// The waits so far, and how many further ones begin with looks since the last looks that succeeded.
+    waits: u32,
+    credit: u32,
+}
+
+/// The looks at a queue before a thread sleeps, between which it pauses for a microsecond or two. A thread that has
+/// a processor of its own wakes after a much longer time. The pauses let items come together meanwhile.
+const LOOKS: u32 = 5;
+const PAUSES: u32 = 80;
+/// The waits that begin with looks after those that succeeded, although all of them fail; then, one of so many does.
+const CREDIT: u32 = 4;
+const RARELY: u32 = 32;
+
+/// The looks with which a wait begins.
+#[derive(Clone, Copy)]
+pub(super) struct Looks {
+    left: u32,
+    are_any: bool,
+}
+
+impl Looks {
+    /// None, for a thread that has waited already.
+    pub(super) const NONE: Self = Self { left: 0, are_any: false };
+
+    /// Pauses before the next look; returns whether there is one.
+    pub(super) fn next<S>(&mut self, state: S) -> Result<(), S> {
+        if self.left == 0 {
+            return Err(state);
+        }
+        self.left -= 1;
+        drop(state); // its lock is free during the pause
+        (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        Ok(())
+    }
 }
 
 impl Waiters {
@@ -118,6 +153,22 @@ impl Waiters {
         let is_any = self.waiting > self.notified;
         self.notified += u32::from(is_any);
         is_any
+    }
+
+    /// The looks of a thread that is about to wait: none where they have failed in the last waits.
+    pub(super) fn looks(&mut self) -> Looks {
+        static ARE_USEFUL: LazyLock<bool> =
+            LazyLock::new(|| !cfg!(shuttle) && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1));
+        let are_any = (self.credit > 0 || self.waits.is_multiple_of(RARELY)) && *ARE_USEFUL;
+        self.waits = self.waits.wrapping_add(1);
+        Looks { left: if are_any { LOOKS } else { 0 }, are_any }
+    }
+
+    /// The wait that began with the looks has ended by them, or has to go on without.
+    pub(super) fn looked(&mut self, looks: Looks, is_over: bool) {
+        if looks.are_any {
+            self.credit = if is_over { CREDIT } else { self.credit.saturating_sub(1) };
+        }
     }
 
     /// One of them has run again.
