@@ -18,6 +18,8 @@ use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Re
 
 /// The number of connections accepted before other handlers are dispatched.
 const BATCH: usize = 64;
+/// The greatest number of successive events in which one connection is accepted only.
+const MOST_SINGLE: u32 = 32;
 /// The number of failures in a batch that counts as a failure of the system.
 const FAILURES: usize = 8;
 /// The pause after that.
@@ -149,6 +151,10 @@ pub struct AcceptLoop<S, W> {
     acceptor: S,
     on_accept: W,
     log_limit: LogLimit,
+    /// The number of next events in which one connection is accepted only, and its last initial value. An attempt that
+    /// finds no further connection costs a system call: after one, the next is made later.
+    single: u32,
+    last_single: u32,
 }
 
 impl<S: fmt::Debug, W> fmt::Debug for AcceptLoop<S, W> {
@@ -163,9 +169,9 @@ where
 {
     /// Passes each connection to `on_accept`; an error or a panic of it concerns that connection only.
     /// `acceptor` must be nonblocking ([`Accept::set_nonblocking`]). To be registered for
-    /// [`Interest::INPUT`].
+    /// [`Interest::INPUT`] and the level trigger, since it may leave connections.
     pub fn new(acceptor: S, on_accept: W) -> Self {
-        Self { acceptor, on_accept, log_limit: LogLimit::default() }
+        Self { acceptor, on_accept, log_limit: LogLimit::default(), single: 0, last_single: 0 }
     }
 
     /// An error or a panic concerns this connection only.
@@ -202,11 +208,17 @@ where
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let limit = if self.single > 0 { 1 } else { BATCH };
+        self.single = self.single.saturating_sub(1);
         let mut failures = 0;
-        for _ in 0..BATCH {
+        for attempt in 0..limit {
             match self.acceptor.accept() {
                 Ok((stream, remote)) => self.receive(context, stream, remote),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.last_single = if attempt == 1 { (self.last_single * 2).clamp(1, MOST_SINGLE) } else { 0 };
+                    self.single = self.last_single;
+                    return Ok(());
+                }
                 Err(error) if is_shut_down(&error) => {
                     context.close();
                     return Ok(());
