@@ -13,7 +13,7 @@ static void start_child(int listener, pid_t parent) {
     if (child < 0) fail("fork");
     if (child > 0) return;
     /* The child also ends when its parent is killed; a parent that ended before this call has another id. */
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0) fail("prctl");
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("prctl");
     if (getppid() != parent) _exit(1);
     for (;;) serve(accept_connection(listener, 0));
 }
