@@ -19,7 +19,9 @@ use crate::wait::{Wait, WaitEnd};
 /// A queue with flow control, for several producers and consumers (`ACE_Message_Queue`).
 ///
 /// `L` is the locking strategy: [`Mutex`], [`AdaptiveMutex`](spandrel_sync::AdaptiveMutex), or
-/// [`NullMutex`](spandrel_sync::NullMutex) for one thread alone, whose waits fail at once.
+/// [`NullMutex`](spandrel_sync::NullMutex) for one thread alone, whose waits fail at once. Producers and consumers have
+/// a lock each. Before a thread sleeps, it looks at the queue a few times within some microseconds, unless that was in
+/// vain in its last waits.
 ///
 /// ```
 /// use spandrel_stream::{DequeueError, EnqueueFailure, Message, MessageQueue, Position, Wait, WaterMarks};
