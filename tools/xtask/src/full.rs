@@ -27,7 +27,7 @@ const STEPS: [Step; 19] = [
     ("proxy", || proxy::run(50)),
     ("tango", tango::run),
     ("stacks", stacks::run),
-    ("servers of others", || servers::run(None)),
+    ("servers of paper 004", || servers::run(None)),
     ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),

@@ -89,6 +89,6 @@ mod tests {
         assert_eq!(names(None).len(), PROGRAMS.len());
         assert_eq!(names(Some("ace,posix")), ["posix", "ace"]);
         let error = selected(Some("posix,cobol")).unwrap_err().to_string();
-        assert!(error.starts_with("unknown program `cobol`; there are: posix, win32"), "{error}");
+        assert!(error.starts_with("unknown program `cobol`; there are: spandrel, posix, win32"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The programs of `peers/servers`: their table, their builds, and running servers.
+//! The programs of `peers/servers`, and ours: their table, their builds, and running servers.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -24,7 +24,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Program {
     pub(super) name: &'static str,
     needs: &'static [Need],
-    /// The executable, below the folder of builds.
+    build: Build,
+    /// The executable, below the folder of its builds.
     file: &'static str,
     platform: Platform,
     /// Whether a connection may carry several requests, one after the other.
@@ -33,6 +34,15 @@ pub(super) struct Program {
     pub(super) ends_with_stdin: bool,
     /// The names that `--list` prints, in its order.
     pub(super) architectures: &'static [&'static str],
+}
+
+/// How a program is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Build {
+    /// By `make`, in its folder of `peers/servers`.
+    Make,
+    /// By Cargo: the package. The profile is that of the tests, which have built it.
+    Cargo(&'static str),
 }
 
 /// The system that a program is built for.
@@ -46,8 +56,29 @@ enum Platform {
 /// All programs.
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
+        name: "spandrel",
+        needs: &[],
+        build: Build::Cargo("spandrel-architectures"),
+        file: "transfer-server",
+        platform: Platform::Posix,
+        serves_many_requests: false,
+        ends_with_stdin: false,
+        architectures: &[
+            "iterative",
+            "reactive",
+            "process-per-connection",
+            "pre-forked",
+            "thread-per-connection",
+            "queue-pool",
+            "accept-pool",
+            "leader-followers",
+            "asynchronous",
+        ],
+    },
+    Program {
         name: "posix",
         needs: packages::POSIX_SERVERS,
+        build: Build::Make,
         file: "posix",
         platform: Platform::Posix,
         serves_many_requests: true,
@@ -70,6 +101,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "win32",
         needs: packages::WINDOWS,
+        build: Build::Make,
         file: "win32.exe",
         platform: Platform::Windows,
         serves_many_requests: true,
@@ -86,6 +118,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "ace",
         needs: packages::ACE,
+        build: Build::Make,
         file: "ace",
         platform: Platform::Posix,
         serves_many_requests: true,
@@ -103,6 +136,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "asio",
         needs: packages::ASIO,
+        build: Build::Make,
         file: "asio",
         platform: Platform::Posix,
         serves_many_requests: true,
@@ -112,6 +146,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "java",
         needs: packages::JAVA,
+        build: Build::Make,
         file: "java/server",
         platform: Platform::Posix,
         serves_many_requests: true,
@@ -121,6 +156,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "tcl",
         needs: packages::TCL,
+        build: Build::Make,
         file: "tcl",
         platform: Platform::Posix,
         serves_many_requests: true,
@@ -161,6 +197,9 @@ impl Program {
 
     /// Builds it, if its sources are newer.
     pub(super) fn build(&self, environment: &Environment) -> Result<()> {
+        if let Build::Cargo(package) = self.build {
+            return workspace::cargo(&["build", "--quiet", "--package", package, "--bin", self.file]);
+        }
         let mut make = Command::new("make");
         make.args(["--silent", "-C", &format!("peers/servers/{}", self.name)]);
         make.arg(format!("OUT={}", environment.folder.display())).current_dir(workspace::root());
@@ -169,7 +208,11 @@ impl Program {
 
     /// A command that runs it.
     fn command(&self, environment: &Environment) -> Result<Command> {
-        let file = environment.folder.join(self.file);
+        let folder = match self.build {
+            Build::Make => environment.folder.clone(),
+            Build::Cargo(_) => workspace::target().join("debug"),
+        };
+        let file = folder.join(self.file);
         Ok(match self.platform {
             Platform::Posix => Command::new(file),
             Platform::Windows => environment.wine()?.program(&file),
@@ -293,12 +336,12 @@ mod tests {
     #[test]
     fn a_server_with_another_first_line_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("posix");
+        let file = folder.path().join(PROGRAMS[1].file);
         fs::write(&file, "#!/bin/sh\necho \"$1\"\n").unwrap();
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&file, executable).unwrap();
         let environment = Environment::new(folder.path().to_owned());
-        let start = |word: &str| PROGRAMS[0].start(word, &[], &environment);
+        let start = |word: &str| PROGRAMS[1].start(word, &[], &environment);
         assert_eq!(start("listening 127.0.0.1:80").unwrap().address.port(), 80);
         for line in ["listening 127.0.0.1:0", "listening 10.0.0.1:80", "listening", "ready"] {
             assert!(start(line).is_err(), "{line}");
