@@ -1,4 +1,4 @@
-//! The default values of plans: those of the paper (5.6), and its pools (table 5.2).
+//! The default values of plans: those of the paper (5.6), and its pools (5.7.1).
 
 use super::{ArrivalPlan, LoadPlan};
 
