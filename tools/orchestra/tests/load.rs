@@ -178,3 +178,20 @@ fn values_out_of_range_are_refused() {
         assert!(load::check(&load).is_err(), "{load:?}");
     }
 }
+
+#[test]
+fn a_cancellation_wakes_workers_that_wait_for_their_next_request() {
+    let server = start(Behaviour::Steady, true);
+    // The second request is due after 1,000 seconds.
+    let load = Load { arrival: ArrivalKind::OpenPaced, rate: 0.001, ..to(server, 10) };
+    let control = Control::default();
+    let result = std::thread::scope(|scope| {
+        let target = load::resolve(&load.target).unwrap();
+        let (load, control) = (&load, &control);
+        let running = scope.spawn(move || load::run(load, &target, control));
+        spandrel_test_support::wait_until("the first request", || control.counts().0 == 1);
+        control.cancel();
+        running.join().unwrap().unwrap()
+    });
+    assert_eq!((result.requests, result.answered), (1, 1));
+}

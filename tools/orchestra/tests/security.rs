@@ -9,7 +9,7 @@ use spandrel_orchestra::idl::orchestra::Harness;
 use spandrel_orchestra::names::{self, Names};
 use spandrel_test_support::certificates::{Authority, Identity};
 
-use crate::running::{Agent, Site, orchestra, output, text};
+use crate::running::{Agent, Site, orchestra, output, records, text};
 
 #[test]
 fn an_agent_needs_tls_or_the_option_that_it_has_none() {
@@ -79,6 +79,22 @@ fn only_supervisors_of_the_configuration_may_call() {
     assert!(harness(&client(&authority, &supervisor)).start("test steady").unwrap());
 
     // The commands of the supervisor have the same options.
+    let plan = site.write(
+        "plan.toml",
+        "name = \"n\"\nclients = [\"alpha\"]\nsamples = 1\nrequests = 10\n[[server]]\nhost = \"alpha\"\n\
+         command = \"test\"\narchitectures = [\"steady\"]\n",
+    );
+    let run = |name: &str, identity: &Identity| {
+        let mut command = orchestra();
+        command.arg("run").arg(&plan).args(["--naming", &site.naming]);
+        output(command.args(options(&site, &authority, name, identity)))
+    };
+    let denied = run("stranger", &authority.issue("stranger"));
+    assert_eq!(denied.status.code(), Some(1));
+    assert!(text(&denied).contains("NO_PERMISSION"), "{}", text(&denied));
+    let done = run("supervisor", &supervisor);
+    assert!(done.status.success(), "{}", text(&done));
+    assert_eq!(records(&site.path("plan.jsonl"), "sample").len(), 1);
     let script =
         site.write("machine.rhai", "print(get_handle(\"/orchestrator/servers/alpha/Harness\").machine().len() > 3)");
     let done = output(orchestra().arg("script").arg(&script).args(["--naming", &site.naming]).args(options(

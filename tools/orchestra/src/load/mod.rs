@@ -16,6 +16,7 @@ mod schedule;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,13 +35,16 @@ use schedule::Schedule;
 pub const MAX_WORKERS: u32 = 4096;
 /// The longest load, in seconds: a week.
 pub const MAX_SECONDS: f64 = 604_800.0;
-/// The longest sleep between two looks at the cancellation.
-const SLEEP: Duration = Duration::from_millis(20);
+/// The last part of a wait, which a cancellation does not end.
+const PRECISE: Duration = Duration::from_millis(1);
 
 /// A running load, as other threads see it.
 #[derive(Debug, Default)]
 pub struct Control {
     is_cancelled: AtomicBool,
+    /// Locked by workers that sleep.
+    sleep: Mutex<()>,
+    wake: Condvar,
     answered: AtomicU64,
     failed: AtomicU64,
 }
@@ -48,7 +52,10 @@ pub struct Control {
 impl Control {
     /// Lets the load end after the requests that are being made.
     pub fn cancel(&self) {
+        let sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_cancelled.store(true, Ordering::Relaxed);
+        drop(sleep);
+        self.wake.notify_all();
     }
 
     /// The numbers of answered and failed requests so far.
@@ -63,12 +70,13 @@ impl Control {
 
     /// Sleeps until this time. Returns early after a cancellation.
     fn sleep_until(&self, due: Instant) {
-        while !self.is_cancelled() {
-            let left = due.saturating_duration_since(Instant::now());
-            if left <= SLEEP {
-                return wait_until(due);
-            }
-            thread::sleep(SLEEP);
+        let left = due.saturating_duration_since(Instant::now()).saturating_sub(PRECISE);
+        if !left.is_zero() {
+            let sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.wake.wait_timeout_while(sleep, left, |()| !self.is_cancelled()));
+        }
+        if !self.is_cancelled() {
+            wait_until(due);
         }
     }
 }

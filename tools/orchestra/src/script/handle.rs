@@ -31,7 +31,7 @@ impl Finder {
 
     /// The object with a name or a URL.
     pub(super) fn handle(&self, text: &str) -> anyhow::Result<Handle> {
-        let is_url = ["IOR:", "corbaloc:", "corbaname:", "file:"]
+        let is_url = ["IOR:", "corbaloc:", "corbaname:"]
             .iter()
             .any(|scheme| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)));
         let object = match is_url {
