@@ -9,8 +9,9 @@ use spandrel_reactor::Backend;
 
 use crate::support::{Running, at_once, connect, greeted, http, request, rest, transfer};
 
+/// The architectures that this system permits.
 fn available() -> impl Iterator<Item = Architecture> {
-    Architecture::ALL.iter().copied().filter(|architecture| architecture.is_available())
+    crate::support::permitted().into_iter()
 }
 
 /// The number of clients at the same time.

@@ -9,8 +9,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use spandrel_architectures::transfer::GREETING;
-use spandrel_architectures::{Protocol, Session};
+use spandrel_architectures::{Architecture, Protocol, Session};
 use spandrel_test_support::TEST_TIMEOUT;
+
+/// The architectures that the platform has and the system permits: it may forbid io_uring.
+pub(crate) fn permitted() -> Vec<Architecture> {
+    #[cfg(io_uring)]
+    let has_io_uring = spandrel_reactor::Proactor::new(1).is_ok();
+    #[cfg(not(io_uring))]
+    let has_io_uring = false;
+    let all = Architecture::ALL.iter().copied().filter(|architecture| architecture.is_available());
+    all.filter(|architecture| *architecture != Architecture::Asynchronous || has_io_uring).collect()
+}
 
 /// A session's output for input that arrives at once; and whether it closes then.
 pub(crate) fn exchange<P: Protocol>(protocol: &P, parts: &[&[u8]]) -> (Vec<u8>, bool) {

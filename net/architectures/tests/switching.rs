@@ -10,13 +10,12 @@ use spandrel_architectures::{
 use spandrel_ipc::inet::Addr;
 use spandrel_test_support::{TEST_TIMEOUT, wait_until};
 
-use crate::support::{SHORT, at_once, greeted, request, rest, transfer};
+use crate::support::{SHORT, at_once, greeted, permitted, request, rest, transfer};
 
 /// The architectures without processes, whose `main` would have to be that of this program.
 fn switched() -> Vec<Architecture> {
     let has_processes = [Architecture::ProcessPerConnection, Architecture::PreForked];
-    let all = Architecture::ALL.iter().copied();
-    all.filter(|architecture| architecture.is_available() && !has_processes.contains(architecture)).collect()
+    permitted().into_iter().filter(|architecture| !has_processes.contains(architecture)).collect()
 }
 
 #[test]

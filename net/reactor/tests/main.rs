@@ -5,6 +5,8 @@ mod connector;
 mod decoding;
 mod framing;
 mod limits;
+#[cfg(io_uring)]
+mod proactor;
 mod quiet;
 mod reconnecting;
 mod scripted;
