@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use crate::servers::experiment::Size;
 use crate::{
     big_endian, book, features, fuzz, idl, interop, miri, models, package, proxy, robustness, servers, services,
     stacks, tango, windows, workspace,
@@ -27,7 +28,10 @@ const STEPS: [Step; 19] = [
     ("proxy", || proxy::run(50)),
     ("tango", tango::run),
     ("stacks", stacks::run),
-    ("servers of paper 004", || servers::run(None)),
+    ("servers of paper 004", || {
+        servers::run(None)?;
+        servers::experiment::run(Size::new(5, 2_000), None)
+    }),
     ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),

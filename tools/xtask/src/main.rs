@@ -43,6 +43,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
+use servers::experiment::Size;
 
 const USAGE: &str = "\
 cargo xtask NAME
@@ -84,9 +85,13 @@ cargo xtask NAME
   queues [--rounds N]       print the time of a message through our queues, a plain queue, a channel and ACE's message queue, in one
                             interleaved run of N rounds (default 25); builds and installs what it needs
   servers [--only NAME,...] | --versions
-                            build the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
+                            build ours and the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
                             server architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end;
                             installs what it needs; or print the versions of compilers, libraries and interpreters
+  orchestra [--samples N --requests N] [--only NAME,...] | --chosen
+                            measure all of these servers through the Orchestrator on this machine, and compare ours with the others: 50
+                            samples of 20,000 requests each (hours; the same command goes on after an interruption), or with --chosen
+                            2 samples of 500; the report is in the target folder
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
   stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
                             losses; tshark must find no malformed segment; needs root, installs what it needs
@@ -156,6 +161,15 @@ fn run(arguments: &[String]) -> Result<()> {
         ["servers", "--versions"] => {
             servers::print_versions();
             Ok(())
+        }
+        ["orchestra"] => servers::experiment::run(Size::PAPER, None),
+        ["orchestra", "--chosen"] => servers::experiment::run(Size::CHOSEN, None),
+        ["orchestra", "--only", names] => servers::experiment::run(Size::PAPER, Some(names)),
+        ["orchestra", "--samples", samples, "--requests", requests] => {
+            servers::experiment::run(Size::new(number(samples)?, number(requests)?), None)
+        }
+        ["orchestra", "--samples", samples, "--requests", requests, "--only", names] => {
+            servers::experiment::run(Size::new(number(samples)?, number(requests)?), Some(names))
         }
         ["stacks"] => stacks::run(),
         ["tango"] => tango::run(),

@@ -6,6 +6,7 @@
 
 mod checks;
 mod client;
+pub(crate) mod experiment;
 mod program;
 mod versions;
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-use program::{Environment, PROGRAMS, Program};
+use program::{Environment, PROGRAMS, Profile, Program};
 
 /// Builds the selected programs and checks each of their architectures. `only` has names of programs,
 /// separated by commas.
@@ -24,7 +25,7 @@ pub(crate) fn run(only: Option<&str>) -> Result<()> {
     let selected = selected(only)?;
     let folder = std::path::absolute(crate::workspace::target().join("peers/servers"))?;
     fs::create_dir_all(&folder)?;
-    let environment = Environment::new(folder);
+    let environment = Environment::new(folder, Profile::Dev);
     let started = Instant::now();
     let mut failures = Vec::new();
     for program in selected {

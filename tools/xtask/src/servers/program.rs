@@ -41,8 +41,33 @@ pub(super) struct Program {
 enum Build {
     /// By `make`, in its folder of `peers/servers`.
     Make,
-    /// By Cargo: the package. The profile is that of the tests, which have built it.
+    /// By Cargo: the package.
     Cargo(&'static str),
+}
+
+/// The profile of programs that Cargo builds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// That of the tests, which have built most of them.
+    Dev,
+    Release,
+}
+
+impl Profile {
+    pub(super) fn cargo_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Dev => &[],
+            Self::Release => &["--release"],
+        }
+    }
+
+    /// The folder of its executables in the target folder.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+        }
+    }
 }
 
 /// The system that a program is built for.
@@ -53,10 +78,13 @@ enum Platform {
     Windows,
 }
 
+/// The name of our own program.
+pub(super) const OURS: &str = "spandrel";
+
 /// All programs.
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
-        name: "spandrel",
+        name: OURS,
         needs: &[],
         build: Build::Cargo("spandrel-architectures"),
         file: "transfer-server",
@@ -169,12 +197,13 @@ pub(super) const PROGRAMS: &[Program] = &[
 #[derive(Debug)]
 pub(super) struct Environment {
     folder: PathBuf,
+    profile: Profile,
     wine: OnceCell<Wine>,
 }
 
 impl Environment {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, wine: OnceCell::new() }
+    pub(super) fn new(folder: PathBuf, profile: Profile) -> Self {
+        Self { folder, profile, wine: OnceCell::new() }
     }
 
     fn wine(&self) -> Result<&Wine> {
@@ -198,7 +227,8 @@ impl Program {
     /// Builds it, if its sources are newer.
     pub(super) fn build(&self, environment: &Environment) -> Result<()> {
         if let Build::Cargo(package) = self.build {
-            return workspace::cargo(&["build", "--quiet", "--package", package, "--bin", self.file]);
+            let build = ["build", "--quiet", "--package", package, "--bin", self.file];
+            return workspace::cargo(&[&build[..], environment.profile.cargo_arguments()].concat());
         }
         let mut make = Command::new("make");
         make.args(["--silent", "-C", &format!("peers/servers/{}", self.name)]);
@@ -206,11 +236,16 @@ impl Program {
         workspace::run(&mut make)
     }
 
+    /// Whether it runs under Wine.
+    pub(super) fn is_for_windows(&self) -> bool {
+        self.platform == Platform::Windows
+    }
+
     /// A command that runs it.
-    fn command(&self, environment: &Environment) -> Result<Command> {
+    pub(super) fn command(&self, environment: &Environment) -> Result<Command> {
         let folder = match self.build {
             Build::Make => environment.folder.clone(),
-            Build::Cargo(_) => workspace::target().join("debug"),
+            Build::Cargo(_) => workspace::target().join(environment.profile.folder()),
         };
         let file = folder.join(self.file);
         Ok(match self.platform {
@@ -340,7 +375,7 @@ mod tests {
         fs::write(&file, "#!/bin/sh\necho \"$1\"\n").unwrap();
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&file, executable).unwrap();
-        let environment = Environment::new(folder.path().to_owned());
+        let environment = Environment::new(folder.path().to_owned(), Profile::Dev);
         let start = |word: &str| PROGRAMS[1].start(word, &[], &environment);
         assert_eq!(start("listening 127.0.0.1:80").unwrap().address.port(), 80);
         for line in ["listening 127.0.0.1:0", "listening 10.0.0.1:80", "listening", "ready"] {

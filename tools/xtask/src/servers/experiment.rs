@@ -1,0 +1,278 @@
+//! `cargo xtask orchestra`: the experiment of paper 004 (5.5 to 5.7) with all programs of the table, on this machine.
+//!
+//! It starts a naming service and an agent of the Orchestrator, whose configuration has the programs, and carries
+//! out a plan with all of their architectures. Ours are compared with each other program that has the same architecture.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use toml::{Table, Value};
+
+use super::program::{Environment, OURS, Profile, Program};
+use super::{selected, versions};
+use crate::bounded::Bounded;
+use crate::workspace;
+
+/// The name of the only host.
+const HOST: &str = "here";
+/// The time for the start of a service.
+const START: Duration = Duration::from_secs(20);
+/// The time for a whole run: that of the paper's size takes hours.
+const RUN: Duration = Duration::from_secs(48 * 3600);
+/// The workers of pools in the paper.
+const POOLS: [i64; 2] = [5, 10];
+
+/// Architectures whose number of workers is that of the plan.
+const POOLED: [&str; 7] = [
+    "accept-pool",
+    "accept-pool-mutex",
+    "completion-ports",
+    "event-driven-pool",
+    "leader-followers",
+    "pre-forked",
+    "queue-pool",
+];
+
+/// Architectures of others that correspond to one of ours with another name.
+const COUNTERPARTS: [(&str, &[&str]); 2] =
+    [("reactive", &["epoll", "poll", "select", "event-driven"]), ("asynchronous", &["io-uring", "completion-ports"])];
+
+/// The size of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) samples: i64,
+    pub(crate) requests: i64,
+    pub(crate) profile: Profile,
+}
+
+impl Size {
+    /// That of the paper (5.6).
+    pub(crate) const PAPER: Self = Self { samples: 50, requests: 20_000, profile: Profile::Release };
+    /// That of each change: whether all servers are measured, not how fast they are.
+    pub(crate) const CHOSEN: Self = Self { samples: 2, requests: 500, profile: Profile::Dev };
+
+    pub(crate) fn new(samples: i64, requests: i64) -> Self {
+        Self { samples, requests, ..Self::PAPER }
+    }
+}
+
+/// Carries the experiment out with the selected programs, or goes on with it where it was interrupted, and writes the
+/// report into the target folder.
+pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
+    let programs = selected(only)?;
+    let folder = std::path::absolute(workspace::target().join("orchestra"))?;
+    let servers = std::path::absolute(workspace::target().join("peers/servers"))?;
+    fs::create_dir_all(&folder)?;
+    fs::create_dir_all(&servers)?;
+    let profile = size.profile.cargo_arguments();
+    let packages = ["build", "--quiet", "--package", "spandrel-naming", "--package", "spandrel-orchestra"];
+    workspace::cargo(&[&packages[..], profile].concat())?;
+    let bin = workspace::target().join(size.profile.folder());
+
+    let mut commands = Table::new();
+    {
+        // An instance of Wine that runs would take the servers' work out of their control group.
+        let environment = Environment::new(servers, size.profile);
+        for program in &programs {
+            program.require().and_then(|()| program.build(&environment)).with_context(|| program.name)?;
+            commands.insert(program.name.to_owned(), Value::Table(command(program, &environment)?));
+        }
+    }
+    let agent_file = folder.join("agent.toml");
+    let mut agent = Table::new();
+    agent.insert("host".to_owned(), HOST.into());
+    agent.insert("commands".to_owned(), Value::Table(commands));
+    fs::write(&agent_file, agent.to_string())?;
+    let name = format!("paper-{}-{}", size.samples, size.requests);
+    let plan_file = folder.join(format!("{name}.toml"));
+    fs::write(&plan_file, plan(&programs, size).to_string())?;
+    let results = folder.join(format!("{name}.jsonl"));
+    if size.profile == Profile::Dev && results.exists() {
+        fs::remove_file(&results)?; // a check measures the present programs
+    }
+
+    let names = folder.join("names");
+    if names.exists() {
+        fs::remove_dir_all(&names)?;
+    }
+    let mut naming = Command::new(bin.join("spandrel-naming"));
+    naming.arg("--data").arg(&names).args(["--listen", "iiop://127.0.0.1:0"]);
+    let (mut naming, url) = service("the naming service", &mut naming, "ready: NameService ")?;
+    let mut agent = Command::new(bin.join("spandrel-orchestra"));
+    agent.args(["agent", "--insecure", "--naming", &url, "--config"]).arg(&agent_file);
+    let (mut agent, _) = service("the agent", &mut agent, "ready: /orchestrator/clients/")?;
+
+    let run = |words: &[&str], files: &[&Path]| -> Result<()> {
+        let mut command = Command::new(bin.join("spandrel-orchestra"));
+        command.args(words).args(files);
+        let mut child = Bounded::start(&format!("spandrel-orchestra {}", words[0]), &mut command)?;
+        let deadline = Instant::now() + RUN;
+        let mut is_table = true; // not the list of pictures after the tables
+        while let Some(line) = child.line(deadline)? {
+            is_table &= line != "## Figures";
+            if is_table {
+                println!("{line}");
+            }
+        }
+        let status = child.finish(START)?;
+        if !status.success() {
+            bail!("spandrel-orchestra {} ended with {status}: {}", words[0], child.stderr());
+        }
+        Ok(())
+    };
+    run(&["run", "--naming", &url, "--results"], &[&results, &plan_file])?;
+    run(&["report", "--output"], &[&folder.join(format!("{name}-report")), &results])?;
+    fs::write(folder.join("versions.md"), versions::table())?;
+    agent.close_stdin();
+    for (name, process) in [("the agent", &mut agent), ("the naming service", &mut naming)] {
+        workspace::run(Command::new("kill").arg("-TERM").arg(process.id().to_string()))?;
+        let status = process.finish(START).with_context(|| format!("{name} does not end"))?;
+        if !status.success() {
+            bail!("{name} ended with {status}: {}", process.stderr());
+        }
+    }
+    check(&results, &programs, size)
+}
+
+/// Starts a service; returns it, and the rest of the line with which it is ready.
+fn service(name: &str, command: &mut Command, ready: &str) -> Result<(Bounded, String)> {
+    let process = Bounded::start(name, command)?;
+    let deadline = Instant::now() + START;
+    while let Some(line) = process.line(deadline)? {
+        if let Some(rest) = line.strip_prefix(ready) {
+            let rest = rest.to_owned();
+            return Ok((process, rest));
+        }
+    }
+    bail!("{name} ended before it was ready: {}", process.stderr())
+}
+
+/// A program in the configuration of the agent.
+fn command(program: &Program, environment: &Environment) -> Result<Table> {
+    let started = program.command(environment)?;
+    let text = |word: &std::ffi::OsStr| word.to_str().map(Value::from).context("a path is not UTF-8");
+    let mut table = Table::new();
+    table.insert("program".to_owned(), text(started.get_program())?);
+    let mut arguments = started.get_args().map(text).collect::<Result<Vec<_>>>()?;
+    arguments.push("{architecture}".into());
+    if program.is_for_windows() {
+        arguments.push("--until-stdin-closes".into());
+        table.insert("end".to_owned(), "close-stdin".into());
+        table.insert("start_timeout".to_owned(), "60s".into());
+    }
+    table.insert("arguments".to_owned(), arguments.into());
+    let architectures = program.architectures.iter().copied().map(Value::from).collect::<Vec<_>>();
+    table.insert("architectures".to_owned(), architectures.into());
+    let mut variables = Table::new();
+    for (name, value) in started.get_envs() {
+        if let (Some(name), Some(value)) = (name.to_str(), value) {
+            variables.insert(name.to_owned(), text(value)?);
+        }
+    }
+    table.insert("environment".to_owned(), Value::Table(variables));
+    Ok(table)
+}
+
+/// The name of one of our architectures to which one of a program corresponds.
+fn counterpart(architecture: &'static str) -> &'static str {
+    let known = COUNTERPARTS.iter().find(|(_, others)| others.contains(&architecture));
+    known.map_or(architecture, |(ours, _)| ours)
+}
+
+/// The plan: all architectures of all programs.
+fn plan(programs: &[&Program], size: Size) -> Table {
+    let (mut servers, mut pairs) = (Vec::new(), Vec::new());
+    let ours = programs.iter().find(|program| program.name == OURS);
+    for program in programs {
+        for architecture in program.architectures {
+            let is_pooled = POOLED.contains(architecture);
+            let mut server = Table::new();
+            server.insert("host".to_owned(), HOST.into());
+            server.insert("command".to_owned(), program.name.into());
+            server.insert("architectures".to_owned(), vec![Value::from(*architecture)].into());
+            server.insert("pooled".to_owned(), is_pooled.into());
+            server.insert("picture".to_owned(), counterpart(architecture).into());
+            servers.push(Value::Table(server));
+            let first = counterpart(architecture);
+            if program.name == OURS || !ours.is_some_and(|ours| ours.architectures.contains(&first)) {
+                continue;
+            }
+            // Without a pool, there is one of each; a pool is compared with that of the same size.
+            let pools =
+                if is_pooled { POOLS.iter().map(|pool| format!("-{pool}")).collect() } else { vec![String::new()] };
+            for pool in pools {
+                let own_pool = if POOLED.contains(&first) { pool.as_str() } else { "" };
+                let mut pair = Table::new();
+                pair.insert("first".to_owned(), format!("{OURS}/{first}{own_pool}").into());
+                pair.insert("second".to_owned(), format!("{}/{architecture}{pool}", program.name).into());
+                pairs.push(Value::Table(pair));
+            }
+        }
+    }
+    let mut plan = Table::new();
+    plan.insert("name".to_owned(), "the servers of paper 004, and others".into());
+    plan.insert("clients".to_owned(), vec![Value::from(HOST)].into());
+    plan.insert("samples".to_owned(), size.samples.into());
+    plan.insert("requests".to_owned(), size.requests.into());
+    plan.insert("pools".to_owned(), POOLS.map(Value::from).to_vec().into());
+    plan.insert("server".to_owned(), servers.into());
+    if !pairs.is_empty() {
+        plan.insert("pair".to_owned(), pairs.into());
+    }
+    plan
+}
+
+/// Checks the records: each server has all of its samples, and each request was answered.
+fn check(results: &Path, programs: &[&Program], size: Size) -> Result<()> {
+    let text = fs::read_to_string(results)?;
+    let mut samples = 0;
+    let mut faults = Vec::new();
+    for line in text.lines() {
+        let record: serde_json::Value = serde_json::from_str(line)?;
+        if record["record"] != "sample" {
+            continue;
+        }
+        samples += 1;
+        if record["answered"].as_i64() != Some(size.requests) {
+            faults.push(line.chars().take(400).collect::<String>());
+        }
+    }
+    let configurations = |program: &&Program| {
+        let pools = program.architectures.iter().filter(|architecture| POOLED.contains(architecture)).count();
+        program.architectures.len() + pools * (POOLS.len() - 1)
+    };
+    let expected = programs.iter().map(configurations).sum::<usize>() as i64 * size.samples;
+    if samples != expected || !faults.is_empty() {
+        bail!("{samples} samples instead of {expected}, and requests without an answer in: {}", faults.join("\n"));
+    }
+    let report = results.with_extension("").display().to_string() + "-report/report.html";
+    println!("{samples} samples, each of {} requests that were answered; {report}", size.requests);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::PROGRAMS;
+    use super::*;
+
+    #[test]
+    fn the_plan_has_every_architecture_and_compares_ours() {
+        let programs: Vec<&Program> = PROGRAMS.iter().collect();
+        let plan = plan(&programs, Size::CHOSEN);
+        let servers = plan["server"].as_array().unwrap();
+        assert_eq!(servers.len(), programs.iter().map(|program| program.architectures.len()).sum::<usize>());
+        let pairs: Vec<_> = plan["pair"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|pair| [&pair["first"], &pair["second"]].map(|of| of.as_str().unwrap()))
+            .collect();
+        assert!(pairs.contains(&["spandrel/reactive", "posix/epoll"]));
+        assert!(pairs.contains(&["spandrel/queue-pool-10", "ace/queue-pool-10"]));
+        assert!(pairs.contains(&["spandrel/asynchronous", "win32/completion-ports-5"]));
+        assert!(pairs.iter().all(|[first, second]| first.starts_with(OURS) && !second.starts_with(OURS)));
+    }
+}
