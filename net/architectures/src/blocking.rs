@@ -12,8 +12,8 @@ use spandrel_sync::time::Instant;
 use crate::session::{Phase, Protocol, Session};
 use crate::{MAX_PIECE, Settings};
 
-/// The room for octets of one receive.
-const ROOM: usize = 8 << 10;
+/// The room for octets of one receive: few pages of the stack, which a new thread or process has to fault in.
+const ROOM: usize = 2 << 10;
 
 /// An accepted connection.
 #[derive(Debug)]
