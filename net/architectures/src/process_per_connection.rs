@@ -40,8 +40,10 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
     let mut is_accepting = true;
     loop {
         let has_room = is_accepting && processes.len() < settings.max_connections;
-        let [has_connection, has_order] = wait(has_room.then_some(&**acceptor), control, &processes, None)?;
-        processes.reap();
+        let [has_ended, has_order, has_connection] = wait(has_room.then_some(&**acceptor), control, &processes, None)?;
+        if has_ended {
+            processes.reap();
+        }
         if has_order {
             match next_order(control) {
                 Order::Retire => is_accepting = false,
@@ -83,14 +85,14 @@ fn drain(processes: &mut ForkedProcesses, end: Instant, control: &unix::Stream) 
     Ok(processes.kill())
 }
 
-/// Waits for a connection, an order or the end of a process; returns whether there is one of the first two. With an
-/// end, it waits for processes only.
+/// Waits for the end of a process, an order or a connection; returns which of them have come. With an end, it waits for
+/// processes only.
 fn wait(
     acceptor: Option<&impl Pollable>,
     control: &unix::Stream,
     processes: &ForkedProcesses,
     end: Option<Instant>,
-) -> io::Result<[bool; 2]> {
+) -> io::Result<[bool; 3]> {
     // A handle that is not waited for is replaced by that of the processes, since its end would be reported.
     let order = end.is_none().then(|| control.handle());
     let mut handles =
@@ -102,9 +104,8 @@ fn wait(
     let left = left.and_then(|left| left.try_into().ok());
     match poll(&mut handles, left.as_ref()) {
         Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok([false; 2]),
+        Err(rustix::io::Errno::INTR) => return Ok([false; 3]),
         Err(error) => return Err(error.into()),
     }
-    let is_ready = |at: usize| !handles[at].revents().is_empty();
-    Ok([is_ready(2), is_ready(1)])
+    Ok(handles.map(|handle| !handle.revents().is_empty()))
 }

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use spandrel_sync::{Arc, Semaphore};
+use spandrel_sync::{Arc, Semaphore, thread};
 
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
@@ -16,22 +16,19 @@ use crate::{Port, Protocol, Server, Settings};
 /// # Errors
 /// Any error of the operating system.
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
-    // A thread is counted a little longer than its connection.
-    let limit = settings.max_connections.saturating_mul(2).saturating_add(1);
-    let server = ThreadedServer::new(port, protocol, settings, limit)?;
+    let server = ThreadedServer::new(port, protocol, settings, 1)?;
     let room = Arc::new(Semaphore::new(settings.max_connections));
-    let threads = Arc::downgrade(server.threads());
     server.spawn("accept", 1, move |shared| {
         loop {
             let permit = room.acquire_owned();
             let Some(connection) = shared.accept() else { return };
-            let Some(threads) = threads.upgrade() else { return };
             let serving = Arc::clone(shared);
-            let serve = move |_: &spandrel_sync::ThreadContext| {
+            let serve = move || {
                 serving.serve(connection);
                 drop(permit);
             };
-            if let Err(error) = threads.spawn("", serve) {
+            // The thread is not joined: the connection tells its end.
+            if let Err(error) = thread::Builder::new().spawn(serve) {
                 tracing::warn!(%error, "a connection is closed, since no thread can be started");
             }
         }

@@ -39,8 +39,7 @@ impl<P: Protocol> Shared<P> {
 /// A server with threads that wait for one connection each.
 pub(crate) struct ThreadedServer<P: Protocol> {
     shared: Arc<Shared<P>>,
-    /// Shared with a thread that spawns others.
-    threads: Arc<ThreadManager>,
+    threads: ThreadManager,
 }
 
 impl<P: Protocol> std::fmt::Debug for ThreadedServer<P> {
@@ -56,12 +55,7 @@ impl<P: Protocol> ThreadedServer<P> {
         settings.check()?;
         let accepting = Accepting::new(port.clone(), settings)?;
         let shared = Arc::new(Shared { accepting, open: Arc::default(), protocol, settings: *settings });
-        Ok(Self { shared, threads: Arc::new(ThreadManager::with_limit(limit)) })
-    }
-
-    /// Its threads.
-    pub(crate) fn threads(&self) -> &Arc<ThreadManager> {
-        &self.threads
+        Ok(Self { shared, threads: ThreadManager::with_limit(limit) })
     }
 
     /// Starts `count` threads with this body.

@@ -47,8 +47,8 @@ impl ForkedProcesses {
         Ok(Self { running: Vec::new(), ended, registration })
     }
 
-    /// Forks: the child closes all handles but the standard ones, that of `stream` and those of `keep`, runs `serve`,
-    /// which uses no others, and ends. In this process the stream is closed.
+    /// Forks: the child closes all handles but the standard ones, that of `stream` and those of `keep`. Then it runs
+    /// `serve`, and ends. `serve` must use no other handles. In this process the stream is closed.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
