@@ -8,14 +8,14 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::{
-    big_endian, book, features, fuzz, idl, interop, miri, models, package, proxy, robustness, servers, services,
+    big_endian, book, features, fuzz, hosts, idl, interop, miri, models, package, proxy, robustness, servers, services,
     stacks, tango, windows, workspace,
 };
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
@@ -28,6 +28,7 @@ const STEPS: [Step; 19] = [
     ("tango", tango::run),
     ("stacks", stacks::run),
     ("servers of paper 004", || servers::run(None)),
+    ("orchestra-hosts", hosts::run),
     ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),
