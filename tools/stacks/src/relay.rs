@@ -152,10 +152,12 @@ pub fn run(names: [&str; 2], settings: Settings, capture: Option<&Path>, ready: 
         poll.registry().register(&mut SourceFd(&device.as_raw_fd()), Token(number), Interest::READABLE)?;
     }
     let waker = Arc::new(Waker::new(poll.registry(), END)?);
+    // The waker has to exist until `poll` has seen its event.
+    let waking = Arc::clone(&waker);
     thread::spawn(move || {
         // An error is an end, too.
         _ = io::stdin().lock().read_to_end(&mut Vec::new());
-        _ = waker.wake();
+        _ = waking.wake();
     });
     ready();
     let (begin, mut link, mut events) = (Instant::now(), Impairment::new(settings), Events::with_capacity(8));
@@ -170,7 +172,10 @@ pub fn run(names: [&str; 2], settings: Settings, capture: Option<&Path>, ready: 
         let timeout = link.next_time().map(|time| time.saturating_sub(begin.elapsed()));
         match poll.poll(&mut events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ if events.iter().any(|event| event.token() == END) => return Ok(link.counts()),
+            _ if events.iter().any(|event| event.token() == END) => {
+                drop(waker);
+                return Ok(link.counts());
+            }
             _ => {}
         }
         // Readiness is reported once: each device is read until it has no frame.
