@@ -42,6 +42,7 @@ const ITERATIVE: &str = "architectures = [\"iterative\"]\n";
 
 /// Runs all plans and checks their results.
 pub(crate) fn run() -> Result<()> {
+    network::require_root()?;
     packages::require(packages::NAMESPACES)?;
     packages::require(packages::CERTIFICATES)?;
     packages::require(packages::CAPTURING)?;

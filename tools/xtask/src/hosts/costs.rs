@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::checks::Results;
-use super::network::{Network, Side};
+use super::network::{self, Network, Side};
 use super::site::{self, PLAN_TIMEOUT, Profile, SUPERVISOR, Site, finish_plan, terminate};
 use crate::bounded::Bounded;
 use crate::{packages, workspace};
@@ -76,6 +76,7 @@ type Row = (&'static str, f64, usize);
 /// Prints the costs, from a run with a fifth of this number of agents and one with all.
 pub(crate) fn print(agents: usize, profile: Profile) -> Result<()> {
     ensure!((5..=1000).contains(&agents), "the number of agents is not from 5 to 1000");
+    network::require_root()?;
     packages::require(packages::NAMESPACES)?;
     packages::require(packages::CERTIFICATES)?;
     packages::require(packages::POSIX_SERVERS)?;

@@ -45,7 +45,7 @@ pub(super) struct Network {
 impl Network {
     /// Creates these machines, with addresses from 10.78.0.1 on in their order.
     pub(super) fn create(machines: &[(&'static str, Side)]) -> Result<Self> {
-        ensure!(is_root()?, "network namespaces need root: run `sudo -E cargo xtask …`");
+        require_root()?;
         remove_abandoned()?;
         let machine = |name, number| Machine {
             namespace: format!("{PREFIX}{}-{name}", std::process::id()),
@@ -150,8 +150,11 @@ pub(super) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn is_root() -> Result<bool> {
-    Ok(output(Command::new("id").arg("-u"))?.trim() == "0")
+/// Fails without the right to create network namespaces.
+pub(super) fn require_root() -> Result<()> {
+    let user = output(Command::new("id").arg("-u"))?;
+    ensure!(user.trim() == "0", "network namespaces need root, and the user ID is {}: use sudo -E", user.trim());
+    Ok(())
 }
 
 /// Ends the processes of a namespace, and removes it with its devices.
