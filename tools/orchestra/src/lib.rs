@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod load;
 pub mod names;
+pub mod packets;
 pub mod plan;
 pub mod report;
 pub mod results;

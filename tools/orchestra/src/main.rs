@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use spandrel_daemon::EXIT_CODES;
 use spandrel_orchestra::agent::AgentArgs;
+use spandrel_orchestra::packets::PacketsArgs;
 use spandrel_orchestra::report::ReportArgs;
 use spandrel_orchestra::run::RunArgs;
 use spandrel_orchestra::script::ScriptArgs;
@@ -23,6 +24,7 @@ enum Command {
     Agent(AgentArgs),
     Run(RunArgs),
     Report(ReportArgs),
+    Packets(PacketsArgs),
     Script(ScriptArgs),
 }
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Command::Agent(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Report(args) => args.run(),
+        Command::Packets(args) => args.run(),
         Command::Script(args) => args.run(),
     })
 }

@@ -3,6 +3,7 @@
 
 mod agents;
 mod load;
+mod packets;
 mod plan;
 mod running;
 mod script;

@@ -3,12 +3,15 @@
 //! The protocols are written once: [`ip`], [`udp`], [`tcp`] and [`xdr`] are octets in and octets out, without sockets,
 //! threads or clocks. Modules of `spandrel-stream` are made of them, which [`architecture`] arranges in both process
 //! architectures over the pseudo-devices of [`device`]. [`mod@bench`] measures the receiving side, [`ttcp`] both sides,
-//! [`smoltcp_peer`] another TCP, and `tap` (Linux) exchanges data with the kernel's.
+//! [`smoltcp_peer`] another TCP, and `tap` (Linux) exchanges data with the kernel's. `relay` (Linux) is a network link with
+//! delay, losses and another order.
 #![forbid(unsafe_code)]
 
 mod application;
 pub mod architecture;
 pub mod bench;
+#[cfg(target_os = "linux")]
+mod capture;
 pub mod checksum;
 mod connections;
 pub mod costs;
@@ -18,6 +21,8 @@ pub mod frame;
 pub mod ip;
 pub mod link;
 pub mod measurement;
+#[cfg(target_os = "linux")]
+pub mod relay;
 pub mod smoltcp_peer;
 #[cfg(target_os = "linux")]
 pub mod tap;

@@ -7,9 +7,9 @@ use spandrel_lab::machine::Machine;
 use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Queues, Settings};
 use spandrel_stacks::bench::{self, Plan, Results};
 use spandrel_stacks::device::Faults;
-#[cfg(target_os = "linux")]
-use spandrel_stacks::tap;
 use spandrel_stacks::{costs, ttcp};
+#[cfg(target_os = "linux")]
+use spandrel_stacks::{relay, tap};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +89,8 @@ enum Command {
     Ttcp(TtcpArgs),
     #[cfg(target_os = "linux")]
     Tap(TapArgs),
+    #[cfg(target_os = "linux")]
+    Relay(RelayArgs),
 }
 
 /// Transfer messages between two stacks: applications, XDR, TCP and a link that holds a limited number of frames.
@@ -144,6 +146,39 @@ struct TapArgs {
     /// Folder for captures
     #[arg(long, value_name = "FOLDER")]
     captures: std::path::PathBuf,
+}
+
+/// Relay frames between two TAP devices, with delay, loss, duplication and another order, until standard input ends.
+///
+/// Prints `ready`, and at the end the numbers of frames as JSON.
+#[cfg(target_os = "linux")]
+#[derive(Debug, clap::Args)]
+struct RelayArgs {
+    /// One device
+    one: String,
+    /// The other device
+    other: String,
+    /// Delay of each frame
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    delay: humantime::Duration,
+    /// Percent of frames that are lost
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
+    loss: u8,
+    /// Percent of frames that come twice
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
+    duplication: u8,
+    /// Percent of frames that are late
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
+    reordering: u8,
+    /// Additional delay of late frames
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    lateness: humantime::Duration,
+    /// Seed of the faults
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write all frames that come from a device to this file (pcap)
+    #[arg(long, value_name = "FILE")]
+    capture: Option<std::path::PathBuf>,
 }
 
 impl TtcpArgs {
@@ -213,6 +248,21 @@ impl TapArgs {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl RelayArgs {
+    fn run(&self) -> anyhow::Result<()> {
+        let settings = relay::Settings {
+            faults: Faults { loss: self.loss, duplication: self.duplication, reordering: self.reordering },
+            delay: *self.delay,
+            lateness: *self.lateness,
+            seed: self.seed,
+        };
+        let counts = relay::run([&self.one, &self.other], settings, self.capture.as_deref(), || println!("ready"))?;
+        println!("{}", serde_json::to_string(&counts)?);
+        Ok(())
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match &args.command {
@@ -220,6 +270,8 @@ fn main() -> ExitCode {
         Some(Command::Ttcp(args)) => args.run(),
         #[cfg(target_os = "linux")]
         Some(Command::Tap(args)) => args.run(),
+        #[cfg(target_os = "linux")]
+        Some(Command::Relay(args)) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,6 @@
 //! The kernel has the address [`SENDER`] on the device, and our stack [`RECEIVER`], whose link address the kernel has to
 //! know (`ip neigh`), since this stack answers no ARP.
 
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 use smoltcp::phy::{self, Device as _, Medium, RxToken as _, TunTapInterface, TxToken as _};
 use spandrel_message::MessageBlock;
 
+use crate::capture::Capture;
 use crate::device::{PORT, RECEIVER, SENDER};
 use crate::frame;
 use crate::ip::{self, Ipv4Header};
@@ -33,32 +33,6 @@ pub struct Exchange {
     pub elapsed: Duration,
     /// The events of our connection.
     pub statistics: Statistics,
-}
-
-/// A capture of Ethernet frames in the pcap format.
-struct Capture {
-    file: File,
-    begin: Instant,
-}
-
-impl Capture {
-    fn create(path: &Path) -> io::Result<Self> {
-        let mut file = File::create(path)?;
-        let words: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 0x0004_0000, 1];
-        for word in words {
-            file.write_all(&word.to_le_bytes())?;
-        }
-        Ok(Self { file, begin: Instant::now() })
-    }
-
-    fn add(&mut self, frame: &[u8]) -> io::Result<()> {
-        let time = self.begin.elapsed();
-        let words = [time.as_secs() as u32, time.subsec_micros(), frame.len() as u32, frame.len() as u32];
-        for word in words {
-            self.file.write_all(&word.to_le_bytes())?;
-        }
-        self.file.write_all(frame)
-    }
 }
 
 /// Sends so many octets in both directions between the kernel's TCP and ours. `we_open` says which opens the connection.

@@ -9,14 +9,14 @@ use anyhow::{Result, bail};
 
 use crate::servers::experiment::Size;
 use crate::{
-    big_endian, book, features, fuzz, idl, interop, miri, models, package, proxy, robustness, servers, services,
+    big_endian, book, features, fuzz, hosts, idl, interop, miri, models, package, proxy, robustness, servers, services,
     stacks, tango, windows, workspace,
 };
 
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     ("features --all", || features::run(true)),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
@@ -32,6 +32,7 @@ const STEPS: [Step; 19] = [
         servers::run(None)?;
         servers::experiment::run(Size::new(5, 2_000), None)
     }),
+    ("orchestra-hosts", hosts::run),
     ("extra workspace: naming over etcd", services::over_etcd),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),

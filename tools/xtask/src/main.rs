@@ -5,6 +5,7 @@
 //! silently.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod big_endian;
 mod book;
 mod bounded;
@@ -15,6 +16,7 @@ mod features;
 mod full;
 mod fuzz;
 mod golden;
+mod hosts;
 mod idl;
 mod interop;
 mod known_failures;
@@ -44,6 +46,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use servers::experiment::Size;
+
+use hosts::Profile;
 
 const USAGE: &str = "\
 cargo xtask NAME
@@ -95,6 +99,13 @@ cargo xtask NAME
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
   stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
                             losses; tshark must find no malformed segment; needs root, installs what it needs
+  orchestra-hosts           run plans of the Orchestrator between four machines that are network namespaces, over a link with delay,
+                            losses and another order: all requests are counted once, an agent is killed, ports are exhausted; then
+                            print the packets of one exchange with our iterative server and with the one in C; needs root,
+                            installs what it needs
+  orchestra-agents [N] [--debug]
+                            print memory, descriptors, processor time and octets on the wire of supervisor and naming service for each
+                            agent, from runs with a fifth of N agents and with N (default 100), in network namespaces; needs root
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
                             files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
@@ -108,7 +119,7 @@ cargo xtask NAME
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
                             time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, proxy, tango, stacks, servers, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+                            interop --tshark, services, proxy, tango, stacks, servers, orchestra-hosts, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -172,6 +183,11 @@ fn run(arguments: &[String]) -> Result<()> {
             servers::experiment::run(Size::new(number(samples)?, number(requests)?), Some(names))
         }
         ["stacks"] => stacks::run(),
+        ["orchestra-hosts"] => hosts::run(),
+        ["orchestra-agents"] => hosts::print_costs(100, Profile::Release),
+        ["orchestra-agents", "--debug"] => hosts::print_costs(100, Profile::Debug),
+        ["orchestra-agents", agents] => hosts::print_costs(number(agents)?, Profile::Release),
+        ["orchestra-agents", agents, "--debug"] => hosts::print_costs(number(agents)?, Profile::Debug),
         ["tango"] => tango::run(),
         ["proxy"] => proxy::run(50),
         ["proxy", "--examples", examples] => proxy::run(number(examples)?),

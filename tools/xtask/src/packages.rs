@@ -88,6 +88,10 @@ pub(crate) const CAPTURING: &[Need] = &[
     program("ip", "iproute2"),
 ];
 
+/// Programs that make network namespaces and enter them.
+pub(crate) const NAMESPACES: &[Need] =
+    &[program("ip", "iproute2"), program("nsenter", "util-linux"), program("sysctl", "procps")];
+
 /// The program that makes certificates; the one for Java comes with Java.
 pub(crate) const CERTIFICATES: &[Need] = &[program("openssl", "openssl")];
 

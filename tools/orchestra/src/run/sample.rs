@@ -59,7 +59,7 @@ where
 {
     outcome.map_err(|error| {
         let is_lost = error.system().is_some();
-        let text = if is_lost { "the agent of" } else { "on" };
+        let text = if is_lost { "at the agent of" } else { "on" };
         let reason = anyhow!(error).context(format!("{operation} {text} {host} failed"));
         SampleError { lost_agent: is_lost.then(|| host.to_owned()), reason }
     })

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use crate::authority::Authority;
 use crate::peer::Peer;
 use crate::{packages, workspace};
 
@@ -47,42 +48,19 @@ fn folder() -> PathBuf {
 /// Makes all of them; the keystore for Java only where Java is available.
 pub(super) fn make(peers: &[Peer]) -> Result<()> {
     packages::require(packages::CERTIFICATES)?;
-    let folder = folder();
-    fs::create_dir_all(&folder)?;
-    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    let authority =
-        ["-keyout", "authority.key", "-out", "authority.pem", "-days", "2", "-subj", "/CN=interop authority"];
-    let is_one = ["-addext", "basicConstraints=critical,CA:TRUE"];
-    openssl(&[&["req", "-x509"], &key[..], &authority, &is_one].concat())?;
-    let about =
-        "subjectAltName=IP:127.0.0.1,IP:::1\nextendedKeyUsage=serverAuth,clientAuth\nbasicConstraints=CA:FALSE\n";
-    fs::write(folder.join("about"), about)?;
+    let authority = Authority::create(&folder(), "interop authority")?;
     for owner in [CertificateOwner::Server, CertificateOwner::Client] {
-        let (pem, key_file, request) = (owner.file("pem"), owner.file("key"), owner.file("csr"));
-        let subject = format!("/CN=interop {}", owner.name());
-        openssl(&[&["req"], &key[..], &["-keyout", &key_file, "-out", &request, "-subj", &subject]].concat())?;
-        let signed = ["-req", "-in", &request, "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial"];
-        openssl(&[&["x509"], &signed[..], &["-days", "2", "-extfile", "about", "-out", &pem]].concat())?;
+        authority.issue(owner.name(), &format!("interop {}", owner.name()), &["127.0.0.1", "::1"])?;
+        let (pem, key_file) = (owner.file("pem"), owner.file("key"));
         fs::write(owner.file("both"), [fs::read(&pem)?, fs::read(&key_file)?].concat())?;
         if peers.contains(&Peer::JacOrb) {
             let (store, pass) = (owner.file("store"), format!("pass:{PASSWORD}"));
             let own = ["-export", "-in", &pem, "-inkey", &key_file, "-name", "own", "-passout", &pass, "-out", &store];
-            openssl(&[&["pkcs12"], &own[..]].concat())?;
+            authority.openssl(&[&["pkcs12"], &own[..]].concat())?;
             let trusted = ["-importcert", "-noprompt", "-alias", "authority", "-file", "authority.pem"];
-            run(Command::new("keytool").args(trusted).args(["-keystore", &store, "-storepass", PASSWORD]))?;
+            let store = ["-keystore", &store, "-storepass", PASSWORD];
+            authority.run(Command::new("keytool").args(trusted).args(store))?;
         }
     }
-    Ok(())
-}
-
-fn openssl(words: &[&str]) -> Result<()> {
-    run(Command::new("openssl").args(words))
-}
-
-/// Runs a command and shows its output only if it fails.
-fn run(command: &mut Command) -> Result<()> {
-    let output = command.current_dir(folder()).stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot start {command:?}"))?;
-    anyhow::ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
