@@ -9,6 +9,7 @@ mod dgram_groups;
 mod dgram_linux;
 mod dgram_misuse;
 mod dgram_unix;
+mod error_codes;
 mod exhausted;
 mod families;
 mod fifo;

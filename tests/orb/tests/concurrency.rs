@@ -10,9 +10,9 @@ use std::{
     thread,
 };
 
-use spandrel::diagnostics::statistics::Level;
+use spandrel::diagnostics::statistics::{Event, Level};
 use spandrel::{
-    CompletionStatus, Orb, OrbBuilder, Poa, SystemException,
+    CompletionStatus, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     options::{Concurrency, OrbProfile},
     server::{Replied, Servant, ServerCall},
 };
@@ -199,9 +199,13 @@ fn shutdown_answers_running_and_waiting_requests() {
         server.orb.begin_shutdown().unwrap();
         server.probe.open(1);
         for call in calls {
-            // A request that was not accepted any more was not run.
+            // A request that was not accepted any more was not run. The outcome is unknown if its connection was not
+            // accepted either: the system resets what waits at a listener that closes.
             if let Err(exception) = call.recv_timeout(TEST_TIMEOUT).expect("the call ends") {
-                assert_eq!(exception.completed(), CompletionStatus::No, "{strategy}: {exception}");
+                let is_other_connection = target.as_object().orb().statistics().count(Event::ConnectionOpened) > 1;
+                let is_reset = is_other_connection && exception.kind() == SystemExceptionKind::CommFailure;
+                let is_known = is_reset || exception.completed() == CompletionStatus::No;
+                assert!(is_known, "{strategy}: {exception}");
             }
         }
     }

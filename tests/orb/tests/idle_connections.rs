@@ -23,7 +23,10 @@ use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
-    support::{TEST_TIMEOUT, client_that_never_reads, deferring, in_background, read_message, wait_until},
+    support::{
+        TEST_TIMEOUT, client_that_never_reads, deferring, in_background, read_message, retry_with_longer_timeout,
+        wait_until,
+    },
 };
 
 /// The servers' timeout in these tests.
@@ -122,49 +125,55 @@ fn a_connection_with_a_running_request_is_not_idle() {
 
 #[test]
 fn a_request_that_crosses_close_connection_is_resent_or_fails_as_not_completed() {
-    const CALLERS: i32 = 4;
     for builder in strategies() {
-        let server = Server::with(builder.server_idle_timeout(Some(Duration::from_millis(5))));
-        let is_over = Arc::new(AtomicBool::new(false));
-        let mut callers = Vec::new();
-        for caller in 0..CALLERS {
-            let (target, is_over) = (server.client(), Arc::clone(&is_over));
-            callers.push(in_background(move || {
-                let mut random = fastrand::Rng::with_seed(caller as u64);
-                let (mut number, mut refused) = (0, 0);
-                let resent = || target.as_object().orb().statistics().count(Event::Retried);
-                while !is_over.load(Ordering::SeqCst) {
-                    // About as long as the server's timeout.
-                    thread::park_timeout(Duration::from_micros(random.u64(4_000..12_000)));
-                    let before = resent();
-                    match target.add(number, caller) {
-                        Ok(sum) => assert_eq!(sum, number + caller),
-                        // On a busy machine the next connection may time out too before its first message
-                        // arrives. Then the call fails as not completed, and can be repeated.
-                        Err(error) => {
-                            assert_eq!(error.completed(), CompletionStatus::No, "{error}");
-                            let is_known = match error.kind() {
-                                SystemExceptionKind::Transient => true,
-                                SystemExceptionKind::CommFailure => resent() > before,
-                                _ => false,
-                            };
-                            assert!(is_known, "{error}");
-                            refused += 1;
-                            continue;
-                        }
-                    }
-                    number += 1;
-                }
-                (number, refused)
-            }));
-        }
-        wait_until("many idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 60);
-        is_over.store(true, Ordering::SeqCst);
-        for caller in callers {
-            let (answered, refused) = caller.recv_timeout(TEST_TIMEOUT).unwrap();
-            assert!(answered > refused, "{refused} refused, {answered} answered");
-        }
+        // Where a connection takes longer than the server's timeout, most calls are refused.
+        retry_with_longer_timeout(Duration::from_millis(5), |idle| {
+            let server = Server::with(builder.clone().server_idle_timeout(Some(idle)));
+            call_about_as_often_as_idle_ends(&server, idle).then_some(())
+        });
     }
+}
+
+/// Calls from several threads until the server has closed many idle connections. Returns whether each thread
+/// got more answers than refusals.
+fn call_about_as_often_as_idle_ends(server: &Server, idle: Duration) -> bool {
+    const CALLERS: i32 = 4;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut callers = Vec::new();
+    for caller in 0..CALLERS {
+        let (target, is_over) = (server.client(), Arc::clone(&is_over));
+        callers.push(in_background(move || {
+            let mut random = fastrand::Rng::with_seed(caller as u64);
+            let (mut number, mut refused) = (0, 0);
+            let resent = || target.as_object().orb().statistics().count(Event::Retried);
+            while !is_over.load(Ordering::SeqCst) {
+                // About as long as the server's timeout.
+                thread::park_timeout(idle.mul_f64(0.8 + 1.6 * random.f64()));
+                let before = resent();
+                match target.add(number, caller) {
+                    Ok(sum) => assert_eq!(sum, number + caller),
+                    // On a busy machine the next connection may time out too before its first message
+                    // arrives. Then the call fails as not completed, and can be repeated.
+                    Err(error) => {
+                        assert_eq!(error.completed(), CompletionStatus::No, "{error}");
+                        let is_known = match error.kind() {
+                            SystemExceptionKind::Transient => true,
+                            SystemExceptionKind::CommFailure => resent() > before,
+                            _ => false,
+                        };
+                        assert!(is_known, "{error}");
+                        refused += 1;
+                        continue;
+                    }
+                }
+                number += 1;
+            }
+            number > refused
+        }));
+    }
+    wait_until("many idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 60);
+    is_over.store(true, Ordering::SeqCst);
+    callers.iter().fold(true, |all, caller| caller.recv_timeout(TEST_TIMEOUT).unwrap() && all)
 }
 
 /// Reads until the connection ends; returns the octets received.

@@ -211,8 +211,11 @@ fn tls_options_name_certificate_files() {
         ["-ORBSSLCertificate", &certificate, "-ORBSSLKey", &key, "-ORBSSLCA", &authorities].map(str::to_owned).to_vec();
     let target = server.client_with(Orb::builder().protocol(plain()).take_args(&mut args).unwrap());
     target.ping().unwrap();
+    let absent = folder.path().join("absent.pem").to_str().unwrap().to_owned();
+    // With the system's own text.
+    let unreadable = format!("cannot read {absent}: {}", std::fs::read(&absent).unwrap_err());
     for (option, value, expected) in [
-        ("-ORBSSLKey", "/nowhere/at/all", "cannot read /nowhere/at/all: No such file or directory"),
+        ("-ORBSSLKey", &*absent, &*unreadable),
         ("-ORBSSLCA", &key, "` has no certificate"),
         ("-ORBSSLVerify", "perhaps", "expected none, request or require"),
         ("-ORBSSLVersion", "1.1", "expected 1.3"),

@@ -76,7 +76,7 @@ cargo xtask NAME
   models [--times N]        run the models of concurrent algorithms in net and orb under many interleavings (default 20 times as
                             many as each model specifies, some minutes)
   windows [--only CRATE | --chosen]
-                            build the tests of net and of most of orb (--chosen: of net alone) for x86_64-pc-windows-gnu and run
+                            build the tests of net, of most of orb, and tests/orb (--chosen: of net alone) for x86_64-pc-windows-gnu and run
                             them under Wine; installs what it needs
   features [--all]          check the facade with several sets of fewer features (--all: with all sets)
   windows-check             cargo check for x86_64-pc-windows-gnu

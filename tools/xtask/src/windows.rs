@@ -23,8 +23,8 @@ use crate::{packages, workspace};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// The crates of the ORB that support Windows, beside everything in `net`.
-const ORB: [&str; 7] = [
+/// The crates of the ORB that support Windows, beside everything in `net`, and the ORB's tests over sockets.
+const ORB: [&str; 8] = [
     "spandrel-cdr",
     "spandrel-giop",
     "spandrel-connection",
@@ -32,6 +32,7 @@ const ORB: [&str; 7] = [
     "spandrel-orb",
     "spandrel-server",
     "spandrel-poa",
+    "spandrel-orb-tests",
 ];
 
 /// The crates to test.

@@ -15,7 +15,8 @@ pub struct KeepAlive {
     pub idle: Option<Duration>,
     /// The time between two probes (`TCP_KEEPINTVL`); whole seconds.
     pub interval: Option<Duration>,
-    /// The number of unanswered probes after which the connection is dropped (`TCP_KEEPCNT`).
+    /// The number of unanswered probes after which the connection is dropped (`TCP_KEEPCNT`). Without effect
+    /// on Windows before version 1703 and under Wine, where the number is fixed (10).
     pub count: Option<u32>,
 }
 
@@ -68,7 +69,14 @@ impl Stream {
         if let Some(count) = probes.count {
             system = system.with_retries(count);
         }
-        self.socket().set_tcp_keepalive(&system)
+        let result = self.socket().set_tcp_keepalive(&system);
+        #[cfg(windows)]
+        if let Err(error) = &result
+            && error.raw_os_error() == Some(WSAENOPROTOOPT)
+        {
+            return Ok(()); // the count is set last
+        }
+        result
     }
 
     /// The time for which closing waits until queued octets are sent (`SO_LINGER`). `None`, the default, does
@@ -121,6 +129,10 @@ impl Stream {
         ip::ttl(self.socket())
     }
 }
+
+/// The system does not know the option.
+#[cfg(windows)]
+const WSAENOPROTOOPT: i32 = 10_042;
 
 /// Options of Unix systems.
 #[cfg(unix)]

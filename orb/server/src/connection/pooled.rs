@@ -158,6 +158,10 @@ impl ReactorRegistration for PooledHandler {
         self.want_input(true) && self.registry.mark_ready(self.id, Interest::INPUT)
     }
 
+    fn mark_ready(&self) {
+        self.registry.mark_ready(self.id, Interest::INPUT | Interest::OUTPUT);
+    }
+
     fn want_output(&self, is_wanted: bool) {
         let mut wanted = self.wanted.lock();
         if wanted.output == is_wanted {

@@ -14,6 +14,9 @@ pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
     /// Resumes the calls, and has one made even if the handle shows no input. Returns false if the
     /// registration has ended.
     fn resume_marked(&self) -> bool;
+    /// Has one call made even if the handle shows neither input nor room for output, unless the calls are
+    /// suspended.
+    fn mark_ready(&self);
     /// Has the reactor call `write_ready` when the transport takes more, and make no
     /// other calls meanwhile; or ends that.
     fn want_output(&self, is_wanted: bool);
@@ -53,6 +56,16 @@ impl RegistrationSlot {
         let registration = self.registration.lock().take();
         if let Some(registration) = registration {
             registration.leave();
+        }
+    }
+
+    /// Makes the reactor look at the transport after this side has shut it down. Windows does not report that
+    /// as an event of the socket; Unix does.
+    pub(super) fn announce_shutdown(&self) {
+        if cfg!(windows)
+            && let Some(registration) = self.get()
+        {
+            registration.mark_ready();
         }
     }
 

@@ -135,6 +135,7 @@ impl ServerConnection {
     /// Cuts the connection. The reading thread finds the end; if reading has ended, the connection ends here.
     pub(crate) fn cut(&self) {
         self.link.cut();
+        self.registration.announce_shutdown();
         self.after_deferred();
     }
 

@@ -110,6 +110,11 @@ impl ReactorRegistration for FakeRegistration {
         self.0.go_on(|place| place.is_marked = true)
     }
 
+    fn mark_ready(&self) {
+        self.0.place.lock().is_marked = true;
+        self.0.bell.ring();
+    }
+
     fn want_output(&self, _is_wanted: bool) {
         unreachable!("no reactor can serve the transport: the writing thread waits");
     }

@@ -22,6 +22,8 @@ pub(crate) const REPORT: &str = "SPANDREL_WINE_REPORT";
 
 /// The deadline of one test program.
 const LIMIT: Duration = Duration::from_secs(300);
+/// The deadlines of longer programs, by package and target: they run many of their tests again, with other servers.
+const LONGER_LIMITS: &[(&str, &str, Duration)] = &[("spandrel-orb-tests", "connections", Duration::from_secs(1200))];
 /// The deadline of one test that is known to fail.
 const FAULT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -30,12 +32,19 @@ const FAULT_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let [program, arguments @ ..] = words else { bail!("no program to run") };
     let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
-    let known_faults = faults::of(&package, target_name(program));
-    let result = run_all(program, &[arguments, &skip_options(&known_faults)].concat());
+    let target = target_name(program);
+    let known_faults = faults::of(&package, target);
+    let result = run_all(program, &[arguments, &skip_options(&known_faults)].concat(), limit(&package, target));
     for fault in known_faults {
         run_known_fault(program, fault)?;
     }
     result
+}
+
+/// The deadline of a test program.
+fn limit(package: &str, target: &str) -> Duration {
+    let longer = LONGER_LIMITS.iter().find(|(of, name, _)| (*of, *name) == (package, target));
+    longer.map_or(LIMIT, |(_, _, limit)| *limit)
 }
 
 /// The harness's options for skipping these tests. They match by the whole name, which needs one `--exact`.
@@ -51,9 +60,9 @@ fn target_name(program: &str) -> &str {
 }
 
 /// Runs the program and shows its output.
-fn run_all(program: &str, arguments: &[&str]) -> Result<()> {
+fn run_all(program: &str, arguments: &[&str], limit: Duration) -> Result<()> {
     let mut child = start(program, arguments)?;
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + limit;
     let mut finished = Vec::new();
     loop {
         match child.line(deadline) {
@@ -154,6 +163,12 @@ mod tests {
         let options = skip_options(&known_faults);
         assert_eq!(options.len(), 1 + 2 * known_faults.len());
         assert_eq!(options.iter().filter(|option| **option == "--exact").count(), 1);
+    }
+
+    #[test]
+    fn a_longer_program_has_a_longer_deadline() {
+        assert_eq!(limit("spandrel-orb-tests", "servants"), LIMIT);
+        assert!(limit("spandrel-orb-tests", "connections") > LIMIT);
     }
 
     #[test]
