@@ -173,7 +173,9 @@ fn call_about_as_often_as_idle_ends(server: &Server, idle: Duration) -> bool {
     }
     wait_until("many idle ends", || server.orb.statistics().count(Event::ServerClosedIdle) >= 60);
     is_over.store(true, Ordering::SeqCst);
-    callers.iter().fold(true, |all, caller| caller.recv_timeout(TEST_TIMEOUT).unwrap() && all)
+    // All of them end before the result.
+    let results: Vec<bool> = callers.iter().map(|caller| caller.recv_timeout(TEST_TIMEOUT).unwrap()).collect();
+    results.iter().all(|is_served| *is_served)
 }
 
 /// Reads until the connection ends; returns the octets received.

@@ -76,6 +76,7 @@ fn the_end_of_a_connection_is_counted_once() {
     let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     let held = target.hold_async(1);
+    server.probe.await_held(1); // so that both calls use one connection
     call_until_timeout(&target, |limited| limited.hold(1));
     // The connection is closed for a timeout while another call waits on it.
     server.orb.shutdown().unwrap();

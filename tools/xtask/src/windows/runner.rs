@@ -23,7 +23,10 @@ pub(crate) const REPORT: &str = "SPANDREL_WINE_REPORT";
 /// The deadline of one test program.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The deadlines of longer programs, by package and target: they run many of their tests again, with other servers.
-const LONGER_LIMITS: &[(&str, &str, Duration)] = &[("spandrel-orb-tests", "connections", Duration::from_secs(1200))];
+const LONGER_LIMITS: &[(&str, &str, Duration)] = &[
+    ("spandrel-orb-tests", "connections", Duration::from_secs(1200)),
+    ("spandrel-orb-tests", "invocation", Duration::from_secs(900)),
+];
 /// The deadline of one test that is known to fail.
 const FAULT_LIMIT: Duration = Duration::from_secs(10);
 
