@@ -66,3 +66,22 @@ impl Authority {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_issued_for_names_and_addresses() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::create(&folder.path().join("certificates"), "authority").unwrap();
+        authority.issue("machine", "a machine", &["10.0.0.1", "::1"]).unwrap();
+        authority.issue("supervisor", "supervisor", &[]).unwrap();
+        let verify = |words: &[&str]| authority.openssl(&[&["verify", "-CAfile", "authority.pem"], words].concat());
+        verify(&["-verify_ip", "10.0.0.1", "-purpose", "sslserver", "machine.pem"]).unwrap();
+        verify(&["-purpose", "sslclient", "supervisor.pem"]).unwrap();
+        assert!(verify(&["-verify_ip", "10.0.0.2", "machine.pem"]).is_err());
+        assert!(verify(&["-verify_ip", "10.0.0.1", "supervisor.pem"]).is_err());
+        assert!(Path::new(&authority.file("machine.key")).exists() && Path::new(&authority.certificate()).exists());
+    }
+}
