@@ -7,7 +7,6 @@ use rustix::io::Errno;
 #[test]
 fn the_same_kind_stands_for_the_codes_of_all_systems() {
     let kinds = [
-        (Errno::INTR, ErrorKind::Interrupted),
         (Errno::WOULDBLOCK, ErrorKind::WouldBlock),
         (Errno::ADDRINUSE, ErrorKind::AddrInUse),
         (Errno::ADDRNOTAVAIL, ErrorKind::AddrNotAvailable),
@@ -26,4 +25,11 @@ fn the_same_kind_stands_for_the_codes_of_all_systems() {
         // Those of Winsock are the ones of BSD plus 10000.
         assert_eq!(number > 10_000, cfg!(windows), "{code}");
     }
+}
+
+/// Winsock 2 has no calls that a signal interrupts, and the standard library no kind for the code of Winsock 1.1.
+#[cfg(unix)]
+#[test]
+fn the_code_of_an_interrupted_call_has_a_kind_where_there_are_signals() {
+    assert_eq!(Error::from_raw_os_error(Errno::INTR.raw_os_error()).kind(), ErrorKind::Interrupted);
 }

@@ -15,12 +15,6 @@ pub(crate) struct Cause {
 const RESET_IS_AN_END: Cause =
     Cause { name: "reset-is-an-end", reason: "recv takes a reset that came before it for the end of the stream" };
 
-/// It asks for the peer's address after it accepted, and fails if the peer is gone.
-const ACCEPTING_NEEDS_A_PEER: Cause = Cause {
-    name: "accepting-needs-a-peer",
-    reason: "accept fails with WSAENOTCONN for a connection that was reset before it",
-};
-
 /// A test that Wine cannot pass.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -43,12 +37,6 @@ pub(crate) const FAULTS: &[Fault] = &[
         target: "ipc",
         test: "connection::shutting_down_resets_connections_not_yet_accepted",
         cause: RESET_IS_AN_END,
-    },
-    Fault {
-        package: "spandrel-ipc",
-        target: "ipc",
-        test: "connection::an_acceptor_survives_two_thousand_dropped_connections",
-        cause: ACCEPTING_NEEDS_A_PEER,
     },
 ];
 
