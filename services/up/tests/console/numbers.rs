@@ -31,8 +31,12 @@ fn labels_with_escaped_and_missing_marks_are_read() {
     let series = "spandrel_connection_requests_total";
     let numbers = load_numbers(&format!("{series}{{side=\"server\",peer=\"x\\\"}}\\\\y\\n\"}} 3\n"));
     assert_eq!(numbers["connections"][0]["peer"], "x\"}\\y\n");
-    for broken in ["", "{", "{a", "{a=", "{a=\"", "{a=\"x", "{a=\"\\", "{}"] {
+    for unlabelled in ["", "{}"] {
+        let numbers = load_numbers(&format!("{series}{unlabelled} 1\n{unlabelled}\n{unlabelled} x\n"));
+        assert_eq!(numbers["connections"][0]["peer"], "", "{unlabelled}");
+    }
+    for broken in ["{", "{a", "{a=", "{a=\"", "{a=\"x", "{a=\"\\"] {
         let numbers = load_numbers(&format!("{series}{broken} 1\n{broken}\n{broken} x\n"));
-        assert_eq!(numbers["connections"][0]["peer"], "", "{broken}");
+        assert_eq!(numbers["connections"], json!([]), "{broken}");
     }
 }
