@@ -12,7 +12,7 @@ use spandrel_orb::transport::KeepAlive;
 use spandrel_orb::{Concurrency, Endpoint};
 
 #[allow(dead_code, reason = "the responses are used in the ORB only")]
-#[path = "../../orb/core/src/metrics_endpoint/http.rs"]
+#[path = "../../net/metrics/src/http.rs"]
 mod http;
 
 pub fn run(input: &[u8]) {
