@@ -170,7 +170,7 @@ where
             let device = |seed| Arc::new(PreparedDatagrams::new(messages, content, settings.faults, seed));
             let devices: Vec<_> = seeds.map(device).collect();
             let expected = devices.iter().map(|device| device.schedule().len() as u64).sum();
-            let run = Arc::new(Run::new(messages * streams, expected, false, settings.is_pinned));
+            let run = Arc::new(Run::new(messages * streams, expected, false, settings.is_pinned, settings.threads));
             let transport =
                 |_: usize| (Synchronous(UdpReader { port: device::PORT, run: Arc::clone(&run) }), PassThrough);
             let outcome = drive::<L, Q, _, _, _>(settings, &run, &devices, 1, transport, |_| {})?;
@@ -234,7 +234,7 @@ where
     let devices: Vec<_> =
         (0..streams).map(|stream| Arc::new(PreparedConnections::<L>::new(&prepared(stream)))).collect();
     let total = messages * streams * connections;
-    let run = Arc::new(Run::new(total, total as u64, true, settings.is_pinned));
+    let run = Arc::new(Run::new(total, total as u64, true, settings.is_pinned, settings.threads));
     let modules: Vec<_> = (0..streams)
         .map(|_| {
             let (address, port) = (device::RECEIVER, Some(device::PORT));
@@ -311,7 +311,7 @@ where
         streams.push(stream);
     }
     let waits = Waits::so_far();
-    let begin = run.open(settings.threads)?;
+    let begin = run.open()?;
     let complete = run.until_complete();
     let waits = Waits::so_far().since(waits);
     devices.iter().for_each(|device| stop(device));

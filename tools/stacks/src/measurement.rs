@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use spandrel_lab::placement;
 use spandrel_stream::StreamError;
 use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use spandrel_sync::{Condition, Mutex};
+use spandrel_sync::{Barrier, Condition, Mutex};
 
 use crate::device::SenderCounts;
 use crate::tcp::Statistics;
@@ -78,6 +78,8 @@ pub(crate) struct Run {
     involuntary: AtomicU64,
     /// The cores to which the processing elements are pinned; none to leave that to the system.
     cores: Vec<usize>,
+    /// The threads of the stack, and the one that measures, meet here before the run.
+    start: Barrier,
     /// The threads that wait for `is_open`.
     spinning: AtomicUsize,
     is_open: AtomicBool,
@@ -87,15 +89,14 @@ pub(crate) struct Run {
 
 #[derive(Default)]
 struct Gate {
-    waiting: usize,
-    is_ready: bool,
     complete: Option<Instant>,
     /// The threads of data links that have ended.
     ended: usize,
 }
 
 impl Run {
-    pub(crate) fn new(messages: usize, expected: u64, is_ordered: bool, is_pinned: bool) -> Self {
+    /// A run of so many threads of the stack.
+    pub(crate) fn new(messages: usize, expected: u64, is_ordered: bool, is_pinned: bool, threads: usize) -> Self {
         Self {
             counts: (0..messages).map(|_| AtomicU8::new(0)).collect(),
             received: AtomicU64::new(0),
@@ -107,6 +108,7 @@ impl Run {
             voluntary: AtomicU64::new(0),
             involuntary: AtomicU64::new(0),
             cores: if is_pinned { placement::cores() } else { Vec::new() },
+            start: Barrier::new(threads + 1),
             spinning: AtomicUsize::new(0),
             is_open: AtomicBool::new(false),
             gate: Mutex::default(),
@@ -122,13 +124,7 @@ impl Run {
             // Without the right to choose cores, the system places the threads.
             _ = placement::pin(*core);
         }
-        let mut gate = self.gate.lock();
-        gate.waiting += 1;
-        self.changed.notify_all();
-        while !gate.is_ready {
-            self.changed.wait(&mut gate);
-        }
-        drop(gate);
+        self.start.wait();
         let before = switches();
         self.spinning.fetch_add(1, Ordering::AcqRel);
         while !self.is_open.load(Ordering::Acquire) {
@@ -138,18 +134,11 @@ impl Run {
     }
 
     /// Lets the threads begin, as soon as all wait; returns the time.
-    pub(crate) fn open(&self, threads: usize) -> Result<Instant, StackError> {
-        let deadline = Instant::now() + LIMIT;
-        let mut gate = self.gate.lock();
-        while gate.waiting < threads {
-            if Instant::now() >= deadline {
-                return Err(StackError::Incorrect(format!("{} of {threads} threads began", gate.waiting)));
-            }
-            self.changed.wait_for(&mut gate, Duration::from_millis(100));
+    pub(crate) fn open(&self) -> Result<Instant, StackError> {
+        let threads = self.start.parties() - 1;
+        if self.start.wait_for(LIMIT).is_none() {
+            return Err(StackError::Incorrect(format!("{} of {threads} threads began", self.start.waiting())));
         }
-        gate.is_ready = true;
-        drop(gate);
-        self.changed.notify_all();
         while self.spinning.load(Ordering::Acquire) < threads {
             spandrel_sync::thread::yield_now();
         }

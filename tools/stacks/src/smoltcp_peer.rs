@@ -195,7 +195,7 @@ pub fn run(settings: &Settings) -> Result<Outcome, StackError> {
     prepared.receiver_sequence = initial_sequence(&prepared, settings.window)?;
     let device = Arc::new(PreparedConnections::<Timed<Mutex>>::new(&prepared));
     let mut stack = Stack::new(Arc::clone(&device), settings.window, settings.segment)?;
-    let run = Run::new(settings.messages, settings.messages as u64, true, false);
+    let run = Run::new(settings.messages, settings.messages as u64, true, false, 0);
     let mut waiting: Vec<u8> = Vec::with_capacity(content.octets());
     let mut next = 0;
     let (before, waits, begin) = (switches(), Waits::so_far(), SystemInstant::now());

@@ -88,7 +88,10 @@ where
     let stacks = settings.stacks()?;
     let content = Content::of_octets(settings.octets);
     let total = settings.applications * settings.messages;
-    let run = Arc::new(Run::new(total, total as u64, true, false));
+    // In the task-based architecture, each stack has a thread for its upper cluster, too.
+    let device_threads = if settings.is_task() { 2 * stacks } else { settings.threads + 1 };
+    let threads = if settings.is_task() { 2 * device_threads } else { device_threads };
+    let run = Arc::new(Run::new(total, total as u64, true, false, threads));
     let pairs: Vec<_> = (0..stacks)
         .map(|stack| {
             let applications = stack * settings.applications / stacks..(stack + 1) * settings.applications / stacks;
@@ -98,12 +101,9 @@ where
             }
         })
         .collect::<Result<_, _>>()?;
-    // In the task-based architecture, each stack has a thread for its upper cluster, too.
-    let device_threads = if settings.is_task() { 2 * stacks } else { settings.threads + 1 };
-    let threads = if settings.is_task() { 2 * device_threads } else { device_threads };
 
     let waits = Waits::so_far();
-    let begin = run.open(threads)?;
+    let begin = run.open()?;
     let complete = std::thread::scope(|scope| {
         let applications: Vec<_> = pairs
             .iter()
