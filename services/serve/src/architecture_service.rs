@@ -13,6 +13,7 @@ use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, Shared
 
 use crate::arguments::{ArgumentError, parse};
 use crate::handover::Handover;
+use crate::numbers::connections;
 
 /// The name that stands for a choice by the load.
 const ADAPTIVE: &str = "adaptive";
@@ -132,6 +133,10 @@ impl SharedObject for ArchitectureService {
         server.suspend()?;
         self.handover.leave(address, server);
         Ok(())
+    }
+
+    fn metrics(&self) -> String {
+        connections(self.linked.lock().as_ref().map_or(0, |linked| linked.server.connections()))
     }
 
     fn info(&self) -> String {

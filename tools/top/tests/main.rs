@@ -208,6 +208,7 @@ fn orbs_have_their_connections_and_request_rates() {
 fn the_executable_prints_one_interval() {
     let process = Process::new();
     process.process("static Echo \"-p 0\"");
+    process.process("static Transfer \"-p 0 -a reactive\"");
     process.process("stream static Log { static Quiet }");
     let source = process.metrics();
     let top = |arguments: &[&str]| {
@@ -219,6 +220,7 @@ fn the_executable_prints_one_interval() {
     assert_eq!((code, errors.as_str()), (0, ""));
     let line = |start: &str| shown.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{shown}"));
     assert!(line("Echo").contains("Service_Object  active") && line("Echo").ends_with('0'), "{shown}");
+    assert!(line("Transfer").contains("Service_Object  active") && line("Transfer").ends_with('0'), "{shown}");
     assert!(line("Log     Quiet   writer").contains("open"), "{shown}");
 
     let free = SocketAddr::from(([127, 0, 0, 1], 1));
