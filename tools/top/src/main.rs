@@ -91,7 +91,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     shown
 }
 
-/// Reads samples until nobody takes them.
+/// Reads samples until their receiver is gone.
 fn read_at_intervals(
     read: &dyn Fn() -> anyhow::Result<Sample>,
     interval: Duration,

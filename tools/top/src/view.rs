@@ -11,7 +11,7 @@ use ratatui::widgets::Paragraph;
 use crate::Rows;
 use crate::tables::{Table, tables};
 
-/// What the screen shows.
+/// The content of the screen.
 #[derive(Debug, Default)]
 pub struct View {
     /// The name of the process: where its metrics are read.

@@ -1,8 +1,9 @@
-//! `cargo xtask servers`: the servers of `peers/servers`, built and checked against their contract.
+//! `cargo xtask servers`: our servers and those of `peers/servers`, built and checked against their contract.
 //!
 //! [`program`] has the table of programs, builds them and starts them. [`checks`] has the checks, which a
 //! client over plain sockets ([`client`]) makes for each architecture. [`versions`] lists the tools that the
-//! programs depend on, as table B.1 of paper 004 does.
+//! programs depend on, as table B.1 of paper 004 does. [`experiment`] measures the servers through the Orchestrator
+//! (`cargo xtask orchestra`).
 
 mod checks;
 mod client;

@@ -104,8 +104,8 @@ pub(super) struct State<T> {
 
 /// The threads that wait for one condition.
 ///
-/// A thread that was notified may need long until it runs. Until then it is notified by no further item,
-/// which would cost a system call for each.
+/// A thread that was notified may need long until it runs. Until then no further item notifies it: each
+/// notification would cost a system call.
 #[derive(Default)]
 pub(super) struct Waiters {
     pub(super) waiting: u32,
