@@ -86,9 +86,13 @@ impl Wine {
     }
 
     fn run(&self, words: &[&str]) -> Result<()> {
-        let status = Bounded::start(words[0], self.command(&self.loader).args(words))?.finish(LIMIT)?;
+        let mut child = Bounded::start(words[0], self.command(&self.loader).args(words))?;
+        let status = child.finish(LIMIT)?;
         if !status.success() {
-            bail!("{} exited with {status}", words.join(" "));
+            // Exit status 53 is `STATUS_DLL_NOT_FOUND`: the file system had no space for the instance's libraries.
+            let stderr = child.stderr();
+            let prefix = self.prefix.display();
+            bail!("{} exited with {status}; has the file system of {prefix} no space?\n{stderr}", words.join(" "));
         }
         Ok(())
     }
