@@ -1,10 +1,10 @@
 //! The open connections of one acceptor or connector: counted, drained and closed together.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::Shutdown;
 use std::time::Duration;
 
+use slab::Slab;
 use spandrel_ipc::{Interest, Transfer};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Weak};
@@ -66,8 +66,7 @@ fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
 
 #[derive(Default)]
 struct Members {
-    next: u64,
-    open: HashMap<u64, Arc<dyn Member>>,
+    open: Slab<Arc<dyn Member>>,
     is_draining: bool,
     /// The time limit has passed for all connections that are still open, also after they are replaced.
     is_cut: bool,
@@ -75,7 +74,7 @@ struct Members {
 
 impl Members {
     fn all(&self) -> Vec<Arc<dyn Member>> {
-        self.open.values().map(Arc::clone).collect()
+        self.open.iter().map(|(_, member)| Arc::clone(member)).collect()
     }
 }
 
@@ -131,9 +130,7 @@ impl OpenConnections {
         if members.is_draining {
             return None;
         }
-        let number = members.next;
-        members.next += 1;
-        members.open.insert(number, Arc::new(member));
+        let number = members.open.insert(Arc::new(member));
         Some(ConnectionEntry { open_connections: Arc::clone(self), number, on_remove: None })
     }
 
@@ -142,7 +139,7 @@ impl OpenConnections {
         let member: Arc<dyn Member> = Arc::new(member);
         let mut members = self.members.lock();
         let Members { is_draining, is_cut, .. } = *members;
-        let before = members.open.insert(entry.number, Arc::clone(&member));
+        let before = std::mem::replace(&mut members.open[entry.number], Arc::clone(&member));
         drop(members);
         drop(before);
         if is_cut {
@@ -202,7 +199,8 @@ impl OpenConnections {
 /// The entry of an open connection in its [`OpenConnections`]. Dropping it removes the entry.
 pub struct ConnectionEntry {
     open_connections: Arc<OpenConnections>,
-    number: u64,
+    /// The key of the member, which is another's once this one is removed.
+    number: usize,
     on_remove: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -231,7 +229,7 @@ impl fmt::Debug for ConnectionEntry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let entry = self.open_connections.members.lock().open.remove(&self.number);
+        let entry = self.open_connections.members.lock().open.try_remove(self.number);
         self.open_connections.removed.notify_all();
         drop(entry);
         if let Some(call) = self.on_remove.take() {
