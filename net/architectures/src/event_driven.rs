@@ -13,8 +13,8 @@ use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 use crate::session::{Phase, Protocol, Session};
 use crate::{Port, Server, Settings};
 
-/// The room for octets of one receive.
-const ROOM: usize = 8 << 10;
+/// The room for octets of one receive, which is set to zero before each.
+const ROOM: usize = 2 << 10;
 /// The number of pieces that one connection sends before others are served.
 const PIECES: usize = 16;
 /// The handlers of a reactor besides connections.
