@@ -4,10 +4,14 @@
 
 use std::io;
 
-use spandrel_sync::{Arc, Semaphore, thread};
+use spandrel_reactor::start_connection_thread;
+use spandrel_sync::{Arc, Semaphore};
 
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
+
+/// The stack of a thread that serves, in octets. The C library keeps some stacks for further threads, by their sizes.
+const STACK: usize = 512 << 10;
 
 // ANCHOR: start
 /// Starts a server with up to [`Settings::max_connections`] threads that serve. While all of them do, further
@@ -27,8 +31,7 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
                 serving.serve(connection);
                 drop(permit);
             };
-            // The thread is not joined: the connection tells its end.
-            if let Err(error) = thread::Builder::new().spawn(serve) {
+            if let Err(error) = start_connection_thread(STACK, serve) {
                 tracing::warn!(%error, "a connection is closed, since no thread can be started");
             }
         }

@@ -38,6 +38,7 @@
 //! call, no allocation, no contended lock, and no reading of a clock without timers.
 
 mod acceptor;
+mod connection_thread;
 mod connector;
 mod core;
 mod current;
@@ -71,6 +72,7 @@ pub mod timer;
 mod wakeup;
 
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
+pub use connection_thread::start_connection_thread;
 pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
 #[cfg(target_os = "linux")]
