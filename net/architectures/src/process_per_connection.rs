@@ -4,8 +4,10 @@
 //! connection can affect another. Forking is sound only in a process with one thread, so a process of its own does it.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use spandrel_ipc::inet::Acceptor;
 use spandrel_ipc::{Handle, Pollable, unix};
 use spandrel_reactor::ForkedProcesses;
 use spandrel_sync::thread;
@@ -15,6 +17,11 @@ use crate::listening::FAILURE_PAUSE;
 use crate::process_protocol::{Order, answer, next_order, report_ready};
 use crate::processes::ProcessServer;
 use crate::{Port, Server, Service, Settings, blocking};
+
+/// The number of forks after which the processes that have ended are reaped.
+const REAPED_FORKS: usize = 16;
+/// The time after which they are reaped at the latest. So their ends need not wake the process that forks.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The role of the process that forks.
 pub(crate) const ROLE: &str = "process-per-connection";
@@ -37,25 +44,32 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
     acceptor.set_nonblocking(true)?;
     let mut processes = ForkedProcesses::new()?;
     report_ready(control)?;
-    let mut is_accepting = true;
+    let (mut is_accepting, mut forks) = (true, 0);
     loop {
         let has_room = is_accepting && processes.len() < settings.max_connections;
-        let [has_ended, has_order, has_connection] = wait(has_room.then_some(&**acceptor), control, &processes, None)?;
-        if has_ended {
+        let interval = (!processes.is_empty()).then_some(REAP_INTERVAL);
+        let awaited = if has_room { Awaited::Connection(acceptor, interval) } else { Awaited::End(None) };
+        let ready = wait(awaited, Some(control), &processes)?;
+        if ready.has_ended || forks >= REAPED_FORKS {
             processes.reap();
+            forks = 0;
         }
-        if has_order {
+        if ready.has_order {
             match next_order(control) {
                 Order::Retire => is_accepting = false,
-                Order::Count => answer(control, processes.len()),
+                Order::Count => {
+                    processes.reap();
+                    answer(control, processes.len());
+                }
                 Order::Drain(timeout) => {
-                    answer(control, drain(&mut processes, Instant::now() + timeout, control)?);
+                    answer(control, drain(&mut processes, Instant::now() + timeout)?);
                     return Ok(());
                 }
             }
-        } else if has_connection {
+        } else if ready.has_connection {
             match acceptor.accept() {
                 Ok((stream, _)) => {
+                    forks += 1;
                     let serve = |stream: &_| blocking::serve(stream, service, settings);
                     if let Err(error) = processes.spawn(stream, &service.handles(), serve) {
                         tracing::warn!(%error, "a connection is closed, since no process can be forked");
@@ -75,37 +89,51 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
 
 /// Ends the input of all connections, and waits for their processes until `end`; returns the number of those killed
 /// then.
-fn drain(processes: &mut ForkedProcesses, end: Instant, control: &unix::Stream) -> io::Result<usize> {
+fn drain(processes: &mut ForkedProcesses, end: Instant) -> io::Result<usize> {
     processes.begin_drain();
     processes.reap();
     while !processes.is_empty() && Instant::now() < end {
-        wait(None::<&unix::Stream>, control, processes, Some(end))?;
+        let left = end.saturating_duration_since(Instant::now());
+        wait(Awaited::End(Some(left)), None, processes)?;
         processes.reap();
     }
     Ok(processes.kill())
 }
 
-/// Waits for the end of a process, an order or a connection; returns which of them have come. With an end, it waits for
-/// processes only.
-fn wait(
-    acceptor: Option<&impl Pollable>,
-    control: &unix::Stream,
-    processes: &ForkedProcesses,
-    end: Option<Instant>,
-) -> io::Result<[bool; 3]> {
-    // A handle that is not waited for is replaced by that of the processes, since its end would be reported.
-    let order = end.is_none().then(|| control.handle());
-    let mut handles =
-        [Some(processes.handle()), order, acceptor.map(Pollable::handle)].map(|handle: Option<Handle<'_>>| {
-            let flags = if handle.is_some() { PollFlags::IN } else { PollFlags::empty() };
-            PollFd::from_borrowed_fd(handle.unwrap_or(processes.handle()), flags)
-        });
-    let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-    let left = left.and_then(|left| left.try_into().ok());
-    match poll(&mut handles, left.as_ref()) {
-        Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok([false; 3]),
+/// An event to wait for besides orders, and the longest time; none waits for ever.
+enum Awaited<'a> {
+    /// A connection. After the time, processes count as ended.
+    Connection(&'a Acceptor, Option<Duration>),
+    /// The end of a process.
+    End(Option<Duration>),
+}
+
+/// The events that have come.
+#[derive(Default)]
+struct Ready {
+    has_ended: bool,
+    has_order: bool,
+    has_connection: bool,
+}
+
+/// Waits for an event, and for an order if there is a control.
+fn wait(awaited: Awaited<'_>, control: Option<&unix::Stream>, processes: &ForkedProcesses) -> io::Result<Ready> {
+    let (handle, timeout, is_connection) = match awaited {
+        Awaited::Connection(acceptor, timeout) => (acceptor.handle(), timeout, true),
+        Awaited::End(timeout) => (processes.handle(), timeout, false),
+    };
+    let mut handles = [Some(handle), control.map(Pollable::handle)].map(|handle: Option<Handle<'_>>| {
+        // A handle that is not waited for is replaced by that of the processes, which has no events without flags.
+        let flags = if handle.is_some() { PollFlags::IN } else { PollFlags::empty() };
+        PollFd::from_borrowed_fd(handle.unwrap_or(processes.handle()), flags)
+    });
+    let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
+    let count = match poll(&mut handles, timeout.as_ref()) {
+        Ok(count) => count,
+        Err(rustix::io::Errno::INTR) => return Ok(Ready::default()),
         Err(error) => return Err(error.into()),
-    }
-    Ok(handles.map(|handle| !handle.revents().is_empty()))
+    };
+    let [is_ready, has_order] = handles.map(|handle| !handle.revents().is_empty());
+    let has_ended = if is_connection { count == 0 } else { is_ready };
+    Ok(Ready { has_ended, has_order, has_connection: is_connection && is_ready })
 }

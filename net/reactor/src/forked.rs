@@ -1,31 +1,29 @@
 //! Forked processes, one for each connection, without a reactor in the process that forks.
 
-use std::io::{self, Read};
+use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
 
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, WaitOptions, kill_process, pidfd_getfd, pidfd_open, waitpid,
 };
-use signal_hook::SigId;
-use signal_hook::low_level;
 use spandrel_ipc::{Handle, Pollable};
 
-use crate::sys::fork;
+use crate::sys::fork::{self, ChildSignal};
 
 /// The processes that this process forks, one for each connection (paper 004, section 4.3).
 ///
 /// For a process with one thread that does nothing but accept and fork, so that a connection costs little more than
 /// `fork` itself. It reaps every child of the process, so that the process starts no children by other means. A server
-/// with threads uses [`ProcessPerConnection`](crate::strategy::ProcessPerConnection).
+/// with threads uses [`ProcessPerConnection`](crate::strategy::ProcessPerConnection). SIGCHLD is blocked in the meantime.
 ///
 /// It is [ready](Pollable) for input when children may have ended; [`reap`](Self::reap) is called then.
 #[derive(Debug)]
 pub struct ForkedProcesses {
     running: Vec<ForkedProcess>,
-    /// Becomes ready at SIGCHLD.
-    ended: UnixStream,
-    registration: SigId,
+    ended: ChildSignal,
+    /// The signal mask is that of a thread.
+    _not_send: PhantomData<*const ()>,
 }
 
 #[derive(Debug)]
@@ -39,12 +37,9 @@ impl ForkedProcesses {
     /// No processes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// As [`spawn`](Self::spawn).
     pub fn new() -> io::Result<Self> {
-        let (ended, sender) = UnixStream::pair()?;
-        ended.set_nonblocking(true)?;
-        let registration = low_level::pipe::register(Signal::CHILD.as_raw(), sender)?;
-        Ok(Self { running: Vec::new(), ended, registration })
+        Ok(Self { running: Vec::new(), ended: ChildSignal::new()?, _not_send: PhantomData })
     }
 
     /// Forks: the child closes all handles but the standard ones, that of `stream` and those of `keep`. Then it runs
@@ -80,8 +75,8 @@ impl ForkedProcesses {
 
     /// Reaps the processes that have ended. Does not wait.
     pub fn reap(&mut self) {
-        // First the octets, then the processes: one that ends in between is reported again.
-        while matches!((&self.ended).read(&mut [0; 64]), Ok(64)) {}
+        // First the signal, then the processes: one that ends in between is reported again.
+        self.ended.clear();
         while !self.running.is_empty() {
             match waitpid(None, WaitOptions::NOHANG) {
                 Ok(Some((pid, _))) => self.running.retain(|process| process.pid != pid),
@@ -131,6 +126,5 @@ impl Pollable for ForkedProcesses {
 impl Drop for ForkedProcesses {
     fn drop(&mut self) {
         self.kill();
-        low_level::unregister(self.registration);
     }
 }

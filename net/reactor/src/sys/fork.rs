@@ -1,7 +1,10 @@
-//! Forking a process that has one thread.
+//! Forking a process that has one thread, and waiting for the ends of its children.
 
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 
 use rustix::process::Pid;
 use spandrel_ipc::Handle;
@@ -11,11 +14,7 @@ use spandrel_ipc::Handle;
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    if threads()? != 1 {
-        let message =
-            "cannot fork a process with several threads: locks held by other threads would stay locked in the child";
-        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
-    }
+    require_one_thread()?;
     // SAFETY: this process has one thread, the calling one, so that the child lacks none: its memory is as
     // consistent as that of the parent, and the child may do whatever this process may.
     match unsafe { libc::fork() } {
@@ -23,6 +22,92 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
         0 => Ok(None),
         number => Ok(Pid::from_raw(number)),
     }
+}
+
+/// Becomes ready for input when children have ended. The signal SIGCHLD is blocked meanwhile, so that it interrupts
+/// nothing.
+#[derive(Debug)]
+pub(crate) struct ChildSignal {
+    signals: OwnedFd,
+    /// SIGCHLD was not blocked before.
+    unblocks: bool,
+}
+
+impl ChildSignal {
+    /// Blocks SIGCHLD.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] while this process has several threads, since another one could take the signal;
+    /// those of the system.
+    pub(crate) fn new() -> io::Result<Self> {
+        require_one_thread()?;
+        let mask = child_mask();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: both masks are valid for the calls; the former one is initialised when the first call succeeds. The
+        // new handle belongs to nothing else.
+        unsafe {
+            match libc::pthread_sigmask(libc::SIG_BLOCK, &mask, before.as_mut_ptr()) {
+                0 => {}
+                number => return Err(io::Error::from_raw_os_error(number)),
+            }
+            let unblocks = libc::sigismember(before.as_ptr(), libc::SIGCHLD) == 0;
+            let handle = libc::signalfd(-1, &mask, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
+            if handle < 0 {
+                let error = io::Error::last_os_error();
+                unblock(unblocks);
+                return Err(error);
+            }
+            Ok(Self { signals: OwnedFd::from_raw_fd(handle), unblocks })
+        }
+    }
+
+    /// Makes it not ready, until a further child ends.
+    pub(crate) fn clear(&self) {
+        let mut signal = [0; size_of::<libc::signalfd_siginfo>()];
+        // The system keeps one signal of this kind at most. It fails where there is none.
+        let _ = rustix::io::read(&self.signals, &mut signal);
+    }
+}
+
+impl AsFd for ChildSignal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+}
+
+impl Drop for ChildSignal {
+    fn drop(&mut self) {
+        unblock(self.unblocks);
+    }
+}
+
+/// The set of SIGCHLD alone.
+fn child_mask() -> libc::sigset_t {
+    let mut mask = MaybeUninit::uninit();
+    // SAFETY: the first call initialises the set, and the signal exists.
+    unsafe {
+        libc::sigemptyset(mask.as_mut_ptr());
+        libc::sigaddset(mask.as_mut_ptr(), libc::SIGCHLD);
+        mask.assume_init()
+    }
+}
+
+/// Unblocks SIGCHLD in the calling thread, if it is to be.
+fn unblock(unblocks: bool) {
+    if unblocks {
+        // SAFETY: a valid set; the former one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &child_mask(), ptr::null_mut()) };
+    }
+}
+
+/// The error of a process with several threads.
+fn require_one_thread() -> io::Result<()> {
+    if threads()? != 1 {
+        let message =
+            "cannot fork a process with several threads: locks held by other threads would stay locked in the child";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+    }
+    Ok(())
 }
 
 /// The number of threads of this process: the folder of its threads has a link for each, besides the two of every
