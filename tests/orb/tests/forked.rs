@@ -57,9 +57,21 @@ mod child_processes {
         let child = Pid::from_raw(child).unwrap();
         let waited = in_background(move || waitpid(Some(child), WaitOptions::empty()).unwrap().unwrap().1);
         waited.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| {
+            print_threads(child);
             kill_process(child, Signal::KILL).unwrap();
             panic!("a child process hangs");
         })
+    }
+
+    /// Prints where the threads of a process wait: their names, system calls with arguments, and functions of the
+    /// kernel.
+    fn print_threads(process: Pid) {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).into_iter().flatten();
+        for task in tasks.flatten() {
+            let [name, call, function] = ["comm", "syscall", "wchan"]
+                .map(|file| std::fs::read_to_string(task.path().join(file)).unwrap_or_else(|error| error.to_string()));
+            eprintln!("{}: {}: {} in {function}", task.path().display(), name.trim(), call.trim());
+        }
     }
 
     /// Runs a closure in a child process, which must exit successfully.
