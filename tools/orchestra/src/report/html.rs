@@ -28,9 +28,11 @@ pub(super) fn page(summary: &Summary, figures: &[Figure]) -> String {
     let name = escape(&summary.name);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{name}</title>\n\
-         <style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>{name}</h1>\n<p>{}</p>\n",
-        escape(&introduction(summary))
+         <style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>{name}</h1>\n"
     );
+    for paragraph in introduction(summary) {
+        _ = writeln!(page, "<p>{}</p>", escape(&paragraph));
+    }
     for part in parts(summary) {
         let cells = |cells: &[String], tag: &str| {
             cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect::<String>()

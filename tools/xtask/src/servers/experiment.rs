@@ -88,7 +88,9 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     fs::write(&agent_file, agent.to_string())?;
     let name = format!("paper-{}-{}", size.samples, size.requests);
     let plan_file = folder.join(format!("{name}.toml"));
-    fs::write(&plan_file, plan(&programs, size).to_string())?;
+    let mut plan = plan(&programs, size);
+    plan.insert("versions".to_owned(), Value::Table(tool_versions()));
+    fs::write(&plan_file, plan.to_string())?;
     let results = folder.join(format!("{name}.jsonl"));
     if size.profile == Profile::Dev && results.exists() {
         fs::remove_file(&results)?; // a check measures the present programs
@@ -125,7 +127,6 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     };
     run(&["run", "--naming", &url, "--results"], &[&results, &plan_file])?;
     run(&["report", "--output"], &[&folder.join(format!("{name}-report")), &results])?;
-    fs::write(folder.join("versions.md"), versions::table())?;
     agent.close_stdin();
     for (name, process) in [("the agent", &mut agent), ("the naming service", &mut naming)] {
         workspace::run(Command::new("kill").arg("-TERM").arg(process.id().to_string()))?;
@@ -174,6 +175,12 @@ fn command(program: &Program, environment: &Environment) -> Result<Table> {
     }
     table.insert("environment".to_owned(), Value::Table(variables));
     Ok(table)
+}
+
+/// The versions of all tools (table B.1).
+fn tool_versions() -> Table {
+    let all = versions::all().into_iter();
+    all.map(|versions::Version { tool, version }| (tool.to_owned(), Value::from(version))).collect()
 }
 
 /// The name of one of our architectures to which one of a program corresponds.
