@@ -16,7 +16,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-use program::{Environment, PROGRAMS, Profile, Program};
+pub(crate) use program::Profile;
+use program::{Environment, PROGRAMS, Program};
 
 /// Builds the selected programs and checks each of their architectures. `only` has names of programs,
 /// separated by commas.

@@ -54,7 +54,7 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    pub(super) fn cargo_arguments(self) -> &'static [&'static str] {
+    pub(crate) fn cargo_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Dev => &[],
             Self::Release => &["--release"],
@@ -62,7 +62,7 @@ impl Profile {
     }
 
     /// The folder of its executables in the target folder.
-    pub(super) fn folder(self) -> &'static str {
+    pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Dev => "debug",
             Self::Release => "release",
