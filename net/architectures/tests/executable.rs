@@ -203,6 +203,15 @@ fn a_silent_client_does_not_delay_the_end() {
 }
 
 #[test]
+fn the_end_of_standard_input_ends_a_server_that_is_told_so() {
+    for architecture in available() {
+        let server = Running::start(&[architecture.name(), "--until-stdin-closes"]);
+        transfer(server.address);
+        server.close_stdin();
+    }
+}
+
+#[test]
 fn wrong_usage_is_explained_in_one_line() {
     for (arguments, code, text) in [
         (&["threads"][..], 2, "unknown architecture `threads`: expected `iterative`"),
