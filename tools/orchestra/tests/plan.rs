@@ -126,7 +126,10 @@ fn check_report(site: &Site, results: &Path) {
     let svg = read("steady-poisson-machine.svg");
     assert_eq!(svg.matches("data-series").count(), 2, "{svg}");
     let page = read("report.html");
-    assert!(page.contains("<p>Others are &lt;absent&gt;.</p>") && page.contains("<td>C compiler</td>"), "{page}");
+    assert!(
+        page.contains("<p>Others are &lt;absent&gt;.</p>") && page.contains("<td class=\"text\">C compiler</td>"),
+        "{page}"
+    );
     assert!(page.contains("<svg") && page.contains("<table>") && page.contains("addEventListener"));
     let links = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     assert!(!links.contains("http:") && !links.contains("https:") && !links.contains("src="), "it loads nothing");
