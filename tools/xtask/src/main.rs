@@ -96,7 +96,7 @@ cargo xtask NAME
                             build ours and the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
                             server architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end;
                             installs what it needs; or print the versions of compilers, libraries and interpreters
-  orchestra [--samples N --requests N] [--only NAME,...] | --chosen
+  orchestra [--samples N --requests N | --chosen] [--only NAME,...]
                             measure all of these servers through the Orchestrator on this machine, and compare ours with the others: 50
                             samples of 20,000 requests each (hours; the same command goes on after an interruption), or with --chosen
                             2 samples of 500; the report is in the target folder
@@ -183,6 +183,7 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         ["orchestra"] => servers::experiment::run(Size::PAPER, None),
         ["orchestra", "--chosen"] => servers::experiment::run(Size::CHOSEN, None),
+        ["orchestra", "--chosen", "--only", names] => servers::experiment::run(Size::CHOSEN, Some(names)),
         ["orchestra", "--only", names] => servers::experiment::run(Size::PAPER, Some(names)),
         ["orchestra", "--samples", samples, "--requests", requests] => {
             servers::experiment::run(Size::new(number(samples)?, number(requests)?), None)
