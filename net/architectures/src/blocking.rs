@@ -4,7 +4,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_ipc::inet::Stream;
-use spandrel_ipc::is_timeout;
+use spandrel_ipc::{Shutdown, is_timeout};
 use spandrel_reactor::{ConnectionEntry, OpenConnections};
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
@@ -52,8 +52,13 @@ pub(crate) fn serve<P: Protocol>(stream: &Stream, protocol: &P, settings: &Setti
 fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::Result<()> {
     let mut buffer = [0; ROOM];
     let mut request_began = None;
+    let mut is_sending_open = true;
     loop {
         send_output(stream, session, settings)?;
+        if is_sending_open && session.has_ended_output() {
+            stream.shutdown(Shutdown::Write)?;
+            is_sending_open = false;
+        }
         match session.phase() {
             Phase::Closing => return Ok(()),
             Phase::Idle => request_began = None,
@@ -62,6 +67,7 @@ fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::
                 let began = *request_began.get_or_insert_with(Instant::now);
                 if Instant::now().saturating_duration_since(began) >= settings.request {
                     session.time_out();
+                    request_began = None; // what remains of the request has a time of its own
                     continue;
                 }
             }
@@ -69,7 +75,10 @@ fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::
         match stream.recv(&mut buffer) {
             Ok(0) => session.end_input(),
             Ok(count) => session.receive(&buffer[..count]),
-            Err(error) if is_timeout(&error) => session.time_out(),
+            Err(error) if is_timeout(&error) => {
+                session.time_out();
+                request_began = None;
+            }
             Err(error) => return Err(error),
         }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use spandrel_ipc::Family;
 use spandrel_ipc::inet::{Acceptor, Inet};
+use spandrel_ipc::{Family, Shutdown, Transfer as _};
 use spandrel_reactor::strategy::AtMost;
 use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy, timer::TimerId};
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
@@ -128,12 +128,13 @@ struct SessionHandler<S> {
     quiet: Duration,
     /// The time since the beginning of the present request, in checks.
     in_request: Duration,
+    is_sending_open: bool,
 }
 
 impl<S: Session> SessionHandler<S> {
     fn new(session: S, settings: Settings) -> Self {
         let (quiet, in_request) = (Duration::ZERO, Duration::ZERO);
-        Self { session, settings, limit_timer: None, is_active: false, quiet, in_request }
+        Self { session, settings, limit_timer: None, is_active: false, quiet, in_request, is_sending_open: true }
     }
 
     /// The interval in which the time limits are checked.
@@ -151,6 +152,10 @@ impl<S: Session> SessionHandler<S> {
             let piece = self.session.output();
             let len = piece.len();
             if len == 0 {
+                if self.is_sending_open && self.session.has_ended_output() {
+                    peer.stream().shutdown(Shutdown::Write)?;
+                    self.is_sending_open = false;
+                }
                 match self.session.phase() {
                     Phase::Closing => peer.close(),
                     Phase::Idle => self.in_request = Duration::ZERO,
@@ -208,6 +213,7 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
             }
             if is_quiet || self.in_request > self.settings.request {
                 self.session.time_out();
+                self.in_request = Duration::ZERO; // what remains of the request has a time of its own
                 return self.send_output(peer);
             }
         }

@@ -2,6 +2,10 @@
 //!
 //! GET and HEAD of the regular files of a folder, with persistent connections, pipelining, conditional requests and
 //! single ranges. Requests, responses and files are in modules of their own; this one has the order of a connection.
+//!
+//! A response that ends a connection may come before the end of its request. The rest of the request is then discarded,
+//! up to [`MAX_DISCARDED`] octets and for the time of a request, so that the connection is not reset before the client has
+//! the response (RFC 9112, 9.6).
 
 mod files;
 mod request;
@@ -72,7 +76,7 @@ impl Protocol for Http {
             sent: 0,
             body: None,
             discard: 0,
-            is_closing: false,
+            end: End::Open,
         }
     }
 
@@ -95,7 +99,18 @@ pub struct HttpSession {
     body: Option<Body>,
     /// The octets of a request's body that are still to be discarded.
     discard: u64,
-    is_closing: bool,
+    end: End,
+}
+
+/// How far the end of a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Requests are answered.
+    Open,
+    /// The last response is made. The rest of its request is discarded: so many octets at most.
+    Discarding(u64),
+    /// The connection is closed after its output.
+    Closing,
 }
 
 #[derive(Debug)]
@@ -104,6 +119,8 @@ struct Body {
     left: u64,
 }
 
+/// The greatest number of octets that are discarded after the last response: 16 MiB.
+pub const MAX_DISCARDED: u64 = 16 << 20;
 /// The capacity of the buffers that an idle connection keeps, in octets.
 const KEPT: usize = 4 << 10;
 
@@ -114,7 +131,7 @@ impl HttpSession {
         self.discard -= discarded;
         // At most the length of the input.
         self.input.drain(..usize::try_from(discarded).expect("a length of memory"));
-        if self.is_closing || self.discard > 0 {
+        if self.end != End::Open || self.discard > 0 {
             return;
         }
         match parse(&self.input) {
@@ -125,6 +142,10 @@ impl HttpSession {
             }
             Err(reason) => self.refuse(reason),
         }
+        if self.end != End::Open {
+            let rest = std::mem::take(&mut self.input);
+            self.discard_input(rest.len() as u64);
+        }
         if self.input.is_empty() {
             self.input.shrink_to(KEPT);
         }
@@ -132,7 +153,6 @@ impl HttpSession {
 
     /// Answers a request.
     fn respond(&mut self, request: &Request) {
-        self.discard = request.body_len;
         let is_draining = self.is_draining.load(Ordering::Relaxed);
         let keeps_open = request.keeps_open && !is_draining && request.body_len <= MAX_BODY;
         let response = match request.method {
@@ -140,13 +160,17 @@ impl HttpSession {
             Method::Get | Method::Head => self.files.respond(request),
             Method::Other => Response::of(Status::MethodNotAllowed),
         };
-        self.is_closing = !keeps_open;
+        match request.body_len {
+            len if keeps_open => self.discard = len,
+            0 => self.end = End::Closing,
+            len => self.end = End::Discarding(len.min(MAX_DISCARDED)),
+        }
         self.send(response, request.method == Method::Head, keeps_open, request.is_old);
     }
 
-    /// Answers octets that are no request; the connection is closed then.
+    /// Answers octets that are no request; the connection is closed then. The length of the rest is unknown.
     fn refuse(&mut self, reason: BadRequest) {
-        self.is_closing = true;
+        self.end = End::Discarding(MAX_DISCARDED);
         self.send(Response::of(reason.into()), false, false, false);
     }
 
@@ -170,26 +194,38 @@ impl HttpSession {
         } else {
             // The file has become shorter than its announced length: only the end of the connection tells the client.
             self.body = None;
-            self.is_closing = true;
+            self.end = End::Closing;
+        }
+    }
+
+    /// Takes octets behind the last request that is answered.
+    fn discard_input(&mut self, octets: u64) {
+        if let End::Discarding(left) = self.end {
+            self.end = if octets < left { End::Discarding(left - octets) } else { End::Closing };
         }
     }
 }
 
 impl Session for HttpSession {
     fn receive(&mut self, octets: &[u8]) {
-        self.input.extend_from_slice(octets);
-        self.advance();
+        if self.end == End::Open {
+            self.input.extend_from_slice(octets);
+            self.advance();
+        } else {
+            self.discard_input(octets.len() as u64);
+        }
     }
 
     fn end_input(&mut self) {
-        self.is_closing = true;
+        self.end = End::Closing;
     }
 
     fn time_out(&mut self) {
-        if self.phase() == Phase::InRequest {
+        if self.end == End::Open && !self.input.is_empty() {
             self.refuse(BadRequest::Timeout);
+        } else {
+            self.end = End::Closing;
         }
-        self.is_closing = true;
     }
 
     fn output(&mut self) -> &[u8] {
@@ -211,12 +247,14 @@ impl Session for HttpSession {
     }
 
     fn phase(&self) -> Phase {
-        if self.is_closing {
-            Phase::Closing
-        } else if self.input.is_empty() && self.discard == 0 {
-            Phase::Idle
-        } else {
-            Phase::InRequest
+        match self.end {
+            End::Closing => Phase::Closing,
+            End::Open if self.input.is_empty() && self.discard == 0 => Phase::Idle,
+            End::Open | End::Discarding(_) => Phase::InRequest,
         }
+    }
+
+    fn has_ended_output(&self) -> bool {
+        matches!(self.end, End::Discarding(_))
     }
 }

@@ -85,4 +85,8 @@ impl Session for ServiceSession {
     fn phase(&self) -> Phase {
         forward!(self.phase())
     }
+
+    fn has_ended_output(&self) -> bool {
+        forward!(self.has_ended_output())
+    }
 }

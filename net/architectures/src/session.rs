@@ -38,6 +38,14 @@ pub trait Session: Send + 'static {
 
     /// The state of the session. Valid while there is no output.
     fn phase(&self) -> Phase;
+
+    /// Whether there is no further output, although input is still received. Valid while there is no output.
+    ///
+    /// The architecture then ends the sending side of the connection, and goes on to receive. A connection that is
+    /// closed with unread input would be reset, and the client could lose the last output (RFC 9112, 9.6).
+    fn has_ended_output(&self) -> bool {
+        false
+    }
 }
 // ANCHOR_END: session
 

@@ -131,6 +131,33 @@ fn a_client_that_takes_nothing_is_dropped_after_its_time() {
     });
 }
 
+#[test]
+fn a_client_that_sends_more_than_is_accepted_receives_the_whole_refusal() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = vec![b'x'; 8 << 20];
+    let too_large = format!("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", body.len());
+    let endless = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+    for architecture in available() {
+        let server = Running::start(&[architecture.name(), "--http", folder.path().to_str().unwrap()]);
+        for (head, status) in [(&too_large, "413"), (&endless, "501")] {
+            let mut stream = connect(server.address);
+            stream.write_all(head.as_bytes()).unwrap();
+            // Once the response has come, the server has nothing to read but the body.
+            let mut response = vec![0];
+            stream.read_exact(&mut response).unwrap();
+            stream.write_all(&body).unwrap_or_else(|error| panic!("{architecture}, {status}: {error}"));
+            if architecture == Architecture::Asynchronous {
+                stream.shutdown(std::net::Shutdown::Write).unwrap(); // it does not end its sending side
+            }
+            stream.read_to_end(&mut response).unwrap_or_else(|error| panic!("{architecture}, {status}: {error}"));
+            let (head, text) = crate::support::split(&response);
+            assert_eq!(&head[9..12], status, "{architecture}");
+            assert!(head.contains(&format!("Content-Length: {}\r\n", text.len())) && !text.is_empty(), "{head}");
+        }
+        server.terminate();
+    }
+}
+
 /// Whether the server has no connection of that client: its port is in no socket of another process.
 fn is_gone(server: SocketAddr, client: &std::net::TcpStream) -> bool {
     let (from, to) = (server.port(), client.local_addr().unwrap().port());
@@ -172,6 +199,15 @@ fn a_silent_client_does_not_delay_the_end() {
         let silent = greeted(server.address);
         server.terminate();
         assert_eq!(rest(&silent), b"");
+    }
+}
+
+#[test]
+fn the_end_of_standard_input_ends_a_server_that_is_told_so() {
+    for architecture in available() {
+        let server = Running::start(&[architecture.name(), "--until-stdin-closes"]);
+        transfer(server.address);
+        server.close_stdin();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use spandrel_architectures::http::{Http, MAX_BODY, MAX_HEAD};
+use spandrel_architectures::http::{Http, MAX_BODY, MAX_DISCARDED, MAX_HEAD};
 use spandrel_architectures::{Phase, Protocol as _, Session as _};
 use tempfile::TempDir;
 
@@ -147,12 +147,58 @@ fn hostile_requests_are_refused_and_closed() {
         ("SMASH / HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), "501"),
         ("\0\0\0\0".to_owned(), "400"),
     ] {
-        let (output, is_closing) = exchange(&http, &[text.as_bytes()]);
-        let (head, _) = split(&output);
+        let mut session = http.open();
+        session.receive(text.as_bytes());
+        let (head, _) = split(&take_output(&mut session));
         assert_eq!(&head[9..12], status, "{text}");
         assert_eq!(field(&head, "Connection"), Some("close"));
-        assert!(is_closing);
+        assert!(
+            session.has_ended_output() && session.phase() == Phase::InRequest,
+            "the rest of the request is discarded"
+        );
+        session.receive(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(session.output().is_empty(), "no further request is answered");
+        session.end_input();
+        assert_eq!(session.phase(), Phase::Closing);
     }
+}
+
+#[test]
+fn the_rest_of_a_refused_request_is_discarded_up_to_its_end_and_a_limit() {
+    let (_folder, http) = site();
+    let refused = |head: &str| {
+        let mut session = http.open();
+        session.receive(head.as_bytes());
+        assert!(!take_output(&mut session).is_empty());
+        session
+    };
+    // Its end is known: 30 octets of a body, of which the first part has come with the head.
+    let mut session =
+        refused("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 30\r\n\r\n0123456789");
+    session.receive(&[b'x'; 19]);
+    assert!(session.has_ended_output() && session.phase() == Phase::InRequest);
+    session.receive(b"x");
+    assert!(session.phase() == Phase::Closing && !session.has_ended_output());
+    // With the whole request, there is nothing to wait for.
+    let session = refused("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(session.phase(), Phase::Closing);
+    // Its end is unknown, or too far: the limit.
+    for head in
+        ["SMASH / HTTP/1.1\r\nHost: h\r\n\r\n", "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n"]
+    {
+        let mut session = refused(head);
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 1..MAX_DISCARDED >> 20 {
+            session.receive(&piece);
+            assert_eq!(session.phase(), Phase::InRequest, "{head}");
+        }
+        session.receive(&piece);
+        assert_eq!(session.phase(), Phase::Closing, "{head}");
+    }
+    // A time limit ends it.
+    let mut session = refused("\0\0\0\0");
+    session.time_out();
+    assert!(session.output().is_empty() && session.phase() == Phase::Closing);
 }
 
 #[test]
@@ -166,7 +212,15 @@ fn a_request_that_does_not_end_times_out() {
     assert_eq!(session.phase(), Phase::InRequest);
     session.time_out();
     assert!(take_output(&mut session).starts_with(b"HTTP/1.1 408 "));
-    assert_eq!(session.phase(), Phase::Closing);
+    assert!(session.has_ended_output() && session.phase() == Phase::InRequest);
+    session.time_out();
+    assert!(session.output().is_empty() && session.phase() == Phase::Closing);
+    // A request that is answered before its body has arrived has no second response.
+    let mut session = http.open();
+    session.receive(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n01234");
+    assert!(take_output(&mut session).starts_with(b"HTTP/1.1 405 "));
+    session.time_out();
+    assert!(session.output().is_empty() && session.phase() == Phase::Closing);
 }
 
 #[test]

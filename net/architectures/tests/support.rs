@@ -137,7 +137,8 @@ impl Running {
     /// Starts the executable, and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_transfer-server"));
-        let mut child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.strip_prefix("listening ").and_then(|rest| rest.trim().parse().ok());
@@ -153,6 +154,16 @@ impl Running {
     pub(crate) fn terminate(mut self) {
         use rustix::process::{Pid, Signal, kill_process};
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.await_end();
+    }
+
+    /// Closes its standard input, waits for the end, and checks that it is successful.
+    pub(crate) fn close_stdin(mut self) {
+        drop(self.child.stdin.take());
+        self.await_end();
+    }
+
+    fn await_end(&mut self) {
         let child = &mut self.child;
         spandrel_test_support::wait_until("the server ends", || child.try_wait().unwrap().is_some());
         let status = child.wait().unwrap();

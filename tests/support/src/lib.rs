@@ -1,10 +1,12 @@
 //! Helpers for the tests of several crates: bounded waiting, futures without an executor, certificates, a disk
-//! that fails on command.
+//! that fails on command, a browser.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
 //! `spandrel-orb-tests` has the helpers of the ORB's tests.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "browser")]
+pub mod browser;
 #[cfg(feature = "certificates")]
 pub mod certificates;
 #[cfg(feature = "disk")]

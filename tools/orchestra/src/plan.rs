@@ -27,11 +27,14 @@
 //! [[pair]]                               # compared in the report; `base = "COMMAND"` makes all pairs with a command
 //! first = "transfer/iterative"
 //! second = "transfer/reactive"
+//!
+//! [versions]                             # of tools, for the report (table B.1)
+//! "C compiler" = "gcc 12.2.0"
 //! ```
 
 mod defaults;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -93,6 +96,12 @@ pub struct Plan {
     /// Further pairs of servers to be compared.
     #[serde(rename = "pair", default)]
     pub pairs: Vec<PairPlan>,
+    /// Sentences for the report, such as on servers that are absent.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The versions of compilers, libraries and interpreters, by tool (table B.1).
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Servers of one command.

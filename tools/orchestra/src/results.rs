@@ -176,6 +176,8 @@ pub fn now() -> f64 {
 pub struct Results {
     /// The plan, as it was last carried out.
     pub plan: Option<Plan>,
+    /// The versions that the plan had whenever it was carried out, by tool: several if a tool was replaced between.
+    pub versions: BTreeMap<String, Vec<String>>,
     /// The machines.
     pub hosts: Vec<Host>,
     /// The samples.
@@ -210,7 +212,15 @@ impl Results {
 
     fn add(&mut self, record: Record) {
         match record {
-            Record::Plan { plan, .. } => self.plan = Some(*plan),
+            Record::Plan { plan, .. } => {
+                for (tool, version) in &plan.versions {
+                    let known = self.versions.entry(tool.clone()).or_default();
+                    if !known.contains(version) {
+                        known.push(version.clone());
+                    }
+                }
+                self.plan = Some(*plan);
+            }
             Record::Host(host) => {
                 self.hosts.retain(|known| (&known.host, &known.role) != (&host.host, &host.role));
                 self.hosts.push(host);
@@ -255,9 +265,15 @@ impl ResultsFile {
         file.read_to_end(&mut text).with_context(unusable)?;
         let (results, length) = Results::parse(&text).with_context(unusable)?;
         if let Some(earlier) = &results.plan {
-            // More samples and comparisons may be added to a plan.
-            let same =
-                Plan { samples: plan.samples, base: plan.base.clone(), pairs: plan.pairs.clone(), ..earlier.clone() };
+            // More samples and comparisons may be added to a plan. Its texts for the report are no part of the experiment.
+            let same = Plan {
+                samples: plan.samples,
+                base: plan.base.clone(),
+                pairs: plan.pairs.clone(),
+                notes: plan.notes.clone(),
+                versions: plan.versions.clone(),
+                ..earlier.clone()
+            };
             if same != *plan {
                 bail!("{} has the results of another plan: give another file (--results)", path.display());
             }

@@ -1,5 +1,7 @@
 //! Agents: allowed and forbidden commands, usage, the paper's operations, live samples, and the end.
 
+use std::time::{Duration, Instant};
+
 use spandrel_orchestra::idl::orchestra::harness::StartServerError;
 use spandrel_orchestra::idl::orchestra::work_team::BeginError;
 use spandrel_orchestra::idl::orchestra::{Scope, Server, Snapshot};
@@ -190,6 +192,21 @@ fn an_agent_ends_the_server_of_one_that_was_killed() {
         let _next = site.agent("alpha");
         wait_until("the server ends", || !is_served());
     }
+}
+
+#[test]
+fn an_agent_ends_promptly_without_its_naming_service() {
+    let site = Site::new();
+    let mut agent = site.agent("alpha");
+    let naming = site.naming.strip_prefix("corbaloc::").unwrap().strip_suffix("/NameService").unwrap();
+    let naming: std::net::SocketAddr = naming.parse().unwrap();
+    site.orb.shutdown().unwrap();
+    // Connections are accepted, and no request is answered.
+    let _mute = std::net::TcpListener::bind(naming).unwrap();
+    let begin = Instant::now();
+    assert_eq!(agent.terminate(), Some(0), "{}", agent.errors());
+    assert!(begin.elapsed() < Duration::from_secs(6), "after {:?}: {}", begin.elapsed(), agent.errors());
+    assert!(agent.errors().contains("the naming service does not answer"), "{}", agent.errors());
 }
 
 #[test]

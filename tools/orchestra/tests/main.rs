@@ -5,6 +5,7 @@ mod agents;
 mod load;
 mod packets;
 mod plan;
+mod report;
 mod running;
 mod script;
 mod security;

@@ -49,7 +49,9 @@ fn a_plan_is_carried_out_and_reported() {
     let pairs = "[[pair]]\nfirst = \"test/steady\"\nsecond = \"test/steady-no-greeting\"\n";
     let loads = "[[load]]\nname = \"closed\"\n[[load]]\nname = \"poisson\"\narrival = \"open-poisson\"\nrate = 1000.0\n\
                  size = { kind = \"uniform\", mean = 300, spread = 100 }\n";
-    let plan = plan(&site, 2, 50, &format!("{greetings}{POOL}{loads}{pairs}"));
+    let texts = "notes = [\"Others are <absent>.\"]\n";
+    let versions = "[versions]\n\"C compiler\" = \"cc 1, \\\"old\\\"\"\n";
+    let plan = plan(&site, 2, 50, &format!("{texts}{greetings}{POOL}{loads}{pairs}{versions}"));
     let results = site.path("plan.jsonl");
     let done = output(&mut run(&site, &plan));
     assert!(done.status.success(), "{}", text(&done));
@@ -67,6 +69,7 @@ fn a_plan_is_carried_out_and_reported() {
         keys(&results)[..8].iter().map(|(target, load, _)| (target.clone(), load.clone())).collect();
     assert_eq!(first.len(), 8, "the first round has each server and load once");
 
+    site.write("plan.toml", &fs::read_to_string(&plan).unwrap().replace("cc 1, \\\"old\\\"", "cc 2"));
     let again = output(&mut run(&site, &plan));
     assert!(again.status.success(), "{}", text(&again));
     assert_eq!(records(&results, "sample").len(), 16, "a run that is complete takes no sample");
@@ -92,6 +95,10 @@ fn check_report(site: &Site, results: &Path) {
         "test/steady : test/steady-no-greeting",
         "95 % interval",
         "test server 1.2.3",
+        "Others are <absent>.",
+        "## Machines",
+        "| kernel ",
+        "| C compiler | cc 1, \"old\", then cc 2",
         "![thread pool, closed: CPU time of the machine](thread-pool-closed-machine.svg)",
     ] {
         assert!(markdown.contains(part), "`{part}` is missing in\n{markdown}");
@@ -109,9 +116,20 @@ fn check_report(site: &Site, results: &Path) {
     let mean = row["elapsed"]["mean"].as_f64().unwrap();
     assert!((mean - (elapsed[0] + elapsed[1]) / 2.0).abs() < 1e-12);
     assert_eq!(read("samples.csv").lines().count(), 17);
+    assert_eq!(json["versions"]["C compiler"], serde_json::json!(["cc 1, \"old\"", "cc 2"]));
+    let versions = read("versions.csv");
+    for line in
+        ["tool,,C compiler,\"cc 1, \"\"old\"\"\"\r\n", "server,server,cores,", "command,server,test,test server 1.2.3"]
+    {
+        assert!(versions.contains(line), "`{line}` is missing in\n{versions}");
+    }
     let svg = read("steady-poisson-machine.svg");
     assert_eq!(svg.matches("data-series").count(), 2, "{svg}");
     let page = read("report.html");
+    assert!(
+        page.contains("<p>Others are &lt;absent&gt;.</p>") && page.contains("<td class=\"text\">C compiler</td>"),
+        "{page}"
+    );
     assert!(page.contains("<svg") && page.contains("<table>") && page.contains("addEventListener"));
     let links = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     assert!(!links.contains("http:") && !links.contains("https:") && !links.contains("src="), "it loads nothing");

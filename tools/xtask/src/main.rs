@@ -14,6 +14,7 @@ mod compiler;
 mod dist;
 mod features;
 mod full;
+mod functions;
 mod fuzz;
 mod golden;
 mod hosts;
@@ -88,11 +89,14 @@ cargo xtask NAME
                             phase; installs these into the target folder
   queues [--rounds N]       print the time of a message through our queues, a plain queue, a channel and ACE's message queue, in one
                             interleaved run of N rounds (default 25); builds and installs what it needs
+  functions [--rounds N] [--debug]
+                            print the time of function calls in C++ and in Rust by their kinds (appendix C of paper 004), in one interleaved
+                            run of N rounds (default 11); builds and installs what it needs; without a compiler for C++ it fails
   servers [--only NAME,...] | --versions
                             build ours and the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
                             server architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end;
                             installs what it needs; or print the versions of compilers, libraries and interpreters
-  orchestra [--samples N --requests N] [--only NAME,...] | --chosen
+  orchestra [--samples N --requests N | --chosen] [--only NAME,...]
                             measure all of these servers through the Orchestrator on this machine, and compare ours with the others: 50
                             samples of 20,000 requests each (hours; the same command goes on after an interruption), or with --chosen
                             2 samples of 500; the report is in the target folder
@@ -167,6 +171,10 @@ fn run(arguments: &[String]) -> Result<()> {
         ["services", "--kills", kills] => services::run(number(kills)?),
         ["queues"] => queues::run(25),
         ["queues", "--rounds", rounds] => queues::run(number(rounds)?),
+        ["functions"] => functions::run(11, servers::Profile::Release),
+        ["functions", "--debug"] => functions::run(11, servers::Profile::Dev),
+        ["functions", "--rounds", rounds] => functions::run(number(rounds)?, servers::Profile::Release),
+        ["functions", "--rounds", rounds, "--debug"] => functions::run(number(rounds)?, servers::Profile::Dev),
         ["servers"] => servers::run(None),
         ["servers", "--only", names] => servers::run(Some(names)),
         ["servers", "--versions"] => {
@@ -175,6 +183,7 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         ["orchestra"] => servers::experiment::run(Size::PAPER, None),
         ["orchestra", "--chosen"] => servers::experiment::run(Size::CHOSEN, None),
+        ["orchestra", "--chosen", "--only", names] => servers::experiment::run(Size::CHOSEN, Some(names)),
         ["orchestra", "--only", names] => servers::experiment::run(Size::PAPER, Some(names)),
         ["orchestra", "--samples", samples, "--requests", requests] => {
             servers::experiment::run(Size::new(number(samples)?, number(requests)?), None)

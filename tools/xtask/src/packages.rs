@@ -56,6 +56,9 @@ pub(crate) const ACE: &[Need] = &[
     Need { requirement: Requirement::Folder("/usr/include/ace"), package: "libace-dev" },
 ];
 
+/// The tools that build programs in C++ without libraries.
+pub(crate) const CPP: &[Need] = &[program("g++", "g++"), program("make", "make")];
+
 /// The compiler and the library that build the servers over POSIX calls.
 pub(crate) const POSIX_SERVERS: &[Need] = &[
     program("gcc", "gcc"),

@@ -1,6 +1,6 @@
 //! `cargo xtask servers`: our servers and those of `peers/servers`, built and checked against their contract.
 //!
-//! [`program`] has the table of programs, builds them and starts them. [`checks`] has the checks, which a
+//! [`table`] has the programs; [`program`] builds them and starts them. [`checks`] has the checks, which a
 //! client over plain sockets ([`client`]) makes for each architecture. [`versions`] lists the tools that the
 //! programs depend on, as table B.1 of paper 004 does. [`experiment`] measures the servers through the Orchestrator
 //! (`cargo xtask orchestra`).
@@ -9,6 +9,7 @@ mod checks;
 mod client;
 pub(crate) mod experiment;
 mod program;
+mod table;
 mod versions;
 
 use std::fs;
@@ -16,7 +17,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-use program::{Environment, PROGRAMS, Profile, Program};
+pub(crate) use program::Profile;
+use program::{Environment, Program};
+use table::PROGRAMS;
 
 /// Builds the selected programs and checks each of their architectures. `only` has names of programs,
 /// separated by commas.

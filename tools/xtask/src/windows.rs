@@ -21,7 +21,7 @@ use crate::windows::faults::FAULTS;
 use crate::windows::wine::Wine;
 use crate::{packages, workspace};
 
-const TARGET: &str = "x86_64-pc-windows-gnu";
+pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The most runs of a crate's tests.
 const ATTEMPTS: u32 = 2;
@@ -129,7 +129,7 @@ fn crates(selection: CrateSelection<'_>) -> Result<Vec<String>> {
 
 /// Builds the library that older releases of Wine lack, and returns its folder. Wine looks there last, so
 /// that a library of its own comes first.
-fn build_shim(folder: &Path) -> Result<PathBuf> {
+pub(crate) fn build_shim(folder: &Path) -> Result<PathBuf> {
     let shim = folder.join("shim");
     fs::create_dir_all(&shim)?;
     compile("bcryptprimitives.c", &["-shared", "-ladvapi32"], &shim.join("bcryptprimitives.dll"))?;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use spandrel_architectures::http::Http;
@@ -29,10 +30,12 @@ Usage: transfer-server ARCHITECTURE [OPTIONS]
   --http FOLDER     Serve the files of a folder over HTTP/1.1
   --backend NAME    The mechanism that waits, of `reactive` and `leader-followers`
   --lock NAME       The lock around `accept`, of `accept-pool`
+  --until-stdin-closes
+                    End also at the end of standard input
   --list            List the architectures, and end
   -h, --help        Print help
 
-Prints `listening ADDRESS:PORT` when it serves, and ends at SIGTERM.
+Prints `listening ADDRESS:PORT` when it serves, and ends at SIGTERM, on Windows at the events of a console.
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 /// The command line.
@@ -43,6 +46,7 @@ struct Arguments {
     has_greeting: bool,
     folder: Option<PathBuf>,
     drain: Duration,
+    ends_with_stdin: bool,
 }
 
 enum Failure {
@@ -90,11 +94,19 @@ fn parse(words: Vec<String>) -> Result<Arguments, String> {
         has_greeting: true,
         folder: None,
         drain: Duration::from_secs(5),
+        ends_with_stdin: false,
     };
     while let Some(option) = words.next() {
-        if option == "--no-greeting" {
-            arguments.has_greeting = false;
-            continue;
+        match &*option {
+            "--no-greeting" => {
+                arguments.has_greeting = false;
+                continue;
+            }
+            "--until-stdin-closes" => {
+                arguments.ends_with_stdin = true;
+                continue;
+            }
+            _ => {}
         }
         let mut value = || words.next().ok_or_else(|| format!("expected a value after {option}"));
         match &*option {
@@ -128,6 +140,14 @@ fn serve(arguments: &Arguments) -> io::Result<()> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen at {address}: {error}"));
     let port = Port::exclusive(&address.into()).map_err(named)?;
     let (ending, ends) = mpsc::channel();
+    if arguments.ends_with_stdin {
+        let ending = ending.clone();
+        let read = move || {
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            ending.send(())
+        };
+        thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
+    }
     // A second signal has its default effect, so that a user can end a drain.
     let is_ending = AtomicBool::new(false);
     let _handler = on_termination(move |_| !is_ending.swap(true, Ordering::SeqCst) && ending.send(()).is_ok())?;

@@ -1,6 +1,5 @@
 //! The web console.
 
-mod browser;
 mod http;
 mod numbers;
 mod probe;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use spandrel::Orb;
 use spandrel::services::implementation_repository::{ActivationMode, Administration, StartupOptions};
+use spandrel_test_support::browser::{Page, in_browser};
 use spandrel_test_support::wait_until;
 
-use super::browser::{Page, in_browser};
 use super::probe::{Probe, commands};
 use super::process::{WithConsole, data};
 use crate::executable::{name, root};

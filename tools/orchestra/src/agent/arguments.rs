@@ -1,10 +1,13 @@
 //! The command line of an agent, and its ORB.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::Authorizer;
+use spandrel::services::cos_naming::NameComponent;
 use spandrel::ssliop::Ssliop;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 use spandrel_daemon::{Failure, FailureKind};
@@ -14,6 +17,9 @@ use super::harness::Harness;
 use super::team::WorkTeam;
 use crate::idl::orchestra::{HarnessSkeleton, WorkTeamSkeleton};
 use crate::names::{self, DEFAULT_NAMING, Names};
+
+/// The time for the removal of the names at the end: a naming service that cannot be reached does not delay it further.
+const WITHDRAWAL: Duration = Duration::from_secs(2);
 
 /// Serve the Harness and the WorkTeam of this machine.
 ///
@@ -82,7 +88,7 @@ impl AgentArgs {
         // The names go first, so that no supervisor finds objects that are about to end.
         let before_end = {
             let bindings = bindings.clone();
-            move || withdraw(&names, &bindings)
+            move || withdraw(names.clone(), bindings.clone())
         };
         let begin_shutdown = move || {
             before_end();
@@ -160,12 +166,23 @@ fn is_local(endpoint: &Endpoint) -> bool {
     }
 }
 
-/// Removes the names of the agent.
-fn withdraw(names: &Names, bindings: &[(Vec<spandrel::services::cos_naming::NameComponent>, ObjectRef)]) {
-    for (name, _) in bindings {
-        if let Err(error) = names.remove(name) {
-            tracing::warn!("{error:#}");
+/// Removes the names of the agent, within the time that there is for that. The calls have a thread of their own, since
+/// the search for the address of the naming service has no time limit.
+fn withdraw(names: Names, bindings: [(Vec<NameComponent>, ObjectRef); 2]) {
+    let (sender, end) = mpsc::channel::<()>();
+    let remove = move || {
+        let _sender = sender; // dropped after the last call
+        for (name, _) in bindings {
+            if let Err(error) = names.remove(&name) {
+                tracing::warn!("{error:#}");
+            }
         }
+    };
+    if let Err(error) = thread::Builder::new().name("withdrawal".to_owned()).spawn(remove) {
+        tracing::warn!(%error, "the names remain in the naming service");
+    }
+    if end.recv_timeout(WITHDRAWAL) == Err(mpsc::RecvTimeoutError::Timeout) {
+        tracing::warn!("the naming service does not answer: the names remain in it");
     }
 }
 

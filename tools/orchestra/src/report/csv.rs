@@ -1,4 +1,4 @@
-//! All samples as comma-separated values (RFC 4180).
+//! All samples, and all versions, as comma-separated values (RFC 4180).
 
 use crate::results::{Cpu, Results, Sample};
 
@@ -17,6 +17,20 @@ pub(super) fn samples(results: &Results) -> String {
     );
     let mut text = line(&header);
     results.samples.iter().for_each(|sample| text.push_str(&line(&cells(sample))));
+    text
+}
+
+/// A header, and a line for each version of a tool, property of a machine and version of a command (table B.1).
+pub(super) fn versions(results: &Results) -> String {
+    let mut text = line(&["kind", "host", "name", "value"].map(str::to_owned));
+    let mut add = |cells: [&str; 4]| text.push_str(&line(&cells.map(str::to_owned)));
+    for (tool, versions) in &results.versions {
+        versions.iter().for_each(|version| add(["tool", "", tool, version]));
+    }
+    for host in &results.hosts {
+        host.properties.iter().for_each(|(name, value)| add([&host.role, &host.host, name, value]));
+        host.versions.iter().for_each(|(command, version)| add(["command", &host.host, command, version]));
+    }
     text
 }
 

@@ -33,7 +33,10 @@ impl Part {
 }
 
 pub(super) fn text(summary: &Summary, figures: &[Figure]) -> String {
-    let mut text = format!("# {}\n\n{}\n", summary.name, introduction(summary));
+    let mut text = format!("# {}\n", summary.name);
+    for paragraph in introduction(summary) {
+        _ = write!(text, "\n{paragraph}\n");
+    }
     for part in parts(summary) {
         let mut table: Table = with_header(part.header);
         part.rows.into_iter().for_each(|row| table.add_row(row));
@@ -51,12 +54,14 @@ pub(super) fn text(summary: &Summary, figures: &[Figure]) -> String {
     text
 }
 
-pub(super) fn introduction(summary: &Summary) -> String {
+/// The paragraphs before the tables.
+pub(super) fn introduction(summary: &Summary) -> Vec<String> {
     let Summary { requests, octets, workers, samples, .. } = summary;
-    format!(
+    let first = format!(
         "{samples} samples of each server: {requests} requests of {octets} octets by {workers} parallel workers, unless \
          a load has other values. Times are in seconds: mean ± standard deviation. {SCOPES}"
-    )
+    );
+    [first].into_iter().chain(summary.notes.iter().cloned()).collect()
 }
 
 /// All tables.
@@ -81,7 +86,10 @@ pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     if !summary.failures.is_empty() {
         parts.push(failures(summary));
     }
-    parts.push(versions(summary));
+    parts.push(machines(summary));
+    if !summary.versions.is_empty() {
+        parts.push(versions(summary));
+    }
     parts
 }
 
@@ -175,7 +183,15 @@ fn failures(summary: &Summary) -> Part {
 
 /// Table B.1.
 fn versions(summary: &Summary) -> Part {
-    let mut part = Part::new("Versions", &[""]);
+    let mut part = Part::new("Versions", &["tool", "version"]);
+    let row = |(tool, versions): (&String, &Vec<String>)| vec![tool.clone(), versions.join(", then ")];
+    part.rows = summary.versions.iter().map(row).collect();
+    part
+}
+
+/// The machines as their agents describe them, and their commands.
+fn machines(summary: &Summary) -> Part {
+    let mut part = Part::new("Machines", &[""]);
     let heading = |host: &crate::results::Host| format!("{} ({})", host.host, host.role);
     part.header.extend(summary.hosts.iter().map(heading));
     let names = |of: fn(&crate::results::Host) -> &std::collections::BTreeMap<String, String>| {

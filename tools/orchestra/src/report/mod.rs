@@ -67,6 +67,7 @@ pub fn write(results: &Results, summary: &Summary, folder: &std::path::Path) -> 
     let text = markdown::text(summary, &figures);
     directory.write("report.md", &text)?;
     directory.write("samples.csv", &csv::samples(results))?;
+    directory.write("versions.csv", &csv::versions(results))?;
     directory.write_json("report.json", summary)?;
     directory.write("report.html", &html::page(summary, &figures))?;
     Ok(text)

@@ -21,7 +21,11 @@ pub struct Summary {
     pub workers: u32,
     /// Samples of each server and load, as planned.
     pub samples: u32,
-    /// The machines and versions (table B.1).
+    /// The sentences of the plan for its report.
+    pub notes: Vec<String>,
+    /// The versions of tools (table B.1), several if one was replaced during the run.
+    pub versions: BTreeMap<String, Vec<String>>,
+    /// The machines, and the versions of their commands.
     pub hosts: Vec<Host>,
     /// The servers under each load, in the order of the plan.
     pub rows: Vec<Row>,
@@ -149,6 +153,8 @@ impl Summary {
             octets: plan.octets,
             workers: plan.workers,
             samples: plan.samples,
+            notes: plan.notes.clone(),
+            versions: results.versions.clone(),
             hosts: results.hosts.clone(),
             rows,
             pairs: compared,

@@ -1,7 +1,8 @@
 //! `cargo xtask orchestra`: the experiment of paper 004 (5.5 to 5.7) with all programs of the table, on this machine.
 //!
 //! It starts a naming service and an agent of the Orchestrator, whose configuration has the programs, and carries
-//! out a plan with all of their architectures. Ours are compared with each other program that has the same architecture.
+//! out a plan with all of their architectures. Ours are compared with each other program of the same platform that has
+//! the same architecture.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
-use super::program::{Environment, OURS, Profile, Program};
+use super::program::{Environment, Profile, Program};
 use super::{selected, versions};
 use crate::bounded::Bounded;
 use crate::workspace;
@@ -37,8 +38,19 @@ const POOLED: [&str; 7] = [
 ];
 
 /// Architectures of others that correspond to one of ours with another name.
-const COUNTERPARTS: [(&str, &[&str]); 2] =
-    [("reactive", &["epoll", "poll", "select", "event-driven"]), ("asynchronous", &["io-uring", "completion-ports"])];
+const COUNTERPARTS: [(&str, &[&str]); 2] = [
+    ("reactive", &["epoll", "poll", "select", "event-select", "event-driven"]),
+    ("asynchronous", &["io-uring", "completion-ports"]),
+];
+
+/// The notes of a report with programs for Windows.
+const NOTES_ON_WINDOWS: [&str; 3] = [
+    "The paper's rows of Cygwin, Uwin and Interix have no living implementation here. In their place stands \
+     spandrel-windows: the same portable source as spandrel, compiled for Windows and run under Wine, as win32 is. The \
+     time of Wine's server process is in that of the server.",
+    "Windows has no fork: the architectures process-per-connection and pre-forked are absent there.",
+    "ACE, Java and Tcl on Windows are absent.",
+];
 
 /// The size of an experiment.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +100,9 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     fs::write(&agent_file, agent.to_string())?;
     let name = format!("paper-{}-{}", size.samples, size.requests);
     let plan_file = folder.join(format!("{name}.toml"));
-    fs::write(&plan_file, plan(&programs, size).to_string())?;
+    let mut plan = plan(&programs, size);
+    plan.insert("versions".to_owned(), Value::Table(tool_versions()));
+    fs::write(&plan_file, plan.to_string())?;
     let results = folder.join(format!("{name}.jsonl"));
     if size.profile == Profile::Dev && results.exists() {
         fs::remove_file(&results)?; // a check measures the present programs
@@ -125,7 +139,6 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     };
     run(&["run", "--naming", &url, "--results"], &[&results, &plan_file])?;
     run(&["report", "--output"], &[&folder.join(format!("{name}-report")), &results])?;
-    fs::write(folder.join("versions.md"), versions::table())?;
     agent.close_stdin();
     for (name, process) in [("the agent", &mut agent), ("the naming service", &mut naming)] {
         workspace::run(Command::new("kill").arg("-TERM").arg(process.id().to_string()))?;
@@ -176,6 +189,12 @@ fn command(program: &Program, environment: &Environment) -> Result<Table> {
     Ok(table)
 }
 
+/// The versions of all tools (table B.1).
+fn tool_versions() -> Table {
+    let all = versions::all().into_iter();
+    all.map(|versions::Version { tool, version }| (tool.to_owned(), Value::from(version))).collect()
+}
+
 /// The name of one of our architectures to which one of a program corresponds.
 fn counterpart(architecture: &'static str) -> &'static str {
     let known = COUNTERPARTS.iter().find(|(_, others)| others.contains(&architecture));
@@ -185,8 +204,9 @@ fn counterpart(architecture: &'static str) -> &'static str {
 /// The plan: all architectures of all programs.
 fn plan(programs: &[&Program], size: Size) -> Table {
     let (mut servers, mut pairs) = (Vec::new(), Vec::new());
-    let ours = programs.iter().find(|program| program.name == OURS);
     for program in programs {
+        let is_same_platform = |other: &&&Program| other.is_for_windows() == program.is_for_windows();
+        let ours = programs.iter().filter(is_same_platform).find(|other| other.is_ours());
         for architecture in program.architectures {
             let is_pooled = POOLED.contains(architecture);
             let mut server = Table::new();
@@ -194,19 +214,20 @@ fn plan(programs: &[&Program], size: Size) -> Table {
             server.insert("command".to_owned(), program.name.into());
             server.insert("architectures".to_owned(), vec![Value::from(*architecture)].into());
             server.insert("pooled".to_owned(), is_pooled.into());
-            server.insert("picture".to_owned(), counterpart(architecture).into());
-            servers.push(Value::Table(server));
             let first = counterpart(architecture);
-            if program.name == OURS || !ours.is_some_and(|ours| ours.architectures.contains(&first)) {
+            let platform = if program.is_for_windows() { ", Windows" } else { "" };
+            server.insert("picture".to_owned(), format!("{first}{platform}").into());
+            servers.push(Value::Table(server));
+            let Some(ours) = ours.filter(|ours| !program.is_ours() && ours.architectures.contains(&first)) else {
                 continue;
-            }
+            };
             // Without a pool, there is one of each; a pool is compared with that of the same size.
             let pools =
                 if is_pooled { POOLS.iter().map(|pool| format!("-{pool}")).collect() } else { vec![String::new()] };
             for pool in pools {
                 let own_pool = if POOLED.contains(&first) { pool.as_str() } else { "" };
                 let mut pair = Table::new();
-                pair.insert("first".to_owned(), format!("{OURS}/{first}{own_pool}").into());
+                pair.insert("first".to_owned(), format!("{}/{first}{own_pool}", ours.name).into());
                 pair.insert("second".to_owned(), format!("{}/{architecture}{pool}", program.name).into());
                 pairs.push(Value::Table(pair));
             }
@@ -218,6 +239,9 @@ fn plan(programs: &[&Program], size: Size) -> Table {
     plan.insert("samples".to_owned(), size.samples.into());
     plan.insert("requests".to_owned(), size.requests.into());
     plan.insert("pools".to_owned(), POOLS.map(Value::from).to_vec().into());
+    if programs.iter().any(|program| program.is_for_windows()) {
+        plan.insert("notes".to_owned(), NOTES_ON_WINDOWS.map(Value::from).to_vec().into());
+    }
     plan.insert("server".to_owned(), servers.into());
     if !pairs.is_empty() {
         plan.insert("pair".to_owned(), pairs.into());
@@ -255,7 +279,7 @@ fn check(results: &Path, programs: &[&Program], size: Size) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::program::PROGRAMS;
+    use super::super::table::PROGRAMS;
     use super::*;
 
     #[test]
@@ -272,7 +296,14 @@ mod tests {
             .collect();
         assert!(pairs.contains(&["spandrel/reactive", "posix/epoll"]));
         assert!(pairs.contains(&["spandrel/queue-pool-10", "ace/queue-pool-10"]));
-        assert!(pairs.contains(&["spandrel/asynchronous", "win32/completion-ports-5"]));
-        assert!(pairs.iter().all(|[first, second]| first.starts_with(OURS) && !second.starts_with(OURS)));
+        assert!(pairs.contains(&["spandrel-windows/reactive", "win32/event-select"]));
+        assert!(pairs.contains(&["spandrel-windows/accept-pool-10", "win32/accept-pool-10"]));
+        for [first, second] in pairs {
+            assert!(first.starts_with("spandrel") && !second.starts_with("spandrel"), "{first} : {second}");
+            assert_eq!(first.contains("windows"), second.starts_with("win32"), "{first} : {second}");
+        }
+        assert_eq!(plan["notes"].as_array().unwrap().len(), NOTES_ON_WINDOWS.len());
+        let on_linux: Vec<&Program> = PROGRAMS.iter().filter(|program| !program.is_for_windows()).collect();
+        assert!(!super::plan(&on_linux, Size::CHOSEN).contains_key("notes"));
     }
 }

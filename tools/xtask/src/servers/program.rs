@@ -1,4 +1,4 @@
-//! The programs of `peers/servers`, and ours: their table, their builds, and running servers.
+//! The programs of `peers/servers`, and ours: their builds, and running servers.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::bounded::Bounded;
 use crate::packages::{self, Need};
-use crate::windows::wine::Wine;
+use crate::windows::{self, wine::Wine};
 use crate::workspace;
 
 /// The time for a start, of which a Java machine and Wine need most.
@@ -23,11 +23,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    needs: &'static [Need],
-    build: Build,
+    pub(super) needs: &'static [Need],
+    pub(super) build: Build,
     /// The executable, below the folder of its builds.
-    file: &'static str,
-    platform: Platform,
+    pub(super) file: &'static str,
+    pub(super) platform: Platform,
     /// Whether a connection may carry several requests, one after the other.
     pub(super) serves_many_requests: bool,
     /// Whether `--until-stdin-closes` exists.
@@ -38,10 +38,10 @@ pub(super) struct Program {
 
 /// How a program is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Build {
+pub(super) enum Build {
     /// By `make`, in its folder of `peers/servers`.
     Make,
-    /// By Cargo: the package.
+    /// By Cargo, for its platform: the package.
     Cargo(&'static str),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    pub(super) fn cargo_arguments(self) -> &'static [&'static str] {
+    pub(crate) fn cargo_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Dev => &[],
             Self::Release => &["--release"],
@@ -62,7 +62,7 @@ impl Profile {
     }
 
     /// The folder of its executables in the target folder.
-    pub(super) fn folder(self) -> &'static str {
+    pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Dev => "debug",
             Self::Release => "release",
@@ -72,126 +72,11 @@ impl Profile {
 
 /// The system that a program is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Platform {
+pub(super) enum Platform {
     Posix,
     /// It runs under Wine, and has no SIGTERM.
     Windows,
 }
-
-/// The name of our own program.
-pub(super) const OURS: &str = "spandrel";
-
-/// All programs.
-pub(super) const PROGRAMS: &[Program] = &[
-    Program {
-        name: OURS,
-        needs: &[],
-        build: Build::Cargo("spandrel-architectures"),
-        file: "transfer-server",
-        platform: Platform::Posix,
-        serves_many_requests: false,
-        ends_with_stdin: false,
-        architectures: &[
-            "iterative",
-            "reactive",
-            "process-per-connection",
-            "pre-forked",
-            "thread-per-connection",
-            "queue-pool",
-            "accept-pool",
-            "leader-followers",
-            "asynchronous",
-        ],
-    },
-    Program {
-        name: "posix",
-        needs: packages::POSIX_SERVERS,
-        build: Build::Make,
-        file: "posix",
-        platform: Platform::Posix,
-        serves_many_requests: true,
-        ends_with_stdin: true,
-        architectures: &[
-            "iterative",
-            "select",
-            "poll",
-            "epoll",
-            "process-per-connection",
-            "pre-forked",
-            "thread-per-connection",
-            "accept-pool",
-            "accept-pool-mutex",
-            "queue-pool",
-            "leader-followers",
-            "io-uring",
-        ],
-    },
-    Program {
-        name: "win32",
-        needs: packages::WINDOWS,
-        build: Build::Make,
-        file: "win32.exe",
-        platform: Platform::Windows,
-        serves_many_requests: true,
-        ends_with_stdin: true,
-        architectures: &[
-            "iterative",
-            "select",
-            "event-select",
-            "thread-per-connection",
-            "accept-pool",
-            "completion-ports",
-        ],
-    },
-    Program {
-        name: "ace",
-        needs: packages::ACE,
-        build: Build::Make,
-        file: "ace",
-        platform: Platform::Posix,
-        serves_many_requests: true,
-        ends_with_stdin: true,
-        architectures: &[
-            "iterative",
-            "select",
-            "process-per-connection",
-            "thread-per-connection",
-            "accept-pool",
-            "accept-pool-mutex",
-            "queue-pool",
-        ],
-    },
-    Program {
-        name: "asio",
-        needs: packages::ASIO,
-        build: Build::Make,
-        file: "asio",
-        platform: Platform::Posix,
-        serves_many_requests: true,
-        ends_with_stdin: true,
-        architectures: &["event-driven", "event-driven-pool"],
-    },
-    Program {
-        name: "java",
-        needs: packages::JAVA,
-        build: Build::Make,
-        file: "java/server",
-        platform: Platform::Posix,
-        serves_many_requests: true,
-        ends_with_stdin: true,
-        architectures: &["iterative", "thread-per-connection", "accept-pool", "event-driven"],
-    },
-    Program {
-        name: "tcl",
-        needs: packages::TCL,
-        build: Build::Make,
-        file: "tcl",
-        platform: Platform::Posix,
-        serves_many_requests: true,
-        ends_with_stdin: true,
-        architectures: &["event-driven"],
-    },
-];
 
 /// The folder of builds, and the instance of Wine, which starts when it is first needed.
 #[derive(Debug)]
@@ -208,13 +93,18 @@ impl Environment {
 
     fn wine(&self) -> Result<&Wine> {
         if self.wine.get().is_none() {
-            let folder = std::path::absolute(workspace::target().join("windows"))?;
-            fs::create_dir_all(&folder)?;
-            let wine = Wine::start(&folder)?;
+            let wine = Wine::start(&windows_folder()?)?;
             self.wine.set(wine).expect("it is empty");
         }
         Ok(self.wine.get().expect("it is set"))
     }
+}
+
+/// The folder of the instance of Wine.
+fn windows_folder() -> Result<PathBuf> {
+    let folder = std::path::absolute(workspace::target().join("windows"))?;
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
 }
 
 impl Program {
@@ -227,13 +117,24 @@ impl Program {
     /// Builds it, if its sources are newer.
     pub(super) fn build(&self, environment: &Environment) -> Result<()> {
         if let Build::Cargo(package) = self.build {
-            let build = ["build", "--quiet", "--package", package, "--bin", self.file];
-            return workspace::cargo(&[&build[..], environment.profile.cargo_arguments()].concat());
+            let mut build = vec!["build", "--quiet", "--package", package, "--bin"];
+            build.push(self.file.trim_end_matches(".exe"));
+            if self.is_for_windows() {
+                workspace::require_target(windows::TARGET)?;
+                build.extend(["--target", windows::TARGET]);
+            }
+            build.extend(environment.profile.cargo_arguments());
+            return workspace::cargo(&build);
         }
         let mut make = Command::new("make");
         make.args(["--silent", "-C", &format!("peers/servers/{}", self.name)]);
         make.arg(format!("OUT={}", environment.folder.display())).current_dir(workspace::root());
         workspace::run(&mut make)
+    }
+
+    /// Whether its architectures are ours.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self.build, Build::Cargo(_))
     }
 
     /// Whether it runs under Wine.
@@ -243,14 +144,23 @@ impl Program {
 
     /// A command that runs it.
     pub(super) fn command(&self, environment: &Environment) -> Result<Command> {
-        let folder = match self.build {
-            Build::Make => environment.folder.clone(),
-            Build::Cargo(_) => workspace::target().join(environment.profile.folder()),
+        let built = std::path::absolute(workspace::target())?;
+        let folder = match (self.build, self.platform) {
+            (Build::Make, _) => environment.folder.clone(),
+            (Build::Cargo(_), Platform::Posix) => built.join(environment.profile.folder()),
+            (Build::Cargo(_), Platform::Windows) => built.join(windows::TARGET).join(environment.profile.folder()),
         };
         let file = folder.join(self.file);
         Ok(match self.platform {
             Platform::Posix => Command::new(file),
-            Platform::Windows => environment.wine()?.program(&file),
+            Platform::Windows => {
+                let mut command = environment.wine()?.program(&file);
+                if self.is_ours() {
+                    // Rust's standard library needs a library that older releases of Wine lack.
+                    command.env("WINEPATH", windows::build_shim(&windows_folder()?)?);
+                }
+                command
+            }
         })
     }
 
@@ -352,6 +262,7 @@ fn is_zombie(process: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::PROGRAMS;
     use super::*;
 
     #[test]

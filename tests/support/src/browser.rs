@@ -1,4 +1,7 @@
-//! A headless browser.
+//! A headless browser for tests of pages.
+//!
+//! Without its driver a test is left out, unless programs are expected (`SPANDREL_EXPECTS_PROGRAMS`). Pictures of pages
+//! are written to the folder in `SPANDREL_SCREENSHOTS`.
 
 use std::future::Future;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -66,24 +69,30 @@ impl Drop for Driver {
     }
 }
 
-/// A page of the console.
-pub(super) struct Page {
+/// A page in the browser.
+#[derive(Debug)]
+pub struct Page {
     client: Client,
     /// `HOST:PORT` of its driver.
     driver: String,
 }
 
 /// Runs a test in a browser, which ends also if the test fails.
-pub(super) fn in_browser<F: Future<Output = ()>>(test: impl FnOnce(Page) -> F) {
+///
+/// # Panics
+/// If the test fails or does not end in time, or the browser does not start.
+pub fn in_browser<F: Future<Output = ()>>(test: impl FnOnce(Page) -> F) {
     let Some(driver) = Driver::start() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let arguments =
             ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"];
-        let capabilities: Capabilities =
-            [("goog:chromeOptions".to_owned(), json!({ "args": arguments, "binary": chromium() }))]
-                .into_iter()
-                .collect();
+        let capabilities: Capabilities = [
+            ("goog:chromeOptions".to_owned(), json!({ "args": arguments, "binary": chromium() })),
+            ("goog:loggingPrefs".to_owned(), json!({ "browser": "ALL" })),
+        ]
+        .into_iter()
+        .collect();
         let client = ClientBuilder::new(HttpConnector::new())
             .capabilities(capabilities)
             .connect(&format!("http://{}", driver.address))
@@ -105,22 +114,25 @@ fn chromium() -> &'static str {
         .expect("chromium is installed where its driver is")
 }
 
+/// Every method panics if the browser refuses, or the page does not come to the awaited state in time.
 impl Page {
-    pub(super) async fn open(&self, url: &str) {
+    /// Goes to an address.
+    pub async fn open(&self, url: &str) {
         self.client.goto(url).await.unwrap();
     }
 
-    pub(super) async fn resize(&self, width: u32, height: u32) {
+    /// Sets the size of the window in pixels.
+    pub async fn resize(&self, width: u32, height: u32) {
         self.client.set_window_size(width, height).await.unwrap();
     }
 
     /// The value of a script's body.
-    pub(super) async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
+    pub async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
         self.client.execute(script, arguments).await.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
     /// Waits until the value of an expression is true.
-    pub(super) async fn wait(&self, expression: &str) {
+    pub async fn wait(&self, expression: &str) {
         let begin = Instant::now();
         while self.run(&format!("return Boolean({expression})"), vec![]).await != json!(true) {
             if begin.elapsed() > LIMIT {
@@ -132,11 +144,12 @@ impl Page {
     }
 
     /// Waits for a text on the page.
-    pub(super) async fn wait_for_text(&self, text: &str) {
+    pub async fn wait_for_text(&self, text: &str) {
         self.wait(&format!("document.body.innerText.includes({})", json!(text))).await;
     }
 
-    pub(super) async fn click(&self, selector: &str) {
+    /// Clicks an element, once it is there.
+    pub async fn click(&self, selector: &str) {
         self.wait(&format!("document.querySelector({})", json!(selector))).await;
         // Away from the header, which stays at the top.
         let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
@@ -145,8 +158,26 @@ impl Page {
         element.click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
+    /// Moves the mouse to the middle of an element.
+    pub async fn hover(&self, selector: &str) {
+        let script = "const it = document.querySelector(arguments[0]); it.scrollIntoView({ block: 'center' });
+            const { x, y, width, height } = it.getBoundingClientRect();
+            return [Math.round(x + width / 2), Math.round(y + height / 2)];";
+        let place = self.run(script, vec![json!(selector)]).await;
+        let step = json!({ "type": "pointerMove", "duration": 0, "x": place[0], "y": place[1] });
+        let mouse = json!({ "type": "pointer", "id": "mouse", "actions": [step] });
+        self.post("actions", &json!({ "actions": [mouse] })).await;
+    }
+
+    /// The messages in the browser's console since the last call: errors of scripts, and of addresses that cannot be
+    /// loaded.
+    pub async fn messages(&self) -> Vec<String> {
+        let entries = self.post("se/log", &json!({ "type": "browser" })).await;
+        entries.as_array().unwrap().iter().map(|entry| entry["message"].to_string()).collect()
+    }
+
     /// Sets an input or a choice as a user does: with its events.
-    pub(super) async fn set(&self, selector: &str, value: &str) {
+    pub async fn set(&self, selector: &str, value: &str) {
         let script = "const it = document.querySelector(arguments[0]); if (!it) return false;
             if (it.type === 'checkbox') it.checked = arguments[1] === 'true';
             else if (it.tagName === 'SELECT') {
@@ -160,12 +191,12 @@ impl Page {
     }
 
     /// Keys for the element with the focus.
-    pub(super) async fn keys(&self, keys: &str) {
+    pub async fn keys(&self, keys: &str) {
         self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
     }
 
     /// Writes pictures of the page in both colour schemes to the folder in `SPANDREL_SCREENSHOTS`, if that is set.
-    pub(super) async fn picture(&self, name: &str) {
+    pub async fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("SPANDREL_SCREENSHOTS") else { return };
         for scheme in ["light", "dark"] {
             let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
@@ -176,18 +207,32 @@ impl Page {
     }
 
     /// A command of the browser's developer protocol, which the driver passes on.
-    async fn command(&self, name: &str, parameters: Value) {
+    pub async fn command(&self, name: &str, parameters: Value) {
+        self.post("goog/cdp/execute", &json!({ "cmd": name, "params": parameters })).await;
+    }
+
+    /// Posts a command to the driver; returns its value.
+    async fn post(&self, path: &str, body: &Value) -> Value {
         let session = self.client.session_id().await.unwrap().unwrap();
-        let body = json!({ "cmd": name, "params": parameters }).to_string();
+        let body = body.to_string();
         let mut stream = TcpStream::connect(&self.driver).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let head = format!("POST /session/{session}/goog/cdp/execute HTTP/1.1\r\nHost: {}\r\n", self.driver);
+        let head = format!("POST /session/{session}/{path} HTTP/1.1\r\nHost: {}\r\n", self.driver);
         let length = body.len();
         stream
             .write_all(format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes())
             .unwrap();
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).unwrap();
-        assert!(answer.contains(" 200 "), "{name}: {answer}");
+        // The driver keeps the connection open.
+        let mut answer = BufReader::new(stream);
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            assert_ne!(answer.read_until(b'\n', &mut head).unwrap(), 0, "{path}: {}", String::from_utf8_lossy(&head));
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+        let mut text = vec![0; length.unwrap_or_else(|| panic!("{path}: {head}"))];
+        answer.read_exact(&mut text).unwrap();
+        assert!(head.starts_with("http/1.1 200 "), "{path}: {head}{}", String::from_utf8_lossy(&text));
+        serde_json::from_slice::<Value>(&text).unwrap()["value"].take()
     }
 }
