@@ -134,8 +134,7 @@ fn a_connected_client_of_omniorb_falls_back_to_the_activator() {
     let (host, port) = fixture.orb.listen().unwrap().remove(0);
     let init = format!("NameService=corbaloc::{host}:{port}/ImplRepoService/names/NameService");
     let mut command = Command::new(program);
-    let mut client =
-        command.args(["-ORBInitRef", &init]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut client = command.args(["-ORBInitRef", &init]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut input, mut output) = (client.stdin.take().unwrap(), BufReader::new(client.stdout.take().unwrap()));
     let mut line = || {
         let mut line = String::new();
