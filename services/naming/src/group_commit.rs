@@ -136,7 +136,12 @@ impl<C, O> GroupCommit<C, O> {
         for outcome in apply(changes) {
             match batch.0.next() {
                 Some(Waiter::Thread(ticket)) => ticket.set(State::Done(outcome)),
-                Some(Waiter::Function(done)) => done(outcome),
+                Some(Waiter::Function(done)) => {
+                    // Its panic concerns no other change.
+                    if catch_unwind(AssertUnwindSafe(|| done(outcome))).is_err() {
+                        tracing::error!("the outcome of a change could not be reported");
+                    }
+                }
                 None => {}
             }
         }
@@ -230,6 +235,15 @@ mod tests {
         assert!(!commit.queue.lock().has_leader);
     }
 
+    /// Ends the committer when dropped, also after a failure.
+    struct Close<'g>(&'g GroupCommit<bool, ()>);
+
+    impl Drop for Close<'_> {
+        fn drop(&mut self) {
+            self.0.close();
+        }
+    }
+
     /// Runs `clients` beside a committer, which ends afterwards.
     fn with_committer(
         commit: &GroupCommit<bool, ()>,
@@ -237,9 +251,9 @@ mod tests {
         clients: impl FnOnce(),
     ) {
         thread::scope(|scope| {
+            let _close = Close(commit);
             scope.spawn(move || commit.run_committer(apply));
             clients();
-            commit.close();
         });
     }
 
@@ -275,6 +289,25 @@ mod tests {
         outcomes.sort_unstable();
         assert_eq!(outcomes, (0..8).flat_map(|thread| (0..200).map(move |nth| (thread, nth))).collect::<Vec<_>>());
         assert!(!commit.queue.lock().has_leader);
+    }
+
+    #[test]
+    fn a_function_that_panics_affects_no_other_change() {
+        let commit = GroupCommit::<bool, ()>::default();
+        let apply = |batch: Vec<bool>| batch.iter().map(|_| ()).collect();
+        let (ended, outcomes) = mpsc::channel();
+        let done = move |()| ended.send(()).unwrap();
+        with_committer(&commit, apply, || {
+            commit.submit(false, |batch| {
+                // Both are applied together, by the committer.
+                commit.submit_then(false, Box::new(|()| panic!("a function panics")), apply);
+                commit.submit_then(false, Box::new(done), apply);
+                apply(batch)
+            });
+        });
+        assert_eq!(outcomes.into_iter().count(), 1);
+        commit.submit_then(false, Box::new(|()| panic!("a function panics")), apply);
+        commit.submit(false, apply);
     }
 
     #[test]
