@@ -134,18 +134,26 @@ impl<C, O> GroupCommit<C, O> {
         let appoint = Appoint(self);
         let mut batch = Batch(waiters.into_iter());
         for outcome in apply(changes) {
-            match batch.0.next() {
-                Some(Waiter::Thread(ticket)) => ticket.set(State::Done(outcome)),
-                Some(Waiter::Function(done)) => {
-                    // Its panic concerns no other change.
-                    if catch_unwind(AssertUnwindSafe(|| done(outcome))).is_err() {
-                        tracing::error!("the outcome of a change could not be reported");
-                    }
-                }
-                None => {}
+            if let Some(waiter) = batch.0.next() {
+                waiter.report(outcome);
             }
         }
         drop((batch, appoint));
+    }
+}
+
+impl<O> Waiter<O> {
+    /// Reports the outcome of a change. A function that panics affects no other change.
+    fn report(self, outcome: O) {
+        match self {
+            Self::Thread(ticket) => ticket.set(State::Done(outcome)),
+            Self::Function(done) => {
+                let reported = catch_unwind(AssertUnwindSafe(|| done(outcome)));
+                if reported.is_err() {
+                    tracing::error!("the outcome of a change could not be reported");
+                }
+            }
+        }
     }
 }
 
