@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use spandrel::Orb;
-use spandrel::services::cos_naming::naming_context::BindError;
+use spandrel::services::cos_naming::naming_context::{BindError, ResolveError};
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
 use spandrel::types::Ior;
+use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
 use spandrel_naming::store::{ContextId, IfBound, StoreError, Target};
 use spandrel_naming::{RedbStore, RedbStoreOptions, Store};
 use spandrel_naming_etcd::{EtcdOptions, EtcdStore};
@@ -181,8 +181,13 @@ fn of_a_destruction_and_a_binding_by_two_servers_one_succeeds() {
 
 /// Starts a naming server over the cluster; returns its address.
 fn server(cluster: &Cluster, data: &Path) -> (Process, String) {
+    server_at(cluster, data, "iiop://127.0.0.1:0", &[])
+}
+
+/// As [`server`], at an endpoint and with further arguments.
+fn server_at(cluster: &Cluster, data: &Path, endpoint: &str, arguments: &[&str]) -> (Process, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming-etcd"));
-    command.arg("--data").arg(data).args(["--listen", "iiop://127.0.0.1:0", "--prefix", "served/"]);
+    command.arg("--data").arg(data).args(["--listen", endpoint, "--prefix", "served/"]).args(arguments);
     cluster.urls.iter().for_each(|url| _ = command.args(["--etcd", url]));
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -247,5 +252,75 @@ fn the_death_of_a_server_and_of_a_member_loses_nothing() {
         for id in bound {
             assert!(store.lookup(ContextId::ROOT, &step(&id)).is_ok(), "{id} is lost");
         }
+    }
+}
+
+/// Calls that a client makes by nothing but the reference of a context. If it is connected to a server that has died, its
+/// first call may have run there: it then fails as the standard requires, and the next one goes to the other server.
+fn resolves_and_binds(context: &NamingContextExt, new: &str) {
+    let object = match context.resolve(&[step("grace")]) {
+        Err(ResolveError::System(lost)) if lost.kind() == SystemExceptionKind::CommFailure => {
+            assert_eq!(lost.completed(), CompletionStatus::Maybe, "{lost}");
+            context.resolve(&[step("grace")])
+        }
+        outcome => outcome,
+    };
+    let object = object.unwrap().expect("a reference");
+    context.bind(&[step(new)], Some(&object)).unwrap();
+    assert!(context.resolve(&[step(new)]).unwrap().expect("a reference").is_equivalent(&object));
+}
+
+/// Lists a context by omniORB's client, which has its reference.
+fn list_by_omniorb(reference: &str) -> Option<String> {
+    let Ok(output) =
+        Command::new("nameclt").args(["-ORBInitRef", &format!("NameService={reference}"), "list"]).output()
+    else {
+        assert!(std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_none(), "nameclt is absent (package omniorb)");
+        eprintln!("absent: nameclt (package omniorb)");
+        return None;
+    };
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    Some(text)
+}
+
+#[test]
+fn references_of_contexts_lead_to_the_other_server_when_one_has_died() {
+    let cluster = Cluster::start(1);
+    drop(cluster.store("served/"));
+    let folders = [0; 2].map(|_| tempfile::tempdir().unwrap());
+    let addresses = [0; 2].map(|_| format!("127.0.0.1:{}", free_port()));
+    let publish = format!("-ORBPublish {}", addresses.join(","));
+    let mut servers = Vec::new();
+    for (folder, address) in folders.iter().zip(&addresses) {
+        servers.push(server_at(&cluster, folder.path(), &format!("iiop://{address}"), &["--orb", &publish]));
+    }
+    let clients = [0; 3].map(|_| Orb::builder().build().unwrap());
+    let [first, second] = addresses.each_ref().map(|address| {
+        let root = clients[0].string_to_object(&format!("corbaloc::{address}/NameService")).unwrap();
+        NamingContextExt::unchecked_narrow(&root)
+    });
+    // Each server hands out references with both addresses, the same ones.
+    let created = first.bind_new_context(&[step("bank")]).unwrap().expect("a context");
+    let found = second.resolve(&[step("bank")]).unwrap().expect("a context");
+    assert_eq!(created.as_object().to_string(), found.to_string());
+    let object = clients[0].string_to_object("corbaloc::127.0.0.1:9/object").unwrap();
+    created.bind(&[step("grace")], Some(&object)).unwrap();
+
+    let reference = created.as_object().to_string();
+    let by_reference = |client: &Orb| NamingContextExt::unchecked_narrow(&client.string_to_object(&reference).unwrap());
+    let connected = by_reference(&clients[1]);
+    resolves_and_binds(&connected, "before");
+    // The server that is dead is at the first address, at which the clients are connected, then at the second.
+    for dead in 0..2 {
+        servers.remove(dead);
+        resolves_and_binds(&connected, &format!("connected-{dead}"));
+        resolves_and_binds(&by_reference(&clients[2]), &format!("new-{dead}"));
+        if let Some(list) = list_by_omniorb(&reference) {
+            assert!(list.contains("grace") && list.contains(&format!("new-{dead}")), "{list}");
+        }
+        let endpoint = format!("iiop://{}", addresses[dead]);
+        let restarted = server_at(&cluster, folders[dead].path(), &endpoint, &["--orb", &publish]);
+        servers.insert(dead, restarted);
     }
 }

@@ -121,3 +121,35 @@ fn a_client_of_omniorb_starts_a_server_and_comes_back_after_its_end() {
     assert!(run(&["list"]).contains("bank"));
     assert_eq!(fixture.starts().len(), 2);
 }
+
+/// A client of omniORB that keeps its reference, and is connected to the server when that is killed.
+#[test]
+fn a_connected_client_of_omniorb_falls_back_to_the_activator() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Command, Stdio};
+    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let Some(program) = spandrel_test_support::omniorb_peer("activated", target) else { return };
+    let fixture = Fixture::new("naming", quick_limits());
+    fixture.register("names", ActivationMode::Normal);
+    let (host, port) = fixture.orb.listen().unwrap().remove(0);
+    let init = format!("NameService=corbaloc::{host}:{port}/ImplRepoService/names/NameService");
+    let mut command = Command::new(program);
+    let mut client = command.args(["-ORBInitRef", &init]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (client.stdin.take().unwrap(), BufReader::new(client.stdout.take().unwrap()));
+    let mut line = || {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        line
+    };
+    assert_eq!(line(), "ok bind\n");
+    for kills in 1..=2 {
+        let starts = fixture.starts();
+        assert_eq!(starts.len(), kills);
+        kill(starts[kills - 1].1);
+        writeln!(input, "killed").unwrap();
+        assert_eq!(line(), format!("ok resolve/{kills}\n"));
+    }
+    assert_eq!(fixture.starts().len(), 3);
+    drop(input);
+    assert!(client.wait().unwrap().success());
+}

@@ -2,15 +2,20 @@
 //!
 //! Both are called by the same client. The processor time is that of the server's process, read from `/proc`.
 //! omniNames writes its log without synchronization.
+//!
+//! The least processor time of a call with 64 connections is that of a server without an ORB ([`serve_bare`]): its threads
+//! make two system calls for each request, and nothing else.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use spandrel::cdr::{ByteOrder, OctetForm, to_octets};
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
 use spandrel::{ObjectRef, Orb};
 
@@ -40,8 +45,16 @@ impl Server {
         Ok(Self { process, port: port.with_context(|| format!("no port in {line:?}"))? })
     }
 
+    fn bare() -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe().context("no executable")?);
+        let mut process = command.arg(BARE).stdout(Stdio::piped()).spawn().context("cannot start a bare server")?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;
+        Ok(Self { process, port: line.trim().parse().with_context(|| format!("no port in {line:?}"))? })
+    }
+
     fn omni_names(folder: &Path, orb: &Orb) -> Result<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new("omniNames");
         command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(folder);
         command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -58,7 +71,7 @@ impl Server {
     }
 
     fn root(&self, orb: &Orb) -> Result<NamingContextExt> {
-        let object = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/NameService", self.port))?;
+        let object = orb.string_to_object(&format!("corbaloc::1.2@127.0.0.1:{}/NameService", self.port))?;
         // The reference that the service forwards to, as clients keep it.
         let root = NamingContextExt::unchecked_narrow(&object);
         Ok(root)
@@ -71,6 +84,38 @@ impl Server {
         let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
         Ok(Duration::from_millis(ticks * 10)) // 100 ticks a second on Linux
     }
+}
+
+/// The argument of the process that runs [`serve_bare`].
+const BARE: &str = "--bare";
+
+/// Answers each request with the reply of `resolve`, by one read and one write in a thread of its connection. Prints its
+/// port, and never ends.
+fn serve_bare() -> Result<()> {
+    let orb = Orb::builder().build()?;
+    let object = orb.string_to_object("corbaloc::127.0.0.1:9/object")?;
+    let body = to_octets(object.ior(), &OctetForm::bare(ByteOrder::Little))?;
+    // GIOP 1.2: header, request id, status NO_EXCEPTION, no contexts; the body is at a multiple of eight already.
+    let mut reply = b"GIOP\x01\x02\x01\x01".to_vec();
+    reply.extend(u32::try_from(12 + body.len())?.to_le_bytes());
+    reply.extend([0; 12]);
+    reply.extend(body);
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    println!("{}", listener.local_addr()?.port());
+    for stream in listener.incoming() {
+        let (mut stream, mut reply) = (stream?, reply.clone());
+        stream.set_nodelay(true)?;
+        thread::spawn(move || -> std::io::Result<()> {
+            let mut request = [0; 4096];
+            // The requests of this benchmark arrive whole.
+            while stream.read(&mut request)? > 0 {
+                reply[12..16].copy_from_slice(&request[12..16]);
+                stream.write_all(&reply)?;
+            }
+            Ok(())
+        });
+    }
+    Ok(())
 }
 
 fn name(id: &str) -> [NameComponent; 1] {
@@ -140,6 +185,9 @@ fn row(title: &str, own: f64, other: f64, unit: &str) {
 }
 
 fn main() -> Result<()> {
+    if std::env::args().any(|arg| arg == BARE) {
+        return serve_bare();
+    }
     let rounds: usize = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(5);
     let folder = tempfile::tempdir_in(".")?; // on the disk of the checkout, not in memory
     let folder = |name: &str| -> Result<_> {
@@ -171,19 +219,22 @@ fn main() -> Result<()> {
     row("resolve, one client, ten names", first, second, "us");
     let small = first;
 
-    let mut costs = [Vec::new(), Vec::new()];
-    let mut rates = [Vec::new(), Vec::new()];
+    let bare = Server::bare()?;
+    let mut costs = [const { Vec::new() }; 3];
+    let mut rates = [const { Vec::new() }; 3];
     for _ in 0..rounds {
-        for (nth, server) in [&own, &omni].into_iter().enumerate() {
+        for (nth, server) in [&own, &omni, &bare].into_iter().enumerate() {
             let before = server.cpu()?;
             rates[nth].push(together(server, 1_000, |root, _, nth| resolve_ten(root, nth))?);
             costs[nth].push((server.cpu()? - before).as_secs_f64() * 1e6 / (CLIENTS * 1_000) as f64);
         }
     }
-    let [first, second] = costs.map(median);
+    let [first, second, least] = costs.map(median);
     row("resolve, 64 connections: processor time of the server", first, second, "us a call");
-    let [first, second] = rates.map(median);
+    row("the same of a server without an ORB; other: omniNames", least, second, "us a call");
+    let [first, second, most] = rates.map(median);
     row("resolve, 64 connections: rate", first, second, "calls/s");
+    row("the same of a server without an ORB; other: omniNames", most, second, "calls/s");
 
     let (roots, mut times) = ([unsynced.root(&orb)?, omni.root(&orb)?], [Vec::new(), Vec::new()]);
     for round in 0..rounds {
@@ -229,6 +280,7 @@ fn main() -> Result<()> {
     let (one, raw, many) = (median(one), median(raw), median(many));
     row("durable binds, one client; other: write and fdatasync", one, raw, "1/s");
     row("durable binds, 64 clients; other: one client", many, one, "1/s");
+    row("durable binds, 64 clients; other: write and fdatasync", many, raw, "1/s");
 
     let names = 100_000;
     let full = Server::own(&folder("full")?, &["--sync-interval", "1000"])?;

@@ -19,8 +19,7 @@ use spandrel::services::cos_naming::naming_context_ext::{
     InvalidAddress, ResolveStrError, StringName, ToNameError, ToStringError, ToUrlError, UrlString,
 };
 use spandrel::services::cos_naming::{
-    BindingIterator, BindingList, BindingType, Name, NameComponent, NamingContext, NamingContextExtServant,
-    NamingContextServant,
+    BindingIterator, BindingList, Name, NameComponent, NamingContext, NamingContextExtServant, NamingContextServant,
 };
 use spandrel::services::name::{self, InvalidName};
 use spandrel::types::Ior;
@@ -48,7 +47,7 @@ pub(crate) struct Contexts {
 }
 
 /// The last step of a compound name.
-enum LastStep<'n> {
+pub(crate) enum LastStep<'n> {
     /// In a context of this store.
     Here(ContextId, &'n NameComponent),
     /// In a context of another server, with the rest of the name.
@@ -63,13 +62,13 @@ impl Contexts {
     }
 
     /// The context that a request is for.
-    fn current(&self) -> Result<ContextId, SystemException> {
+    pub(crate) fn current(&self) -> Result<ContextId, SystemException> {
         let id = Current::new().object_id().map_err(|_| unknown_context())?;
         str::from_utf8(id.as_bytes()).ok().and_then(|id| id.parse().ok()).map(ContextId).ok_or_else(unknown_context)
     }
 
     /// Follows a name to its last step.
-    fn follow<'n>(&self, start: ContextId, name: &'n [NameComponent]) -> Result<LastStep<'n>, Failure> {
+    pub(crate) fn follow<'n>(&self, start: ContextId, name: &'n [NameComponent]) -> Result<LastStep<'n>, Failure> {
         name::check(name).map_err(|error| match error {
             InvalidName::TooManyComponents | InvalidName::LongComponent => Failure::System(
                 SystemException::imp_limit(0, CompletionStatus::No).with_detail(move || error.to_string()),
@@ -113,15 +112,7 @@ impl Contexts {
         match self.follow(start, name)? {
             LastStep::Here(context, step) => {
                 self.check_path(operation, context, Some(step))?;
-                here(context, step).map_err(|error| match error {
-                    StoreError::NotBound => Failure::NotFound(NotFoundReason::MissingNode, vec![step.clone()]),
-                    StoreError::OtherType(BindingType::Ncontext) => {
-                        Failure::NotFound(NotFoundReason::NotObject, vec![step.clone()])
-                    }
-                    StoreError::OtherType(_) => Failure::NotFound(NotFoundReason::NotContext, vec![step.clone()]),
-                    StoreError::AlreadyBound => Failure::AlreadyBound,
-                    error => system(&error).into(),
-                })
+                here(context, step).map_err(|error| Failure::at(step, &error))
             }
             LastStep::Elsewhere(context, rest) => elsewhere(&context, rest).map_err(|failure| match failure {
                 // The client may have a way to that server. Other exceptions are the server's answer.
@@ -135,7 +126,7 @@ impl Contexts {
     }
 
     /// Whether the peer may use a name, by the path of its context.
-    fn check_path(
+    pub(crate) fn check_path(
         &self,
         operation: &str,
         context: ContextId,
@@ -153,7 +144,7 @@ impl Contexts {
     }
 
     /// The target of a binding to a context: one of this store by its id.
-    fn context_target(&self, context: &NamingContext) -> Result<Target, Failure> {
+    pub(crate) fn context_target(&self, context: &NamingContext) -> Result<Target, Failure> {
         let object: ObjectRef = context.clone().into();
         if let Ok(id) = self.poa.reference_to_id(&object)
             && let Some(id) = str::from_utf8(id.as_bytes()).ok().and_then(|id| id.parse().ok())
@@ -164,7 +155,7 @@ impl Contexts {
     }
 
     /// A reference of a size that may be stored.
-    fn checked(&self, object: &ObjectRef) -> Result<Ior, Failure> {
+    pub(crate) fn checked(&self, object: &ObjectRef) -> Result<Ior, Failure> {
         let ior = object.ior();
         let octets = ior.type_id.len() + ior.profiles.iter().map(|profile| profile.data.len()).sum::<usize>();
         if octets > self.max_reference {

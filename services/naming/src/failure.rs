@@ -3,7 +3,7 @@
 use spandrel::services::cos_naming::naming_context::{
     AlreadyBound, BindError, CannotProceed, InvalidName, NotFound, NotFoundReason, RebindError,
 };
-use spandrel::services::cos_naming::{Name, NamingContext};
+use spandrel::services::cos_naming::{BindingType, Name, NameComponent, NamingContext};
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::store::StoreError;
@@ -15,6 +15,21 @@ pub(crate) enum Failure {
     InvalidName,
     AlreadyBound,
     System(SystemException),
+}
+
+impl Failure {
+    /// The failure of the last step of a name.
+    pub(crate) fn at(step: &NameComponent, error: &StoreError) -> Self {
+        match error {
+            StoreError::NotBound => Self::NotFound(NotFoundReason::MissingNode, vec![step.clone()]),
+            StoreError::OtherType(BindingType::Ncontext) => {
+                Self::NotFound(NotFoundReason::NotObject, vec![step.clone()])
+            }
+            StoreError::OtherType(_) => Self::NotFound(NotFoundReason::NotContext, vec![step.clone()]),
+            StoreError::AlreadyBound => Self::AlreadyBound,
+            error => system(error).into(),
+        }
+    }
 }
 
 /// The system exception of a failure of the store.

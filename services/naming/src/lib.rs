@@ -10,6 +10,7 @@
 mod administration;
 mod bootstrap;
 mod context;
+mod deferral;
 pub mod encoding;
 mod failure;
 mod group_commit;

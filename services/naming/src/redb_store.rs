@@ -33,8 +33,8 @@ use spandrel::services::cos_naming::{BindingType, NameComponent};
 use spandrel_daemon::{Storage, synchronize_folder};
 
 use crate::encoding::{corrupt, decode_path, decode_target, encode_path, encode_target, join, key, split_key, type_of};
-use crate::group_commit::GroupCommit;
-use crate::store::{ContextId, IfBound, Store, StoreError, Target};
+use crate::group_commit::{Done as CommitDone, GroupCommit};
+use crate::store::{ContextId, Done, IfBound, Store, StoreError, Target};
 
 const CONTEXTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("contexts");
 const BINDINGS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("bindings");
@@ -97,8 +97,14 @@ pub enum OpenError {
 /// A naming graph in one file.
 pub struct RedbStore {
     shared: Arc<Shared>,
-    /// Writes at intervals, if they are wanted.
-    writer: Option<IntervalWriter>,
+    writer: Writer,
+}
+
+/// The thread that writes changes to the disk for others.
+enum Writer {
+    /// It commits the changes whose threads do not wait.
+    Committer(Option<thread::JoinHandle<()>>),
+    AtIntervals(Option<IntervalWriter>),
 }
 
 struct Shared {
@@ -163,8 +169,13 @@ impl RedbStore {
             synchronization: options.synchronization,
         });
         let writer = match options.synchronization {
-            Synchronization::Always => None,
-            Synchronization::Every(interval) => Some(IntervalWriter::start(&shared, interval)),
+            Synchronization::Always => {
+                let shared = Arc::clone(&shared);
+                let commit = move || shared.commits.run_committer(|changes| shared.apply(&changes));
+                let committer = thread::Builder::new().name("spandrel-commit".into()).spawn(commit);
+                Writer::Committer(Some(committer.map_err(redb::Error::Io)?))
+            }
+            Synchronization::Every(interval) => Writer::AtIntervals(Some(IntervalWriter::start(&shared, interval))),
         };
         Ok(Self { shared, writer })
     }
@@ -419,6 +430,11 @@ impl Shared {
 
     fn submit(&self, change: Change) -> Result<Option<ContextId>, StoreError> {
         self.commits.submit(change, |changes| self.apply(&changes))
+    }
+
+    /// As [`submit`](Self::submit), and calls `done` with the outcome. Does not wait for the commit of another thread.
+    fn submit_then(&self, change: Change, done: CommitDone<Result<Option<ContextId>, StoreError>>) {
+        self.commits.submit_then(change, done, |changes| self.apply(&changes));
     }
 
     /// Applies changes in one transaction. If it fails, all are made or none.
@@ -696,6 +712,24 @@ impl Store for RedbStore {
         self.shared.submit(Change::Unbind { context, key, value }).map(drop)
     }
 
+    fn defers(&self) -> bool {
+        self.shared.synchronization == Synchronization::Always
+    }
+
+    fn bind_then(&self, context: ContextId, name: &NameComponent, target: &Target, if_bound: IfBound, done: Done) {
+        let (key, value) = match encode_target(target) {
+            Ok(value) => (key(context, name), value),
+            Err(error) => return done(Err(error)),
+        };
+        let change = Change::Bind { context, key, value, if_bound };
+        self.shared.submit_then(change, Box::new(|outcome| done(outcome.map(drop))));
+    }
+
+    fn unbind_then(&self, context: ContextId, name: &NameComponent, done: Done) {
+        let change = Change::Unbind { context, key: key(context, name), value: None };
+        self.shared.submit_then(change, Box::new(|outcome| done(outcome.map(drop))));
+    }
+
     fn new_context(&self) -> Result<ContextId, StoreError> {
         self.created(Change::NewContext)
     }
@@ -730,10 +764,22 @@ impl RedbStore {
 
 impl Drop for RedbStore {
     fn drop(&mut self) {
-        if let Some(writer) = self.writer.take() {
-            writer.stop();
-            if let Err(error) = self.shared.synchronize() {
-                tracing::error!(%error, "the last changes of the naming store could not be written");
+        match &mut self.writer {
+            Writer::Committer(committer) => {
+                self.shared.commits.close();
+                // The last user of the store may be a function that the committer calls.
+                let current = thread::current().id();
+                if let Some(committer) = committer.take().filter(|committer| committer.thread().id() != current) {
+                    _ = committer.join();
+                }
+            }
+            Writer::AtIntervals(writer) => {
+                if let Some(writer) = writer.take() {
+                    writer.stop();
+                }
+                if let Err(error) = self.shared.synchronize() {
+                    tracing::error!(%error, "the last changes of the naming store could not be written");
+                }
             }
         }
     }

@@ -9,12 +9,12 @@ use spandrel::poa::{
     EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, RequestProcessingPolicy,
     ServantRetentionPolicy, WaitForCompletion,
 };
-use spandrel::services::cos_naming::NamingContextExtSkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 
 use crate::administration::{Administration, NamingAdministrationSkeleton};
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
-use crate::context::{ContextServant, Contexts};
+use crate::context::Contexts;
+use crate::deferral::DeferringServant;
 use crate::iterators::Iterators;
 use crate::purge::{PurgeOptions, Purger};
 use crate::redb_store::{OpenError, RedbStore, RedbStoreOptions};
@@ -175,8 +175,7 @@ impl NamingService {
             federation_timeout: options.federation_timeout,
             max_reference: options.max_reference,
         });
-        let servant = NamingContextExtSkeleton::new(ContextServant(Arc::clone(&contexts)));
-        adapter.set_servant(Arc::new(servant))?;
+        adapter.set_servant(Arc::new(DeferringServant::new(&contexts)))?;
         adapter.the_poa_manager().activate()?;
 
         let root = contexts.reference(ContextId::ROOT)?;

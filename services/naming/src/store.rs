@@ -92,6 +92,9 @@ pub enum StoreError {
     Corrupt(String),
 }
 
+/// A function that is called with the outcome of a change.
+pub type Done = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
 /// A naming graph. Its changes are durable, as its options say, before an operation returns.
 pub trait Store: fmt::Debug + Send + Sync {
     /// The target of a name in a context.
@@ -123,6 +126,22 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// `NoContext`; `NotBound`, also if the name has another target.
     fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError>;
+
+    /// Whether [`bind_then`](Self::bind_then) and [`unbind_then`](Self::unbind_then) may return before the change is
+    /// made, so that no thread waits for the disk.
+    fn defers(&self) -> bool {
+        false
+    }
+
+    /// As [`bind`](Self::bind), and calls `done` with the outcome, in any thread.
+    fn bind_then(&self, context: ContextId, name: &NameComponent, target: &Target, if_bound: IfBound, done: Done) {
+        done(self.bind(context, name, target, if_bound));
+    }
+
+    /// As [`unbind`](Self::unbind), and calls `done` with the outcome, in any thread.
+    fn unbind_then(&self, context: ContextId, name: &NameComponent, done: Done) {
+        done(self.unbind(context, name));
+    }
 
     /// Makes a context that is bound to no name.
     ///

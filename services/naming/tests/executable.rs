@@ -290,7 +290,8 @@ fn wrong_input_has_an_error_and_an_exit_code() {
     drop(running);
     let store = data.join("naming.redb");
     fs::write(&store, "no database").unwrap();
-    let (code, errors) = fails(&mut command(&data));
+    // The standard port may be in use.
+    let (code, errors) = fails(command(&data).args(["--listen", "iiop://127.0.0.1:0"]));
     assert_eq!(code, Some(4), "{errors}");
     assert!(errors.contains("cannot open the store"), "{errors}");
     let file = folder.path().join("file");

@@ -1,13 +1,16 @@
 //! The service in this process: iterators, limits, removal of bindings, malformed names.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use spandrel::options::Concurrency;
 use spandrel::server::{Replied, Servant, ServerCall};
-use spandrel::services::cos_naming::naming_context::{BindError, ResolveError};
-use spandrel::services::cos_naming::{BindingIterator, NameComponent, NamingContextExt};
-use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
-use spandrel_naming::{NamingOptions, NamingService, PurgeOptions};
+use spandrel::services::cos_naming::naming_context::{BindError, NotFoundReason, ResolveError, UnbindError};
+use spandrel::services::cos_naming::{BindingIterator, BindingType, NameComponent, NamingContextExt};
+use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
+use spandrel_naming::store::{ContextId, Done, IfBound, StoreError, Target};
+use spandrel_naming::{NamingOptions, NamingService, PurgeOptions, RedbStore, RedbStoreOptions, Store};
 use spandrel_test_support::wait_until;
 
 use crate::executable::{name, object};
@@ -195,4 +198,136 @@ fn any_name_is_answered() {
         })
         .unwrap();
     assert_eq!(served.root.list(10).unwrap().0.len(), 1, "only `a` is bound");
+}
+
+/// A store whose changes of bindings end when the test says so.
+#[derive(Debug)]
+struct Held {
+    store: RedbStore,
+    changes: Mutex<Vec<HeldChange>>,
+}
+
+struct HeldChange(Done);
+
+impl std::fmt::Debug for HeldChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HeldChange")
+    }
+}
+
+impl Held {
+    fn take(&self) -> Done {
+        let mut taken = None;
+        wait_until("a change", || {
+            taken = self.changes.lock().unwrap().pop();
+            taken.is_some()
+        });
+        taken.unwrap().0
+    }
+}
+
+impl Store for Held {
+    fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Target, StoreError> {
+        self.store.lookup(context, name)
+    }
+
+    fn bind(&self, _: ContextId, _: &NameComponent, _: &Target, _: IfBound) -> Result<(), StoreError> {
+        panic!("a thread waits for the change")
+    }
+
+    fn unbind(&self, _: ContextId, _: &NameComponent) -> Result<(), StoreError> {
+        panic!("a thread waits for the change")
+    }
+
+    fn defers(&self) -> bool {
+        true
+    }
+
+    fn bind_then(&self, _: ContextId, _: &NameComponent, _: &Target, _: IfBound, done: Done) {
+        self.changes.lock().unwrap().push(HeldChange(done));
+    }
+
+    fn unbind_then(&self, _: ContextId, _: &NameComponent, done: Done) {
+        self.changes.lock().unwrap().push(HeldChange(done));
+    }
+
+    fn unbind_target(&self, context: ContextId, name: &NameComponent, target: &Target) -> Result<(), StoreError> {
+        self.store.unbind_target(context, name, target)
+    }
+
+    fn new_context(&self) -> Result<ContextId, StoreError> {
+        self.store.new_context()
+    }
+
+    fn bind_new_context(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, StoreError> {
+        self.store.bind_new_context(context, name)
+    }
+
+    fn destroy(&self, context: ContextId) -> Result<(), StoreError> {
+        self.store.destroy(context)
+    }
+
+    fn list(
+        &self,
+        context: ContextId,
+        after: Option<&NameComponent>,
+        limit: usize,
+    ) -> Result<Vec<(NameComponent, BindingType)>, StoreError> {
+        self.store.list(context, after, limit)
+    }
+
+    fn path(&self, context: ContextId) -> Result<Option<String>, StoreError> {
+        self.store.path(context)
+    }
+}
+
+#[test]
+fn no_thread_waits_for_the_change_of_a_binding() {
+    let data = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(&data.path().join("naming.redb"), &RedbStoreOptions::default()).unwrap();
+    let held = Arc::new(Held { store, changes: Mutex::default() });
+    // One thread serves all clients.
+    let builder = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).concurrency(Concurrency::Reactive);
+    let (orb, client) = (builder.build().unwrap(), Orb::builder().build().unwrap());
+    let service = NamingService::start_with(&orb, held.clone(), NamingOptions::new(data.path())).unwrap();
+    let reference = client.string_to_object(&service.reference().to_string()).unwrap();
+    let root = NamingContextExt::unchecked_narrow(&reference);
+    // The change, the outcome in the store, and the client's.
+    let bind = |outcome: Option<Result<(), StoreError>>| {
+        let (bound_in, object) = (root.clone(), object(&client));
+        let caller = std::thread::spawn(move || bound_in.bind(&name("grace"), Some(&object)));
+        let done = held.take();
+        assert!(matches!(root.resolve(&name("ada")), Err(ResolveError::NotFound(_))), "the thread waits");
+        assert!(!caller.is_finished());
+        match outcome {
+            Some(outcome) => done(outcome),
+            None => drop(done),
+        }
+        caller.join().unwrap()
+    };
+    bind(Some(Ok(()))).unwrap();
+    assert!(matches!(bind(Some(Err(StoreError::AlreadyBound))), Err(BindError::AlreadyBound(_))));
+    let failed = |outcome| match bind(outcome).unwrap_err() {
+        BindError::System(exception) => (exception.kind(), exception.completed()),
+        other => panic!("{other}"),
+    };
+    let cause = Arc::new(std::io::Error::other("the disk"));
+    let uncertain = failed(Some(Err(StoreError::Uncertain(cause))));
+    assert_eq!(uncertain, (SystemExceptionKind::PersistStore, CompletionStatus::Maybe));
+    assert_eq!(failed(None).0, SystemExceptionKind::NoResponse);
+
+    let caller = std::thread::spawn({
+        let root = root.clone();
+        move || root.unbind(&name("grace"))
+    });
+    held.take()(Err(StoreError::NotBound));
+    match caller.join().unwrap().unwrap_err() {
+        UnbindError::NotFound(missing) => {
+            assert_eq!((missing.why, &*missing.rest_of_name), (NotFoundReason::MissingNode, &name("grace")[..]));
+        }
+        other => panic!("{other}"),
+    }
+    service.stop().unwrap();
+    orb.shutdown().unwrap();
+    client.shutdown().unwrap();
 }

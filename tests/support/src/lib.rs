@@ -1,5 +1,5 @@
 //! Helpers for the tests of several crates: bounded waiting, futures without an executor, certificates, a disk
-//! that fails on command, a browser.
+//! that fails on command, programs of omniORB, a browser.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
 //! `spandrel-orb-tests` has the helpers of the ORB's tests.
@@ -12,10 +12,12 @@ pub mod certificates;
 #[cfg(feature = "disk")]
 pub mod disk;
 mod futures;
+mod omniorb;
 mod process;
 mod waiting;
 
 pub use futures::{block_on, is_ready, ready_within, waker_that};
+pub use omniorb::omniorb_peer;
 pub use process::{alone, run_modules_with, this_program};
 pub use waiting::{TEST_TIMEOUT, eventually, holds_within, in_background, wait_until, within_time};
 

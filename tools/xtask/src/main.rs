@@ -82,8 +82,9 @@ cargo xtask NAME
   features [--all]          check the facade with several sets of fewer features (--all: with all sets)
   windows-check             cargo check for x86_64-pc-windows-gnu
   services [--kills N]      run the naming service against the clients of JacORB and GlassFish's ORB, the interface repository against
-                            JacORB's, and our stubs against JacORB's naming service; then end the naming service N times (default
-                            500) while clients bind names, and compare its state with what it acknowledged; installs what it needs
+                            JacORB's, and our stubs against JacORB's naming service; kill a server of the activator whose client is JacORB's;
+                            then end the naming service N times (default 500) while clients bind names, and compare its state with
+                            what it acknowledged; installs what it needs
   proxy [--examples N]      check the HTTP proxy's OpenAPI document with openapi-spec-validator, call by a client that
                             openapi-python-client generates, and send N (default 50) requests of schemathesis for each operation and
                             phase; installs these into the target folder

@@ -152,8 +152,50 @@ fn call_activated() -> Result<()> {
     let mut client = JACORB.java();
     client.arg(format!("-DORBInitRef.NameService={url}/names/NameService"));
     let outcome = run_client(client.arg("NamesClient"), 25);
+    println!("-- a client of jacorb falls back to the activator when its server is killed");
+    let mut client = JACORB.java();
+    client.arg(format!("-DORBInitRef.NameService={url}/names/NameService"));
+    let pid = || {
+        let mut command = Command::new(programs.join("spandrel-activator"));
+        let output = command.args(["--server", address, "show", "names"]).output().context("spandrel-activator")?;
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let pid = shown.lines().find_map(|line| line.trim().strip_prefix("pid: ")?.trim().parse().ok());
+        pid.with_context(|| format!("no process: {shown}{}", String::from_utf8_lossy(&output.stderr)))
+    };
+    let outcome = outcome.and_then(|()| call_after_kills(client.arg("ActivatedClient"), 2, pid));
     administer(&["stop", "names"])?;
     outcome
+}
+
+/// Runs a client, kills its server this many times, and tells the client so each time: it calls again by the reference that
+/// it has. `pid`: the process id of the running server.
+fn call_after_kills(client: &mut Command, kills: usize, pid: impl Fn() -> Result<u32>) -> Result<()> {
+    let mut client = Bounded::start("the client", client)?;
+    let deadline = Instant::now() + RUN_TIMEOUT;
+    let expect = |client: &Bounded, case: &str| {
+        let line = client.line(deadline)?.unwrap_or_default();
+        ensure!(line == format!("ok {case}"), "{line}\n{}", client.stderr());
+        Ok(())
+    };
+    expect(&client, "bind")?;
+    let mut killed = Vec::new();
+    for nth in 1..=kills {
+        let pid = pid()?;
+        ensure!(!killed.contains(&pid), "the server {pid} was killed, and is still registered");
+        workspace::run(Command::new("kill").args(["-9", &pid.to_string()]))?;
+        // The activator waits for it as its parent. Its connections are closed then.
+        while PathBuf::from(format!("/proc/{pid}")).exists() {
+            ensure!(Instant::now() < deadline, "the killed server {pid} does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        killed.push(pid);
+        client.send("killed")?;
+        expect(&client, &format!("resolve/{nth}"))?;
+    }
+    let status = client.finish(START_TIMEOUT)?;
+    ensure!(status.success(), "{status}");
+    println!("{kills} calls after {kills} kills");
+    Ok(())
 }
 
 /// Runs JacORB's stubs of the interface repository against ours. (GlassFish's ORB has the `FullInterfaceDescription` of
