@@ -462,7 +462,7 @@ fn zero_delays_and_passed_times_are_due_at_once(subject: &Subject) {
     assert_eq!(payloads(&mut queue, Time::ZERO), [1]);
 
     let now = fires(subject, 77 * SECOND);
-    assert_eq!(payloads(&mut queue, now), []);
+    assert!(payloads(&mut queue, now).is_empty());
     queue.schedule(now, None, 2).unwrap();
     assert_eq!(payloads(&mut queue, now), [2]);
     queue.schedule(at(3 * SECOND), None, 3).unwrap();
@@ -666,7 +666,7 @@ fn ticks_of_centuries_work_too() {
         queue.schedule(at((1 << 63) + 1), None, 2).unwrap();
         assert_eq!(payloads(&mut queue, at(5)), [0]);
         assert_eq!(payloads(&mut queue, at(1 << 63)), [1]);
-        assert_eq!(payloads(&mut queue, at(u64::MAX - 1)), []);
+        assert!(payloads(&mut queue, at(u64::MAX - 1)).is_empty());
         assert_eq!(payloads(&mut queue, Time::MAX), [2]);
     }
 }
