@@ -64,7 +64,7 @@ fn starts<P: Protocol>() -> Vec<(&'static str, Start<P>)> {
         ("leader-followers", |port, protocol, settings| {
             Ok(Box::new(leader_followers::start(port, protocol, settings)?))
         }),
-        #[cfg(io_uring)]
+        #[cfg(proactor)]
         ("asynchronous", |port, protocol, settings| {
             Ok(Box::new(spandrel_architectures::asynchronous::start(port, protocol, settings)?))
         }),

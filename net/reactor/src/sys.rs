@@ -9,7 +9,7 @@
 pub(crate) mod console;
 #[cfg(target_os = "linux")]
 pub(crate) mod fork;
-#[cfg(io_uring)]
+#[cfg(proactor)]
 pub(crate) mod proactor;
 #[cfg(unix)]
 pub(crate) mod scan;

@@ -45,7 +45,7 @@ impl Doorbell {
 
 /// Writes to an eventfd that is watched for edges, so that it need not be read.
 #[cfg(target_os = "linux")]
-pub(super) fn ring_eventfd(doorbell: &OwnedFd) -> io::Result<()> {
+pub(crate) fn ring_eventfd(doorbell: &OwnedFd) -> io::Result<()> {
     loop {
         match rustix::io::write(doorbell, &1_u64.to_ne_bytes()) {
             Err(rustix::io::Errno::INTR) => {}

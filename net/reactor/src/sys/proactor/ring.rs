@@ -1,0 +1,473 @@
+//! Operations in an `io_uring`, whose memory the table of operations owns while the kernel uses it.
+//!
+//! The two halves of an exchange are linked and submitted together. The kernel starts the second after the first has
+//! sent everything; if it has not, the second is cancelled.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
+
+use super::table::Table;
+use super::{Completion, OperationId, OperationKind, SharedHandle, Waker};
+use crate::demux::ring_eventfd;
+
+/// The capacity of the submission queue.
+const SUBMISSIONS: u32 = 256;
+/// The capacity of the completion queue.
+const COMPLETIONS: u32 = SUBMISSIONS * 16;
+/// The token of entries whose completions are ignored: cancellations, and the closing of handles.
+const IGNORED: u64 = u64::MAX;
+/// The token of the doorbell.
+const DOORBELL: u64 = u64::MAX - 1;
+
+/// The state of a proactor.
+pub(super) struct Ring {
+    ring: IoUring,
+    operations: Table<Operation>,
+    waker: Waker,
+    /// Whether the kernel reports no completion of an entry that is marked so and succeeds.
+    skips_success: bool,
+}
+
+/// An operation that has not been completed.
+struct Operation {
+    key: u64,
+    task: Task,
+    /// The kernel holds the file, but a handle that is closed early would make its number that of another.
+    handle: SharedHandle,
+    data: Vec<u8>,
+    /// The octets of `data` that are sent.
+    sent: usize,
+    buffer: Vec<u8>,
+    /// The number of completions that the kernel still reports.
+    awaited: u8,
+    /// The result of sending, if not everything was sent.
+    failure: Option<i32>,
+    is_cancelled: bool,
+}
+
+/// The task of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Accept,
+    /// The wait before the next attempt to accept from a nonblocking handle.
+    AwaitConnection,
+    Receive,
+    Send,
+    Exchange,
+}
+
+/// The eventfd that ends waits.
+pub(super) struct Doorbell(OwnedFd);
+
+impl Doorbell {
+    pub(super) fn ring(&self) -> io::Result<()> {
+        ring_eventfd(&self.0)
+    }
+}
+
+impl Ring {
+    pub(super) fn new(limit: usize) -> io::Result<Self> {
+        let ring = create()?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let needed = [
+            opcode::Accept::CODE,
+            opcode::Recv::CODE,
+            opcode::Send::CODE,
+            opcode::Close::CODE,
+            opcode::PollAdd::CODE,
+            opcode::AsyncCancel::CODE,
+        ];
+        let is_new_enough = ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop();
+        if !is_new_enough || !needed.iter().all(|code| probe.is_supported(*code)) {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system's io_uring is too old"));
+        }
+        use rustix::event::{EventfdFlags, eventfd};
+        let doorbell = Doorbell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let skips_success = ring.params().is_feature_skip_cqe_on_success();
+        let mut this = Self { ring, operations: Table::new(limit), waker: Waker::new(doorbell), skips_success };
+        this.watch_doorbell()?;
+        Ok(this)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    pub(super) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// Any handle can be used without preparation.
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the completion port of Windows differs")]
+    pub(super) fn attach(&mut self, _stream: &SharedHandle) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn accept(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
+        self.start(Task::Accept, acceptor, Vec::new(), Vec::new(), key)
+    }
+
+    pub(super) fn receive(&mut self, stream: SharedHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
+        self.start(Task::Receive, stream, Vec::new(), buffer, key)
+    }
+
+    pub(super) fn send(&mut self, stream: SharedHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
+        self.start(Task::Send, stream, data, Vec::new(), key)
+    }
+
+    pub(super) fn exchange(
+        &mut self,
+        stream: SharedHandle,
+        data: Vec<u8>,
+        buffer: Vec<u8>,
+        key: u64,
+    ) -> io::Result<OperationId> {
+        self.start(Task::Exchange, stream, data, buffer, key)
+    }
+
+    pub(super) fn close(&mut self, connection: OwnedFd) {
+        let number = connection.into_raw_fd();
+        let mut entry = opcode::Close::new(Fd(number)).build().user_data(IGNORED);
+        if self.skips_success {
+            entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
+        }
+        // SAFETY: the entry owns the handle, and lends no memory.
+        if unsafe { push(&mut self.ring, &[entry]) }.is_err() {
+            // SAFETY: the kernel has not seen the entry, so that the handle still belongs to this function.
+            drop(unsafe { OwnedFd::from_raw_fd(number) });
+        }
+    }
+
+    pub(super) fn cancel(&mut self, id: OperationId) -> io::Result<()> {
+        let Some(operation) = self.operations.get_mut(id) else { return Ok(()) };
+        operation.is_cancelled = true;
+        let tokens = [sending(id.slot()), token(id.slot())];
+        let entries = tokens.map(|token| opcode::AsyncCancel::new(token).build().user_data(IGNORED));
+        // SAFETY: a cancellation lends no memory.
+        unsafe { push(&mut self.ring, &entries) }
+    }
+
+    pub(super) fn cancel_all(&mut self) -> io::Result<()> {
+        self.operations.iter_mut().for_each(|operation| operation.is_cancelled = true);
+        let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(IGNORED);
+        // SAFETY: a cancellation lends no memory.
+        unsafe { push(&mut self.ring, &[entry]) }
+    }
+
+    pub(super) fn end_input(&mut self, id: OperationId) -> io::Result<()> {
+        let Some(operation) = self.operations.get_mut(id) else { return Ok(()) };
+        match rustix::net::shutdown(operation.handle.as_fd(), rustix::net::Shutdown::Read) {
+            Err(rustix::io::Errno::NOTCONN) | Ok(()) => Ok(()), // the peer has ended it
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn wait(&mut self, timeout: Option<Duration>, completions: &mut Vec<Completion>) -> io::Result<()> {
+        let mut time = Timespec::new();
+        let mut args = SubmitArgs::new();
+        if let Some(timeout) = timeout {
+            time = time.sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
+            args = args.timespec(&time);
+        }
+        match self.ring.submitter().submit_with_args(1, &args) {
+            Ok(_) => {}
+            // Interrupted, timed out, or there are completions to be taken first.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => {}
+            Err(error) => return Err(error),
+        }
+        loop {
+            let Some(entry) = self.ring.completion().next() else { return Ok(()) };
+            self.complete(&entry, completions)?;
+        }
+    }
+
+    fn start(
+        &mut self,
+        task: Task,
+        handle: SharedHandle,
+        data: Vec<u8>,
+        buffer: Vec<u8>,
+        key: u64,
+    ) -> io::Result<OperationId> {
+        let (sent, awaited, failure, is_cancelled) = (0, 0, None, false);
+        let operation = Operation { key, task, handle, data, sent, buffer, awaited, failure, is_cancelled };
+        let id = self.operations.insert(operation)?;
+        let submitted = self.submit(id.slot());
+        if submitted.is_err() {
+            self.operations.remove(id.slot()); // the kernel has not seen it
+        }
+        submitted.map(|()| id)
+    }
+
+    /// Puts the entries of an operation into the submission queue.
+    fn submit(&mut self, slot: usize) -> io::Result<()> {
+        let Self { ring, operations, skips_success, .. } = self;
+        let (_, operation) = operations.slot_mut(slot).expect("submitted before its end");
+        let handle = Fd(operation.handle.as_fd().as_raw_fd());
+        let (first, second) = match operation.task {
+            Task::Accept => {
+                let entry = opcode::Accept::new(handle, std::ptr::null_mut(), std::ptr::null_mut());
+                (entry.flags(libc::SOCK_CLOEXEC).build().user_data(token(slot)), None)
+            }
+            Task::AwaitConnection => {
+                // Exclusive: of several operations, a connection ends one wait.
+                let events = (libc::EPOLLIN | libc::EPOLLEXCLUSIVE).cast_unsigned();
+                (opcode::PollAdd::new(handle, events).build().user_data(token(slot)), None)
+            }
+            Task::Receive => (receive_entry(handle, &mut operation.buffer, slot), None),
+            Task::Send => (send_entry(handle, &operation.data[operation.sent..], slot), None),
+            Task::Exchange => {
+                let is_skipped = if *skips_success { squeue::Flags::SKIP_SUCCESS } else { squeue::Flags::empty() };
+                let sending = send_entry(handle, &operation.data[operation.sent..], slot);
+                let receiving = receive_entry(handle, &mut operation.buffer, slot);
+                (sending.flags(squeue::Flags::IO_LINK | is_skipped), Some(receiving))
+            }
+        };
+        // A failure of an entry whose success is skipped is reported, and its link is not.
+        operation.awaited = if second.is_some() && !*skips_success { 2 } else { 1 };
+        // SAFETY: the entries refer to the handle and to the memory of the buffers, which the operation owns. They are
+        // neither used nor dropped before the last completion, nor when the proactor is dropped before.
+        match second {
+            None => unsafe { push(ring, &[first]) },
+            // SAFETY: as above.
+            Some(second) => unsafe { push(ring, &[first, second]) },
+        }
+    }
+
+    /// Takes one completion of the kernel.
+    fn complete(&mut self, entry: &cqueue::Entry, completions: &mut Vec<Completion>) -> io::Result<()> {
+        match entry.user_data() {
+            IGNORED => return Ok(()),
+            DOORBELL => {
+                self.waker.answered();
+                return if cqueue::more(entry.flags()) { Ok(()) } else { self.watch_doorbell() };
+            }
+            _ => {}
+        }
+        let slot = usize::try_from(entry.user_data() >> 1).expect("an index");
+        let Some((_, operation)) = self.operations.slot_mut(slot) else { return Ok(()) };
+        match operation.advance(entry.result(), entry.user_data() & 1 == 1) {
+            Step::Await => {}
+            Step::Submit(kind) => {
+                if let Err(error) = self.submit(slot) {
+                    self.finish(slot, kind, Err(error), completions);
+                }
+            }
+            Step::Finish(kind, result) => self.finish(slot, kind, result, completions),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, slot: usize, kind: OperationKind, result: io::Result<i32>, completions: &mut Vec<Completion>) {
+        let Some((id, _)) = self.operations.slot_mut(slot) else { return };
+        let Some(Operation { key, data, buffer, .. }) = self.operations.remove(slot) else { return };
+        let (result, accepted) = match (kind, result) {
+            // SAFETY: the result of a successful accept is a new handle, which belongs to nothing else.
+            (OperationKind::Accept, Ok(handle)) => (Ok(0), Some(unsafe { OwnedFd::from_raw_fd(handle) })),
+            (OperationKind::Send, Ok(_)) => (Ok(data.len()), None),
+            (_, result) => (result.map(|count| usize::try_from(count).expect("not negative")), None),
+        };
+        completions.push(Completion { id, key, kind, result, data, buffer, accepted });
+    }
+
+    /// Lets the ring report each ring of the doorbell. It is watched for edges, so that it need not be read.
+    fn watch_doorbell(&mut self) -> io::Result<()> {
+        let events = u32::from(libc::POLLIN.cast_unsigned());
+        let handle = Fd(self.waker.doorbell().0.as_raw_fd());
+        let entry = opcode::PollAdd::new(handle, events).multi(true).build().user_data(DOORBELL);
+        // SAFETY: the entry lends no memory, and the ring has the doorbell.
+        unsafe { push(&mut self.ring, &[entry]) }
+    }
+}
+
+impl Drop for Ring {
+    /// Closes the last connections. If operations are pending, their memory is never freed.
+    fn drop(&mut self) {
+        if !self.ring.submission().is_empty() {
+            let _ = self.ring.submit();
+        }
+        if self.len() > 0 {
+            std::mem::forget(std::mem::replace(&mut self.operations, Table::new(0)));
+        }
+    }
+}
+
+/// What follows a result of the kernel.
+enum Step {
+    /// Another result.
+    Await,
+    /// Another submission; its failure has this kind.
+    Submit(OperationKind),
+    /// The end of the operation.
+    Finish(OperationKind, io::Result<i32>),
+}
+
+impl Operation {
+    /// Takes a result of the kernel, which may be that of sending.
+    fn advance(&mut self, result: i32, is_sending: bool) -> Step {
+        use OperationKind::{Accept, Receive, Send};
+        self.awaited -= 1;
+        if is_sending {
+            self.sent += usize::try_from(result).unwrap_or_default();
+            self.failure = (self.sent < self.data.len()).then_some(result);
+        }
+        if self.awaited > 0 {
+            return Step::Await;
+        }
+        let checked = if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result) };
+        match (self.task, self.failure.take()) {
+            // Kernels before 5.19 send a part. The rest follows.
+            (_, Some(1..)) if !self.is_cancelled => Step::Submit(Send),
+            (_, Some(0)) => Step::Finish(Send, Err(io::ErrorKind::WriteZero.into())),
+            (_, Some(part)) if part > 0 => Step::Finish(Send, Err(cancelled())),
+            (_, Some(failure)) => Step::Finish(Send, Err(io::Error::from_raw_os_error(-failure))),
+            (Task::Accept, None) if result == -libc::EAGAIN && self.is_cancelled => {
+                Step::Finish(Accept, Err(cancelled()))
+            }
+            (Task::Accept, None) if result == -libc::EAGAIN => {
+                self.task = Task::AwaitConnection;
+                Step::Submit(Accept)
+            }
+            // Also after a cancellation: no other wait is told of a connection that has ended this one.
+            (Task::AwaitConnection, None) => {
+                self.task = Task::Accept;
+                Step::Submit(Accept)
+            }
+            (Task::Accept, None) => Step::Finish(Accept, checked),
+            (Task::Send, None) => Step::Finish(Send, checked),
+            (Task::Receive | Task::Exchange, None) => Step::Finish(Receive, checked),
+        }
+    }
+}
+
+fn cancelled() -> io::Error {
+    io::Error::from_raw_os_error(libc::ECANCELED)
+}
+
+/// A ring for one thread, whose completions the kernel prepares only while that thread waits for them. Kernels before
+/// 6.1 lack these flags.
+fn create() -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    builder.dontfork().setup_cqsize(COMPLETIONS);
+    let all = builder.clone().setup_single_issuer().setup_defer_taskrun().build(SUBMISSIONS);
+    match all {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder.build(SUBMISSIONS),
+        all => all,
+    }
+}
+
+/// The token of an operation's only or second entry.
+fn token(slot: usize) -> u64 {
+    (slot as u64) << 1
+}
+
+/// The token of an operation's entry that sends.
+fn sending(slot: usize) -> u64 {
+    token(slot) | 1
+}
+
+fn send_entry(handle: Fd, data: &[u8], slot: usize) -> squeue::Entry {
+    // The kernel sends everything, or reports a failure.
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+    opcode::Send::new(handle, data.as_ptr(), len(data)).flags(flags).build().user_data(sending(slot))
+}
+
+fn receive_entry(handle: Fd, buffer: &mut [u8], slot: usize) -> squeue::Entry {
+    opcode::Recv::new(handle, buffer.as_mut_ptr(), len(buffer)).build().user_data(token(slot))
+}
+
+/// The length of a buffer for the kernel.
+fn len(buffer: &[u8]) -> u32 {
+    u32::try_from(buffer.len()).unwrap_or(u32::MAX)
+}
+
+/// Puts entries into the submission queue, so that they are submitted together. Submits what is there if it is full.
+///
+/// # Safety
+/// The memory and the handles that the entries refer to stay valid until their completions.
+unsafe fn push(ring: &mut IoUring, entries: &[squeue::Entry]) -> io::Result<()> {
+    loop {
+        // SAFETY: as promised by the caller.
+        if unsafe { ring.submission().push_multiple(entries) }.is_ok() {
+            return Ok(());
+        }
+        match ring.submit() {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use spandrel_sync::Arc;
+
+    use super::*;
+
+    /// A ring for a kernel that reports all completions; none where the system forbids io_uring.
+    fn ring() -> Option<Ring> {
+        let mut ring = Ring::new(4).ok()?;
+        ring.skips_success = false;
+        Some(ring)
+    }
+
+    /// Waits for one completion, which is the only one.
+    fn next(ring: &mut Ring) -> Completion {
+        let mut completions = Vec::new();
+        while ring.len() > 0 {
+            ring.wait(None, &mut completions).unwrap();
+        }
+        assert_eq!(completions.len(), 1);
+        completions.remove(0)
+    }
+
+    #[test]
+    fn an_exchange_is_completed_once_if_the_kernel_reports_both_halves() {
+        let Some(mut ring) = ring() else { return };
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let here = Arc::new(here);
+        ring.exchange(Arc::clone(&here) as _, b"text".to_vec(), vec![0; 8], 1).unwrap();
+        there.write_all(b"next").unwrap();
+        let completion = next(&mut ring);
+        assert_eq!((completion.kind, completion.result.unwrap()), (OperationKind::Receive, 4));
+        there.read_exact(&mut [0; 4]).unwrap();
+
+        drop(there);
+        ring.exchange(Arc::clone(&here) as _, b"text".to_vec(), vec![0; 8], 2).unwrap();
+        let completion = next(&mut ring);
+        assert_eq!((completion.kind, completion.buffer.len()), (OperationKind::Send, 8));
+        assert_eq!(completion.result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        ring.close(Arc::into_inner(here).unwrap().into());
+    }
+
+    #[test]
+    fn the_rest_of_octets_that_are_sent_in_part_follows() {
+        let Some(mut ring) = ring() else { return };
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let id = ring.exchange(Arc::new(here), b"text".to_vec(), vec![0; 8], 1).unwrap();
+        // As if an older kernel had sent the half.
+        let (_, operation) = ring.operations.slot_mut(id.slot()).unwrap();
+        operation.awaited = 2;
+        assert!(matches!(operation.advance(2, true), Step::Await));
+        assert!(matches!(operation.advance(-libc::ECANCELED, false), Step::Submit(OperationKind::Send)));
+        assert_eq!(operation.sent, 2);
+        // Now cancelled, and so there is no rest.
+        operation.awaited = 1;
+        operation.is_cancelled = true;
+        assert!(matches!(operation.advance(1, true), Step::Finish(OperationKind::Send, Err(_))));
+        operation.awaited = 2;
+        operation.sent = 0;
+        operation.is_cancelled = false;
+        there.write_all(b"next").unwrap();
+        assert_eq!(next(&mut ring).kind, OperationKind::Receive);
+    }
+}
