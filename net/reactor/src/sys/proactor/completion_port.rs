@@ -1,1 +1,394 @@
-//! x
+//! Operations on a completion port of Windows, which own their memory while the system uses it.
+//!
+//! A pending operation belongs to the system. The table has its address, and the completion port gives it back. Every
+//! operation that was started is reported to the port, also if it succeeds at once.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::os::windows::io::{
+    AsRawHandle, AsRawSocket, AsSocket, BorrowedSocket, FromRawHandle, OwnedHandle, OwnedSocket,
+};
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+
+use spandrel_sync::{Arc, Weak};
+use windows_sys::Win32::Foundation::{ERROR_INVALID_PARAMETER, HANDLE, INVALID_HANDLE_VALUE, WAIT_TIMEOUT};
+use windows_sys::Win32::Networking::WinSock::{
+    SOCKET, WSA_IO_PENDING, WSA_OPERATION_ABORTED, WSABUF, WSAGetLastError, WSAGetOverlappedResult, WSARecv, WSASend,
+};
+use windows_sys::Win32::System::IO::{
+    CancelIoEx, CreateIoCompletionPort, GetQueuedCompletionStatusEx, OVERLAPPED, OVERLAPPED_ENTRY,
+    PostQueuedCompletionStatus,
+};
+use windows_sys::Win32::System::Threading::INFINITE;
+
+use super::accept_ex::AcceptEx;
+use super::table::Table;
+use super::{Completion, OperationId, OperationKind, SharedHandle, Waker};
+
+/// The number of completions that are taken at a time.
+const BATCH: usize = 64;
+
+/// The state of a proactor.
+pub(super) struct CompletionPort {
+    port: Arc<OwnedHandle>,
+    operations: Table<Pending>,
+    waker: Waker,
+    listeners: Vec<Listener>,
+}
+
+/// A listening socket at which connections have been accepted.
+struct Listener {
+    handle: Weak<dyn AsSocket + Send + Sync>,
+    /// Whether its operations are reported to the port: a socket is attached to the first port only.
+    is_attached: bool,
+}
+
+/// An operation that belongs to the system.
+struct Pending(NonNull<Operation>);
+
+/// An operation that has not been completed.
+#[repr(C)] // the system knows it by the address of its first field
+struct Operation {
+    overlapped: UnsafeCell<OVERLAPPED>,
+    slot: usize,
+    key: u64,
+    task: Task,
+    handle: SharedHandle,
+    data: Vec<u8>,
+    buffer: Vec<u8>,
+    /// Whether it receives after it has sent.
+    is_exchange: bool,
+    is_cancelled: bool,
+    is_input_ended: bool,
+}
+
+/// The task of an operation at present.
+enum Task {
+    Accept(AcceptEx),
+    Receive,
+    Send,
+}
+
+/// A packet without an operation, which ends a wait.
+pub(super) struct Doorbell(Arc<OwnedHandle>);
+
+impl Doorbell {
+    pub(super) fn ring(&self) -> io::Result<()> {
+        // SAFETY: the port is open, and there is no operation to refer to.
+        match unsafe { PostQueuedCompletionStatus(self.0.as_raw_handle(), 0, 0, ptr::null()) } {
+            0 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl CompletionPort {
+    pub(super) fn new(limit: usize) -> io::Result<Self> {
+        // SAFETY: a new port, without any handle.
+        let port = unsafe { CreateIoCompletionPort(INVALID_HANDLE_VALUE, ptr::null_mut(), 0, 1) };
+        if port.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the system has just created it for this function.
+        let port = Arc::new(unsafe { OwnedHandle::from_raw_handle(port) });
+        let waker = Waker::new(Doorbell(Arc::clone(&port)));
+        Ok(Self { port, operations: Table::new(limit), waker, listeners: Vec::new() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    pub(super) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    pub(super) fn attach(&mut self, stream: &SharedHandle) -> io::Result<()> {
+        self.attach_socket(stream.as_socket())
+    }
+
+    fn attach_socket(&self, socket: BorrowedSocket<'_>) -> io::Result<()> {
+        // SAFETY: both handles are open as long as they are borrowed.
+        match unsafe { CreateIoCompletionPort(handle_of(raw(socket)), self.port.as_raw_handle(), 0, 0) } {
+            port if port.is_null() => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn accept(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
+        let is_attached = self.attach_listener(&acceptor)?;
+        let accept = AcceptEx::new(acceptor.as_socket())?;
+        let mut operation = Operation::new(key, Task::Accept(accept), acceptor, Vec::new(), AcceptEx::addresses());
+        if !is_attached && let Task::Accept(accept) = &mut operation.task {
+            // SAFETY: the operation belongs to this function. It is boxed, and so keeps its address.
+            unsafe { accept.report_to(&self.port, operation.overlapped.get()) }?;
+        }
+        self.start(operation)
+    }
+
+    /// Attaches a listening socket to the port; false if it is attached to that of another proactor.
+    fn attach_listener(&mut self, acceptor: &SharedHandle) -> io::Result<bool> {
+        self.listeners.retain(|listener| listener.handle.strong_count() > 0);
+        let address = Arc::as_ptr(acceptor).cast::<()>();
+        let known = self.listeners.iter().find(|listener| listener.handle.as_ptr().cast::<()>() == address);
+        if let Some(known) = known {
+            return Ok(known.is_attached);
+        }
+        let is_attached = match self.attach_socket(acceptor.as_socket()) {
+            Ok(()) => true,
+            Err(error) if error.raw_os_error() == Some(ERROR_INVALID_PARAMETER.cast_signed()) => false,
+            Err(error) => return Err(error),
+        };
+        self.listeners.push(Listener { handle: Arc::downgrade(acceptor), is_attached });
+        Ok(is_attached)
+    }
+
+    pub(super) fn receive(&mut self, stream: SharedHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
+        self.start(Operation::new(key, Task::Receive, stream, Vec::new(), buffer))
+    }
+
+    pub(super) fn send(&mut self, stream: SharedHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
+        self.start(Operation::new(key, Task::Send, stream, data, Vec::new()))
+    }
+
+    pub(super) fn exchange(
+        &mut self,
+        stream: SharedHandle,
+        data: Vec<u8>,
+        buffer: Vec<u8>,
+        key: u64,
+    ) -> io::Result<OperationId> {
+        let mut operation = Operation::new(key, Task::Send, stream, data, buffer);
+        operation.is_exchange = true;
+        self.start(operation)
+    }
+
+    #[expect(clippy::unused_self, reason = "the io_uring of Linux differs")]
+    pub(super) fn close(&mut self, connection: OwnedSocket) {
+        drop(connection);
+    }
+
+    pub(super) fn cancel(&mut self, id: OperationId) -> io::Result<()> {
+        if let Some(pending) = self.operations.get_mut(id) {
+            pending.cancel();
+        }
+        Ok(())
+    }
+
+    pub(super) fn cancel_all(&mut self) -> io::Result<()> {
+        for pending in self.operations.iter_mut() {
+            pending.cancel();
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_input(&mut self, id: OperationId) -> io::Result<()> {
+        if let Some(pending) = self.operations.get_mut(id) {
+            pending.end_input();
+        }
+        Ok(())
+    }
+
+    pub(super) fn wait(&mut self, timeout: Option<Duration>, completions: &mut Vec<Completion>) -> io::Result<()> {
+        let mut entries = [OVERLAPPED_ENTRY::default(); BATCH];
+        let mut count = 0;
+        let (port, room) = (self.port.as_raw_handle(), BATCH as u32);
+        // SAFETY: the port is open, and the array has room for so many entries.
+        let is_done = unsafe {
+            GetQueuedCompletionStatusEx(port, entries.as_mut_ptr(), room, &raw mut count, milliseconds(timeout), 0)
+        };
+        if is_done == 0 {
+            let error = io::Error::last_os_error();
+            return if error.raw_os_error() == Some(WAIT_TIMEOUT.cast_signed()) { Ok(()) } else { Err(error) };
+        }
+        for entry in &entries[..count as usize] {
+            match NonNull::new(entry.lpOverlapped.cast::<Operation>()) {
+                None => self.waker.answered(),
+                // SAFETY: packets with an address are those of operations of this port, which are operations of this
+                // table. The system is finished with one after its packet, of which there is one.
+                Some(operation) => self.complete(unsafe { Box::from_raw(operation.as_ptr()) }, completions),
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, operation: Box<Operation>) -> io::Result<OperationId> {
+        let address = NonNull::from(Box::leak(operation));
+        let id = self.operations.insert(Pending(address));
+        // SAFETY: it is the box from above, which the system has not seen.
+        let mut operation = unsafe { Box::from_raw(address.as_ptr()) };
+        let id = id?;
+        operation.slot = id.slot();
+        match operation.begin() {
+            Ok(()) => Ok(id),
+            Err((error, _)) => {
+                self.operations.remove(id.slot());
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes an operation that the system has finished with.
+    fn complete(&mut self, operation: Box<Operation>, completions: &mut Vec<Completion>) {
+        let result = match (&operation.task, operation.result()) {
+            (Task::Send, Ok(count)) if count < operation.data.len() => Err(io::ErrorKind::WriteZero.into()),
+            (Task::Send, Ok(_)) if operation.is_exchange => return self.receive_next(operation, completions),
+            // Nothing had arrived when the input was ended.
+            (Task::Receive, Err(_)) if operation.is_input_ended && !operation.is_cancelled => Ok(0),
+            (_, result) => result,
+        };
+        self.finish(operation, result, completions);
+    }
+
+    /// Starts the second half of an exchange.
+    fn receive_next(&mut self, mut operation: Box<Operation>, completions: &mut Vec<Completion>) {
+        operation.task = Task::Receive;
+        if operation.is_cancelled {
+            let cancelled = io::Error::from_raw_os_error(WSA_OPERATION_ABORTED);
+            return self.finish(operation, Err(cancelled), completions);
+        }
+        let (slot, is_input_ended) = (operation.slot, operation.is_input_ended);
+        if let Err((error, operation)) = operation.begin() {
+            return self.finish(operation, Err(error), completions);
+        }
+        if is_input_ended && let Some((_, pending)) = self.operations.slot_mut(slot) {
+            pending.end_input();
+        }
+    }
+
+    fn finish(&mut self, operation: Box<Operation>, result: io::Result<usize>, completions: &mut Vec<Completion>) {
+        let Operation { slot, key, task, handle, data, buffer, .. } = *operation;
+        let Some((id, _)) = self.operations.slot_mut(slot) else { return };
+        self.operations.remove(slot);
+        let (kind, result, accepted) = match task {
+            Task::Receive => (OperationKind::Receive, result, None),
+            Task::Send => (OperationKind::Send, result, None),
+            Task::Accept(accept) => match result.and_then(|_| self.accepted(accept, handle.as_socket())) {
+                Ok(accepted) => (OperationKind::Accept, Ok(0), Some(accepted)),
+                Err(error) => (OperationKind::Accept, Err(error), None),
+            },
+        };
+        completions.push(Completion { id, key, kind, result, data, buffer, accepted });
+    }
+
+    /// Prepares an accepted connection.
+    fn accepted(&self, accept: AcceptEx, listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
+        let accepted = accept.into_connection(listener)?;
+        self.attach_socket(accepted.as_socket())?;
+        Ok(accepted)
+    }
+}
+
+impl Operation {
+    fn new(key: u64, task: Task, handle: SharedHandle, data: Vec<u8>, buffer: Vec<u8>) -> Box<Self> {
+        Box::new(Self {
+            overlapped: UnsafeCell::new(OVERLAPPED::default()),
+            slot: 0,
+            key,
+            task,
+            handle,
+            data,
+            buffer,
+            is_exchange: false,
+            is_cancelled: false,
+            is_input_ended: false,
+        })
+    }
+
+    fn socket(&self) -> SOCKET {
+        raw(self.handle.as_socket())
+    }
+
+    /// Gives itself to the system; or fails, and comes back.
+    fn begin(mut self: Box<Self>) -> Result<(), (io::Error, Box<Self>)> {
+        let event = self.overlapped.get_mut().hEvent;
+        *self.overlapped.get_mut() = OVERLAPPED { hEvent: event, ..OVERLAPPED::default() };
+        let socket = self.socket();
+        let this = Box::into_raw(self);
+        // SAFETY: the system uses the buffers and the OVERLAPPED, which the operation owns and nothing else touches,
+        // until its packet has come from the port. The handle of the operation keeps the socket open. The descriptions
+        // of the buffers are not used after the calls.
+        let result = unsafe {
+            let overlapped = (*this).overlapped.get();
+            match &mut (*this).task {
+                Task::Accept(accept) => accept.begin(socket, &mut (*this).buffer, overlapped),
+                Task::Receive => {
+                    let buffer = WSABUF { len: len(&(*this).buffer), buf: (*this).buffer.as_mut_ptr() };
+                    let mut flags = 0;
+                    WSARecv(socket, &raw const buffer, 1, ptr::null_mut(), &raw mut flags, overlapped, None) == 0
+                }
+                Task::Send => {
+                    let data = WSABUF { len: len(&(*this).data), buf: (*this).data.as_ptr().cast_mut() };
+                    WSASend(socket, &raw const data, 1, ptr::null_mut(), 0, overlapped, None) == 0
+                }
+            }
+        };
+        // SAFETY: the call has no conditions.
+        let error = unsafe { WSAGetLastError() };
+        if result || error == WSA_IO_PENDING {
+            return Ok(());
+        }
+        // SAFETY: after another error there is no packet, and the system is finished with the operation.
+        Err((io::Error::from_raw_os_error(error), unsafe { Box::from_raw(this) }))
+    }
+
+    /// The number of octets transferred, after its packet has come.
+    fn result(&self) -> io::Result<usize> {
+        let (mut count, mut flags) = (0, 0);
+        // SAFETY: the socket is open, and the system has finished with the OVERLAPPED; there is no wait.
+        let is_good =
+            unsafe { WSAGetOverlappedResult(self.socket(), self.overlapped.get(), &raw mut count, 0, &raw mut flags) };
+        if is_good == 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    }
+}
+
+impl Pending {
+    fn cancel(&mut self) {
+        // SAFETY: an operation in the table is not freed, and the system does not use this field.
+        unsafe { (*self.0.as_ptr()).is_cancelled = true };
+        self.abort();
+    }
+
+    /// Ends receiving, now or after everything is sent.
+    fn end_input(&mut self) {
+        // SAFETY: as above, for these two fields.
+        let is_receiving = unsafe {
+            (*self.0.as_ptr()).is_input_ended = true;
+            matches!((*self.0.as_ptr()).task, Task::Receive)
+        };
+        if is_receiving {
+            self.abort();
+        }
+    }
+
+    /// Lets the system complete it with an error, unless it has just succeeded.
+    fn abort(&self) {
+        // SAFETY: an operation in the table is not freed. The call identifies it by an address.
+        unsafe {
+            let operation = self.0.as_ptr();
+            CancelIoEx(handle_of(raw((*operation).handle.as_socket())), (*operation).overlapped.get());
+        }
+    }
+}
+
+fn raw(socket: BorrowedSocket<'_>) -> SOCKET {
+    SOCKET::try_from(socket.as_raw_socket()).expect("of the size of a pointer")
+}
+
+/// A socket is a handle.
+fn handle_of(socket: SOCKET) -> HANDLE {
+    ptr::without_provenance_mut(socket)
+}
+
+/// The length of a buffer for the system.
+fn len(buffer: &[u8]) -> u32 {
+    u32::try_from(buffer.len()).unwrap_or(u32::MAX)
+}
+
+/// A time limit for the system, rounded up.
+fn milliseconds(timeout: Option<Duration>) -> u32 {
+    timeout.map_or(INFINITE, |time| {
+        u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(INFINITE - 1).min(INFINITE - 1)
+    })
+}
