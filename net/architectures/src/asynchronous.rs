@@ -7,6 +7,7 @@
 
 mod connections;
 
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -25,8 +26,9 @@ const ROOM: usize = 8 << 10;
 /// The longest piece that is sent together with the next receive: the send queue of a client that reads has room for
 /// it. For longer ones, the idle time begins when they are sent.
 const MAX_EXCHANGE: usize = 16 << 10;
-/// The greatest number of connections that are being accepted at a time.
-const MAX_ACCEPTS: usize = 16;
+/// While there is room for more connections than this, one operation accepts them all. Otherwise each is accepted by
+/// itself, so that the others stay in the backlog.
+const AMPLE_ROOM: usize = 64;
 /// The interval in which time limits are checked.
 const CHECK: Duration = Duration::from_secs(1);
 /// The pause after a failed accept.
@@ -40,7 +42,7 @@ const ACCEPT: u64 = u64::MAX;
 /// [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::PermissionDenied`] where the system has no io_uring or forbids
 /// it; otherwise any error of the operating system.
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
-    let limit = settings.max_connections.saturating_add(MAX_ACCEPTS);
+    let limit = settings.max_connections.saturating_add(1);
     let missing = |error: io::Error| io::Error::new(error.kind(), format!("there is no proactor: {error}"));
     drop(Proactor::new(limit).map_err(missing)?); // that of the server belongs to its thread
     let server = ThreadedServer::new(port, protocol, settings, 1)?;
@@ -58,13 +60,27 @@ struct Driver<'a, P: Protocol> {
     proactor: Proactor,
     waker: Waker,
     connections: Connections<P::Session>,
-    /// The pending operations that accept.
-    accepts: Vec<OperationId>,
+    accepting: Accepting,
+    /// Accepted connections beyond the limit: several may be accepted at a time.
+    waiting: VecDeque<ConnectionHandle>,
     has_accept_failed: bool,
     now: Instant,
     is_stopped: bool,
     is_draining: bool,
     is_cut: bool,
+}
+
+/// The pending operation that accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepting {
+    /// None.
+    Not,
+    /// One connection.
+    One(OperationId),
+    /// All.
+    Each(OperationId),
+    /// It is cancelled, and ends with a completion.
+    Cancelled,
 }
 
 impl<'a, P: Protocol> Driver<'a, P> {
@@ -76,7 +92,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
             proactor,
             waker,
             connections: Connections::default(),
-            accepts: Vec::with_capacity(MAX_ACCEPTS),
+            accepting: Accepting::Not,
+            waiting: VecDeque::new(),
             has_accept_failed: false,
             now: Instant::now(),
             is_stopped: false,
@@ -91,10 +108,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let mut checked = self.now;
         loop {
             self.check_end()?;
-            if self.is_stopped && self.accepts.is_empty() && self.connections.is_empty() {
+            self.accept()?;
+            if self.is_stopped && self.accepting == Accepting::Not && self.connections.is_empty() {
                 return Ok(());
             }
-            self.accept();
             self.proactor.wait(Some(CHECK), &mut completions)?;
             self.now = Instant::now();
             for completion in completions.drain(..) {
@@ -107,21 +124,39 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Accepts as many connections as there is room for.
-    fn accept(&mut self) {
+    /// Accepts connections while there is room for them.
+    fn accept(&mut self) -> io::Result<()> {
+        let limit = self.shared.settings.max_connections;
+        while self.connections.len() < limit
+            && let Some(accepted) = self.waiting.pop_front()
+        {
+            self.open(accepted);
+        }
         if std::mem::take(&mut self.has_accept_failed) && !self.is_stopped {
             spandrel_sync::thread::park_timeout(FAILURE_PAUSE); // must not become a busy loop
         }
-        let limit = self.shared.settings.max_connections;
-        while !self.is_stopped
-            && self.accepts.len() < MAX_ACCEPTS
-            && self.connections.len() + self.accepts.len() < limit
-        {
-            match self.proactor.accept(Arc::clone(self.shared.accepting.acceptor()) as _, ACCEPT) {
-                Ok(id) => self.accepts.push(id),
-                Err(error) => return self.accept_failed(&error),
-            }
+        let room = limit.saturating_sub(self.connections.len() + self.waiting.len());
+        let acceptor = Arc::clone(self.shared.accepting.acceptor());
+        let started = match self.accepting {
+            Accepting::Each(_) if room <= AMPLE_ROOM => return self.cancel_accept(),
+            Accepting::Not if self.is_stopped || room == 0 => return Ok(()),
+            Accepting::Not if room > AMPLE_ROOM => self.proactor.accept_each(acceptor, ACCEPT).map(Accepting::Each),
+            Accepting::Not => self.proactor.accept(acceptor, ACCEPT).map(Accepting::One),
+            _ => return Ok(()),
+        };
+        match started {
+            Ok(accepting) => self.accepting = accepting,
+            Err(error) => self.accept_failed(&error),
         }
+        Ok(())
+    }
+
+    fn cancel_accept(&mut self) -> io::Result<()> {
+        if let Accepting::One(id) | Accepting::Each(id) = self.accepting {
+            self.accepting = Accepting::Cancelled;
+            self.proactor.cancel(id)?;
+        }
+        Ok(())
     }
 
     fn accept_failed(&mut self, error: &io::Error) {
@@ -132,14 +167,17 @@ impl<'a, P: Protocol> Driver<'a, P> {
     }
 
     fn complete(&mut self, completion: Completion) {
-        let Completion { id, key, kind, result, data, buffer, accepted } = completion;
+        let Completion { key, kind, goes_on, result, data, buffer, accepted, .. } = completion;
         match (kind, result) {
             (OperationKind::Accept, result) => {
-                self.accepts.retain(|accept| *accept != id);
-                match (result, accepted) {
-                    (Ok(_), Some(accepted)) => self.open(accepted),
-                    (Err(error), _) => self.accept_failed(&error),
-                    (Ok(_), None) => {}
+                let before = self.accepting;
+                if !goes_on {
+                    self.accepting = Accepting::Not;
+                }
+                match result {
+                    Ok(_) => self.waiting.extend(accepted),
+                    Err(_) if before == Accepting::Cancelled => {}
+                    Err(error) => self.accept_failed(&error),
                 }
             }
             (OperationKind::Send, Ok(_)) => self.advance(key, data, buffer, |_, _| {}),
@@ -230,7 +268,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     fn check_end(&mut self) -> io::Result<()> {
         if !self.is_stopped && self.shared.accepting.is_stopped() {
             self.is_stopped = true;
-            self.accepts.iter().try_for_each(|accept| self.proactor.cancel(*accept))?;
+            self.cancel_accept()?;
         }
         if self.is_stopped && !self.is_cut && self.shared.open.is_cut() {
             self.is_cut = true;

@@ -111,6 +111,34 @@ fn connections_are_waited_for_at_a_nonblocking_handle() {
 }
 
 #[test]
+fn each_connection_is_accepted_until_that_is_cancelled() {
+    let Some(mut proactor) = proactor() else { return };
+    for is_nonblocking in [false, true] {
+        let listener = listener();
+        listener.set_nonblocking(is_nonblocking).unwrap();
+        let id = proactor.accept_each(Arc::clone(&listener) as _, 1).unwrap();
+        begin(&mut proactor);
+        for _ in 0..3 {
+            let clients = [connect(&listener), connect(&listener)];
+            let mut completions = Vec::new();
+            while completions.len() < clients.len() {
+                proactor.wait(Some(TEST_TIMEOUT), &mut completions).unwrap();
+            }
+            assert!(completions.iter().all(|completion| completion.goes_on && completion.id == id), "{completions:?}");
+            for (mut client, completion) in clients.into_iter().zip(completions) {
+                client.write_all(b"text").unwrap();
+                proactor.receive(Arc::new(completion.accepted.unwrap()), vec![0; 4], 2).unwrap();
+                assert_eq!(next(&mut proactor).buffer, b"text");
+            }
+        }
+        proactor.cancel(id).unwrap();
+        let last = next(&mut proactor);
+        assert!(last.id == id && !last.goes_on && last.result.is_err() && last.accepted.is_none());
+        assert!(proactor.is_empty());
+    }
+}
+
+#[test]
 fn several_proactors_accept_at_one_handle() {
     let listener = listener();
     for key in 0..3 {
@@ -124,7 +152,9 @@ fn several_proactors_accept_at_one_handle() {
         proactor.receive(Arc::new(accepted.accepted.unwrap()), vec![0; 4], 9).unwrap();
         assert_eq!(next(&mut proactor).buffer, b"text");
         // Another is pending when the proactor ends.
-        proactor.accept(Arc::clone(&listener) as _, key).unwrap();
+        proactor.accept_each(Arc::clone(&listener) as _, key).unwrap();
+        let _client = connect(&listener);
+        assert!(next(&mut proactor).goes_on);
         begin(&mut proactor);
     }
 }

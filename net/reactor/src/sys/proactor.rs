@@ -58,7 +58,7 @@ pub struct Proactor {
 /// The kind of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
-    /// Of [`Proactor::accept`].
+    /// Of [`Proactor::accept`] or [`Proactor::accept_each`].
     Accept,
     /// Of [`Proactor::receive`], or of [`Proactor::exchange`] after everything was sent.
     Receive,
@@ -75,6 +75,8 @@ pub struct Completion {
     pub key: u64,
     /// Its kind.
     pub kind: OperationKind,
+    /// Whether the operation goes on, and has further completions ([`Proactor::accept_each`]).
+    pub goes_on: bool,
     /// The number of octets received or sent; zero for an accepted connection.
     pub result: io::Result<usize>,
     /// The buffer with the octets to send.
@@ -121,6 +123,15 @@ impl Proactor {
     /// [`io::ErrorKind::QuotaExceeded`] beyond the limit of operations; those of the system.
     pub fn accept(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
         self.engine.accept(acceptor, key)
+    }
+
+    /// Accepts connections until it is cancelled or fails. Each of them is a completion, and so is the end. How many it
+    /// accepts before it is cancelled is not bounded.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_each(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
+        self.engine.accept_each(acceptor, key)
     }
 
     /// Receives into `buffer`, as far as its length allows. Zero octets are the end of the stream.
@@ -238,6 +249,7 @@ impl Waker {
         }
     }
 
+    #[cfg(io_uring)]
     fn doorbell(&self) -> &Doorbell {
         &self.0.doorbell
     }

@@ -34,21 +34,17 @@ pub(super) struct AcceptEx {
 impl AcceptEx {
     /// For a connection at this listening socket.
     pub(super) fn new(listener: BorrowedSocket<'_>) -> io::Result<Self> {
-        let mut address = SOCKADDR_STORAGE::default();
-        let mut len = size_of::<SOCKADDR_STORAGE>() as i32;
-        // SAFETY: the socket is open, and `address` has room for any address.
-        if unsafe { getsockname(raw(listener), (&raw mut address).cast(), &raw mut len) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let (family, flags) = (i32::from(address.ss_family), WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
-        // SAFETY: without a description of a protocol there is nothing to refer to.
-        let socket = unsafe { WSASocketW(family, SOCK_STREAM, 0, ptr::null(), 0, flags) };
-        if socket == INVALID_SOCKET {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the system has just created it for this function.
-        let socket = unsafe { OwnedSocket::from_raw_socket(socket as _) };
-        Ok(Self { socket, notice: None })
+        Ok(Self { socket: unconnected(listener)?, notice: None })
+    }
+
+    /// Prepares for the next connection. Returns the present one, after the operation has succeeded.
+    pub(super) fn renew(&mut self, listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
+        Ok(std::mem::replace(&mut self.socket, unconnected(listener)?))
+    }
+
+    /// Whether the operation is reported by way of an event ([`report_to`](Self::report_to)).
+    pub(super) fn has_notice(&self) -> bool {
+        self.notice.is_some()
     }
 
     /// A buffer for the addresses of both ends.
@@ -89,16 +85,37 @@ impl AcceptEx {
     }
 
     /// The connection, after the operation has succeeded.
-    pub(super) fn into_connection(self, listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
-        let listener = raw(listener);
-        let (socket, len) = (self.socket.as_raw_socket() as SOCKET, size_of::<SOCKET>() as i32);
-        // SAFETY: both sockets are open. The value of the option is a socket.
-        let result =
-            unsafe { setsockopt(socket, SOL_SOCKET, SO_UPDATE_ACCEPT_CONTEXT, (&raw const listener).cast(), len) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(self.socket)
+    pub(super) fn into_connection(self) -> OwnedSocket {
+        self.socket
+    }
+}
+
+/// A socket that can become a connection at this listening socket.
+fn unconnected(listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
+    let mut address = SOCKADDR_STORAGE::default();
+    let mut len = size_of::<SOCKADDR_STORAGE>() as i32;
+    // SAFETY: the socket is open, and `address` has room for any address.
+    if unsafe { getsockname(raw(listener), (&raw mut address).cast(), &raw mut len) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (family, flags) = (i32::from(address.ss_family), WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
+    // SAFETY: without a description of a protocol there is nothing to refer to.
+    let socket = unsafe { WSASocketW(family, SOCK_STREAM, 0, ptr::null(), 0, flags) };
+    if socket == INVALID_SOCKET {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the system has just created it for this function.
+    Ok(unsafe { OwnedSocket::from_raw_socket(socket as _) })
+}
+
+/// Gives a connection the properties of its listening socket, such as its addresses.
+pub(super) fn inherit(connection: BorrowedSocket<'_>, listener: BorrowedSocket<'_>) -> io::Result<()> {
+    let (listener, len) = (raw(listener), size_of::<SOCKET>() as i32);
+    let value = (&raw const listener).cast();
+    // SAFETY: both sockets are open. The value of the option is a socket.
+    match unsafe { setsockopt(raw(connection), SOL_SOCKET, SO_UPDATE_ACCEPT_CONTEXT, value, len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

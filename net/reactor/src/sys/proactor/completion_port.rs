@@ -22,7 +22,7 @@ use windows_sys::Win32::System::IO::{
 };
 use windows_sys::Win32::System::Threading::INFINITE;
 
-use super::accept_ex::AcceptEx;
+use super::accept_ex::{AcceptEx, inherit};
 use super::table::Table;
 use super::{Completion, OperationId, OperationKind, SharedHandle, Waker};
 
@@ -59,6 +59,8 @@ struct Operation {
     buffer: Vec<u8>,
     /// Whether it receives after it has sent.
     is_exchange: bool,
+    /// Whether it accepts until it is cancelled.
+    accepts_each: bool,
     is_cancelled: bool,
     is_input_ended: bool,
 }
@@ -117,6 +119,18 @@ impl CompletionPort {
     }
 
     pub(super) fn accept(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
+        let operation = self.accepting(acceptor, key)?;
+        self.start(operation)
+    }
+
+    pub(super) fn accept_each(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
+        let mut operation = self.accepting(acceptor, key)?;
+        operation.accepts_each = true;
+        self.start(operation)
+    }
+
+    /// An operation that accepts a connection.
+    fn accepting(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<Box<Operation>> {
         let is_attached = self.attach_listener(&acceptor)?;
         let accept = AcceptEx::new(acceptor.as_socket())?;
         let mut operation = Operation::new(key, Task::Accept(accept), acceptor, Vec::new(), AcceptEx::addresses());
@@ -124,7 +138,7 @@ impl CompletionPort {
             // SAFETY: the operation belongs to this function. It is boxed, and so keeps its address.
             unsafe { accept.report_to(&self.port, operation.overlapped.get()) }?;
         }
-        self.start(operation)
+        Ok(operation)
     }
 
     /// Attaches a listening socket to the port; false if it is attached to that of another proactor.
@@ -234,6 +248,12 @@ impl CompletionPort {
         let result = match (&operation.task, operation.result()) {
             (Task::Send, Ok(count)) if count < operation.data.len() => Err(io::ErrorKind::WriteZero.into()),
             (Task::Send, Ok(_)) if operation.is_exchange => return self.receive_next(operation, completions),
+            (Task::Accept(_), result) if operation.accepts_each && !operation.is_cancelled => {
+                match result.map_err(|error| (is_reset(&error), error)) {
+                    Err((false, error)) => Err(error),
+                    result => return self.accept_next(operation, result.is_err(), completions),
+                }
+            }
             // Nothing had arrived when the input was ended.
             (Task::Receive, Err(_)) if operation.is_input_ended && !operation.is_cancelled => Ok(0),
             (_, result) => result,
@@ -257,6 +277,40 @@ impl CompletionPort {
         }
     }
 
+    /// Reports a connection, unless its peer has reset it. Starts to accept the next with the same operation.
+    fn accept_next(&mut self, mut operation: Box<Operation>, is_reset: bool, completions: &mut Vec<Completion>) {
+        match self.renew(&mut operation) {
+            Err(error) => return self.finish(operation, Err(error), completions),
+            Ok(accepted) if !is_reset && self.prepare(accepted.as_socket(), &operation.handle).is_ok() => {
+                let Some((id, _)) = self.operations.slot_mut(operation.slot) else { return };
+                let (key, kind, goes_on) = (operation.key, OperationKind::Accept, true);
+                let (result, data, buffer, accepted) = (Ok(0), Vec::new(), Vec::new(), Some(accepted));
+                completions.push(Completion { id, key, kind, goes_on, result, data, buffer, accepted });
+            }
+            Ok(_) => {}
+        }
+        if let Err((error, operation)) = operation.begin() {
+            self.finish(operation, Err(error), completions);
+        }
+    }
+
+    /// Prepares an operation for the next connection, and returns the present one.
+    fn renew(&self, operation: &mut Operation) -> io::Result<OwnedSocket> {
+        let Task::Accept(accept) = &mut operation.task else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let accepted = accept.renew(operation.handle.as_socket())?;
+        if accept.has_notice() {
+            // SAFETY: the operation is not pending, and keeps its address.
+            unsafe { accept.report_to(&self.port, operation.overlapped.get()) }?;
+        }
+        Ok(accepted)
+    }
+
+    /// Prepares an accepted connection.
+    fn prepare(&self, accepted: BorrowedSocket<'_>, listener: &SharedHandle) -> io::Result<()> {
+        inherit(accepted, listener.as_socket())?;
+        self.attach_socket(accepted)
+    }
+
     fn finish(&mut self, operation: Box<Operation>, result: io::Result<usize>, completions: &mut Vec<Completion>) {
         let Operation { slot, key, task, handle, data, buffer, .. } = *operation;
         let Some((id, _)) = self.operations.slot_mut(slot) else { return };
@@ -264,19 +318,15 @@ impl CompletionPort {
         let (kind, result, accepted) = match task {
             Task::Receive => (OperationKind::Receive, result, None),
             Task::Send => (OperationKind::Send, result, None),
-            Task::Accept(accept) => match result.and_then(|_| self.accepted(accept, handle.as_socket())) {
-                Ok(accepted) => (OperationKind::Accept, Ok(0), Some(accepted)),
-                Err(error) => (OperationKind::Accept, Err(error), None),
-            },
+            Task::Accept(accept) => {
+                let accepted = accept.into_connection();
+                match result.and_then(|_| self.prepare(accepted.as_socket(), &handle)) {
+                    Ok(()) => (OperationKind::Accept, Ok(0), Some(accepted)),
+                    Err(error) => (OperationKind::Accept, Err(error), None),
+                }
+            }
         };
-        completions.push(Completion { id, key, kind, result, data, buffer, accepted });
-    }
-
-    /// Prepares an accepted connection.
-    fn accepted(&self, accept: AcceptEx, listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
-        let accepted = accept.into_connection(listener)?;
-        self.attach_socket(accepted.as_socket())?;
-        Ok(accepted)
+        completions.push(Completion { id, key, kind, goes_on: false, result, data, buffer, accepted });
     }
 }
 
@@ -291,6 +341,7 @@ impl Operation {
             data,
             buffer,
             is_exchange: false,
+            accepts_each: false,
             is_cancelled: false,
             is_input_ended: false,
         })
@@ -370,6 +421,11 @@ impl Pending {
             CancelIoEx(handle_of(raw((*operation).handle.as_socket())), (*operation).overlapped.get());
         }
     }
+}
+
+/// Whether the peer of a connection has reset it before it was accepted.
+fn is_reset(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
 }
 
 fn raw(socket: BorrowedSocket<'_>) -> SOCKET {

@@ -4,6 +4,7 @@
 //! sent everything; if it has not, the second is cancelled.
 
 use std::io;
+use std::mem::take;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct Ring {
     waker: Waker,
     /// Whether the kernel reports no completion of an entry that is marked so and succeeds.
     skips_success: bool,
+    /// Whether one entry can accept many connections.
+    has_multishot_accept: bool,
 }
 
 /// An operation that has not been completed.
@@ -52,12 +55,20 @@ struct Operation {
 /// The task of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    Accept,
+    Accept(AcceptCount),
     /// The wait before the next attempt to accept from a nonblocking handle.
-    AwaitConnection,
+    AwaitConnection(AcceptCount),
     Receive,
     Send,
     Exchange,
+}
+
+/// The number of connections that an operation accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AcceptCount {
+    One,
+    /// All until it is cancelled.
+    Each,
 }
 
 /// The eventfd that ends waits.
@@ -89,7 +100,9 @@ impl Ring {
         use rustix::event::{EventfdFlags, eventfd};
         let doorbell = Doorbell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let skips_success = ring.params().is_feature_skip_cqe_on_success();
-        let mut this = Self { ring, operations: Table::new(limit), waker: Waker::new(doorbell), skips_success };
+        let has_multishot_accept = probe.is_supported(opcode::Socket::CODE); // also since 5.19
+        let (operations, waker) = (Table::new(limit), Waker::new(doorbell));
+        let mut this = Self { ring, operations, waker, skips_success, has_multishot_accept };
         this.watch_doorbell()?;
         Ok(this)
     }
@@ -109,7 +122,11 @@ impl Ring {
     }
 
     pub(super) fn accept(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
-        self.start(Task::Accept, acceptor, Vec::new(), Vec::new(), key)
+        self.start(Task::Accept(AcceptCount::One), acceptor, Vec::new(), Vec::new(), key)
+    }
+
+    pub(super) fn accept_each(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
+        self.start(Task::Accept(AcceptCount::Each), acceptor, Vec::new(), Vec::new(), key)
     }
 
     pub(super) fn receive(&mut self, stream: SharedHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
@@ -207,15 +224,19 @@ impl Ring {
 
     /// Puts the entries of an operation into the submission queue.
     fn submit(&mut self, slot: usize) -> io::Result<()> {
-        let Self { ring, operations, skips_success, .. } = self;
+        let Self { ring, operations, skips_success, has_multishot_accept, .. } = self;
         let (_, operation) = operations.slot_mut(slot).expect("submitted before its end");
         let handle = Fd(operation.handle.as_fd().as_raw_fd());
         let (first, second) = match operation.task {
-            Task::Accept => {
+            Task::Accept(AcceptCount::Each) if *has_multishot_accept => {
+                let entry = opcode::AcceptMulti::new(handle).flags(libc::SOCK_CLOEXEC);
+                (entry.build().user_data(token(slot)), None)
+            }
+            Task::Accept(_) => {
                 let entry = opcode::Accept::new(handle, std::ptr::null_mut(), std::ptr::null_mut());
                 (entry.flags(libc::SOCK_CLOEXEC).build().user_data(token(slot)), None)
             }
-            Task::AwaitConnection => {
+            Task::AwaitConnection(_) => {
                 // Exclusive: of several operations, a connection ends one wait.
                 let events = (libc::EPOLLIN | libc::EPOLLEXCLUSIVE).cast_unsigned();
                 (opcode::PollAdd::new(handle, events).build().user_data(token(slot)), None)
@@ -252,28 +273,48 @@ impl Ring {
         }
         let slot = usize::try_from(entry.user_data() >> 1).expect("an index");
         let Some((_, operation)) = self.operations.slot_mut(slot) else { return Ok(()) };
-        match operation.advance(entry.result(), entry.user_data() & 1 == 1) {
+        match operation.advance(entry.result(), entry.user_data() & 1 == 1, cqueue::more(entry.flags())) {
             Step::Await => {}
-            Step::Submit(kind) => {
-                if let Err(error) = self.submit(slot) {
-                    self.finish(slot, kind, Err(error), completions);
+            Step::Accepted { handle, is_submitted } => {
+                self.report(slot, OperationKind::Accept, Ok(handle), true, completions);
+                if !is_submitted {
+                    self.resubmit(slot, OperationKind::Accept, completions);
                 }
             }
-            Step::Finish(kind, result) => self.finish(slot, kind, result, completions),
+            Step::Submit(kind) => self.resubmit(slot, kind, completions),
+            Step::Finish(kind, result) => self.report(slot, kind, result, false, completions),
         }
         Ok(())
     }
 
-    fn finish(&mut self, slot: usize, kind: OperationKind, result: io::Result<i32>, completions: &mut Vec<Completion>) {
-        let Some((id, _)) = self.operations.slot_mut(slot) else { return };
-        let Some(Operation { key, data, buffer, .. }) = self.operations.remove(slot) else { return };
+    /// Submits an operation again. Its end by a failure has this kind.
+    fn resubmit(&mut self, slot: usize, kind: OperationKind, completions: &mut Vec<Completion>) {
+        if let Err(error) = self.submit(slot) {
+            self.report(slot, kind, Err(error), false, completions);
+        }
+    }
+
+    /// Adds a completion of an operation, which goes on or ends with it.
+    fn report(
+        &mut self,
+        slot: usize,
+        kind: OperationKind,
+        result: io::Result<i32>,
+        goes_on: bool,
+        completions: &mut Vec<Completion>,
+    ) {
+        let Some((id, operation)) = self.operations.slot_mut(slot) else { return };
+        let (key, data, buffer) = (operation.key, take(&mut operation.data), take(&mut operation.buffer));
+        if !goes_on {
+            self.operations.remove(slot);
+        }
         let (result, accepted) = match (kind, result) {
             // SAFETY: the result of a successful accept is a new handle, which belongs to nothing else.
             (OperationKind::Accept, Ok(handle)) => (Ok(0), Some(unsafe { OwnedFd::from_raw_fd(handle) })),
             (OperationKind::Send, Ok(_)) => (Ok(data.len()), None),
             (_, result) => (result.map(|count| usize::try_from(count).expect("not negative")), None),
         };
-        completions.push(Completion { id, key, kind, result, data, buffer, accepted });
+        completions.push(Completion { id, key, kind, goes_on, result, data, buffer, accepted });
     }
 
     /// Lets the ring report each ring of the doorbell. It is watched for edges, so that it need not be read.
@@ -302,6 +343,8 @@ impl Drop for Ring {
 enum Step {
     /// Another result.
     Await,
+    /// One connection of several. Unless the kernel goes on, the operation is submitted again.
+    Accepted { handle: i32, is_submitted: bool },
     /// Another submission; its failure has this kind.
     Submit(OperationKind),
     /// The end of the operation.
@@ -309,9 +352,12 @@ enum Step {
 }
 
 impl Operation {
-    /// Takes a result of the kernel, which may be that of sending.
-    fn advance(&mut self, result: i32, is_sending: bool) -> Step {
+    /// Takes a result of the kernel: perhaps that of sending, perhaps with `more` to come from the same entry.
+    fn advance(&mut self, result: i32, is_sending: bool, more: bool) -> Step {
         use OperationKind::{Accept, Receive, Send};
+        if more {
+            return Step::Accepted { handle: result, is_submitted: true };
+        }
         self.awaited -= 1;
         if is_sending {
             self.sent += usize::try_from(result).unwrap_or_default();
@@ -327,19 +373,22 @@ impl Operation {
             (_, Some(0)) => Step::Finish(Send, Err(io::ErrorKind::WriteZero.into())),
             (_, Some(part)) if part > 0 => Step::Finish(Send, Err(cancelled())),
             (_, Some(failure)) => Step::Finish(Send, Err(io::Error::from_raw_os_error(-failure))),
-            (Task::Accept, None) if result == -libc::EAGAIN && self.is_cancelled => {
+            (Task::Accept(_), None) if result == -libc::EAGAIN && self.is_cancelled => {
                 Step::Finish(Accept, Err(cancelled()))
             }
-            (Task::Accept, None) if result == -libc::EAGAIN => {
-                self.task = Task::AwaitConnection;
+            (Task::Accept(count), None) if result == -libc::EAGAIN => {
+                self.task = Task::AwaitConnection(count);
                 Step::Submit(Accept)
             }
             // Also after a cancellation: no other wait is told of a connection that has ended this one.
-            (Task::AwaitConnection, None) => {
-                self.task = Task::Accept;
+            (Task::AwaitConnection(count), None) => {
+                self.task = Task::Accept(if self.is_cancelled { AcceptCount::One } else { count });
                 Step::Submit(Accept)
             }
-            (Task::Accept, None) => Step::Finish(Accept, checked),
+            (Task::Accept(AcceptCount::Each), None) if result >= 0 && !self.is_cancelled => {
+                Step::Accepted { handle: result, is_submitted: false }
+            }
+            (Task::Accept(_), None) => Step::Finish(Accept, checked),
             (Task::Send, None) => Step::Finish(Send, checked),
             (Task::Receive | Task::Exchange, None) => Step::Finish(Receive, checked),
         }
@@ -417,6 +466,7 @@ mod tests {
     fn ring() -> Option<Ring> {
         let mut ring = Ring::new(4).ok()?;
         ring.skips_success = false;
+        ring.has_multishot_accept = false;
         Some(ring)
     }
 
@@ -450,6 +500,22 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_accepted_one_after_another_without_a_multishot_entry() {
+        let Some(mut ring) = ring() else { return };
+        let listener = Arc::new(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let id = ring.accept_each(Arc::clone(&listener) as _, 1).unwrap();
+        let _clients = [(); 3].map(|()| std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let mut completions = Vec::new();
+        while completions.len() < 3 {
+            ring.wait(None, &mut completions).unwrap();
+        }
+        assert!(completions.drain(..).all(|completion| completion.goes_on && completion.accepted.is_some()));
+        ring.cancel(id).unwrap();
+        let last = next(&mut ring);
+        assert!(!last.goes_on && last.accepted.is_none() && last.result.is_err());
+    }
+
+    #[test]
     fn the_rest_of_octets_that_are_sent_in_part_follows() {
         let Some(mut ring) = ring() else { return };
         let (here, mut there) = UnixStream::pair().unwrap();
@@ -457,13 +523,13 @@ mod tests {
         // As if an older kernel had sent the half.
         let (_, operation) = ring.operations.slot_mut(id.slot()).unwrap();
         operation.awaited = 2;
-        assert!(matches!(operation.advance(2, true), Step::Await));
-        assert!(matches!(operation.advance(-libc::ECANCELED, false), Step::Submit(OperationKind::Send)));
+        assert!(matches!(operation.advance(2, true, false), Step::Await));
+        assert!(matches!(operation.advance(-libc::ECANCELED, false, false), Step::Submit(OperationKind::Send)));
         assert_eq!(operation.sent, 2);
         // Now cancelled, and so there is no rest.
         operation.awaited = 1;
         operation.is_cancelled = true;
-        assert!(matches!(operation.advance(1, true), Step::Finish(OperationKind::Send, Err(_))));
+        assert!(matches!(operation.advance(1, true, false), Step::Finish(OperationKind::Send, Err(_))));
         operation.awaited = 2;
         operation.sent = 0;
         operation.is_cancelled = false;
