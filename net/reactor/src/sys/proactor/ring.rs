@@ -252,11 +252,11 @@ impl Ring {
         };
         // A failure of an entry whose success is skipped is reported, and its link is not.
         operation.awaited = if second.is_some() && !*skips_success { 2 } else { 1 };
-        // SAFETY: the entries refer to the handle and to the memory of the buffers, which the operation owns. They are
-        // neither used nor dropped before the last completion, nor when the proactor is dropped before.
         match second {
+            // SAFETY: the entry refers to the handle and to the memory of a buffer, which the operation owns. They are
+            // neither used nor dropped before the last completion, nor when the proactor is dropped before.
             None => unsafe { push(ring, &[first]) },
-            // SAFETY: as above.
+            // SAFETY: as above, for both buffers.
             Some(second) => unsafe { push(ring, &[first, second]) },
         }
     }
