@@ -20,8 +20,6 @@ use std::io;
 
 pub use self::backend::{Backend, Trigger};
 pub(crate) use self::demultiplexer::{Demultiplexer, ReadyHandle};
-#[cfg(io_uring)]
-pub(crate) use self::doorbell::ring_eventfd;
 
 /// Opens the named back end. Where the system forbids io_uring, or its version is too old, that is epoll.
 pub(crate) fn open(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {

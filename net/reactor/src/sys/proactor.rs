@@ -2,44 +2,31 @@
 
 #[cfg(windows)]
 mod accept_ex;
+mod completion;
 #[cfg(windows)]
 mod completion_port;
 #[cfg(io_uring)]
 mod ring;
 mod table;
+mod waker;
 
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use spandrel_sync::Arc;
-use spandrel_sync::atomic::{AtomicBool, Ordering};
-
+pub use completion::{Completion, ConnectionHandle, OperationKind, SharedHandle};
 #[cfg(windows)]
-use completion_port::{CompletionPort as Engine, Doorbell};
+use completion_port::CompletionPort as Engine;
 #[cfg(io_uring)]
-use ring::{Doorbell, Ring as Engine};
+use ring::Ring as Engine;
 pub use table::OperationId;
+pub use waker::Waker;
 
 /// The number of waits for cancelled operations before their memory is given up.
 const LAST_WAITS: usize = 100;
 /// The time of each of these waits.
 const LAST_WAIT: Duration = Duration::from_millis(10);
-
-/// A handle that operations use and keep open.
-#[cfg(unix)]
-pub type SharedHandle = Arc<dyn std::os::fd::AsFd + Send + Sync>;
-/// A handle that operations use and keep open.
-#[cfg(windows)]
-pub type SharedHandle = Arc<dyn std::os::windows::io::AsSocket + Send + Sync>;
-
-/// The handle of an accepted connection.
-#[cfg(unix)]
-pub type ConnectionHandle = std::os::fd::OwnedFd;
-/// The handle of an accepted connection.
-#[cfg(windows)]
-pub type ConnectionHandle = std::os::windows::io::OwnedSocket;
 
 /// Starts operations on stream sockets, and reports their completions (the Proactor pattern).
 ///
@@ -53,38 +40,6 @@ pub struct Proactor {
     engine: Engine,
     /// It is not `Send`.
     thread: PhantomData<*mut ()>,
-}
-
-/// The kind of a completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperationKind {
-    /// Of [`Proactor::accept`] or [`Proactor::accept_each`].
-    Accept,
-    /// Of [`Proactor::receive`], or of [`Proactor::exchange`] after everything was sent.
-    Receive,
-    /// Of [`Proactor::send`]; or of [`Proactor::exchange`], of which not everything was sent.
-    Send,
-}
-
-/// The result of an operation.
-#[derive(Debug)]
-pub struct Completion {
-    /// The operation.
-    pub id: OperationId,
-    /// The key that it was started with.
-    pub key: u64,
-    /// Its kind.
-    pub kind: OperationKind,
-    /// Whether the operation goes on, and has further completions ([`Proactor::accept_each`]).
-    pub goes_on: bool,
-    /// The number of octets received or sent; zero for an accepted connection.
-    pub result: io::Result<usize>,
-    /// The buffer with the octets to send.
-    pub data: Vec<u8>,
-    /// The buffer for received octets.
-    pub buffer: Vec<u8>,
-    /// The accepted connection.
-    pub accepted: Option<ConnectionHandle>,
 }
 
 impl Proactor {
@@ -222,46 +177,5 @@ impl Drop for Proactor {
                 break;
             }
         }
-    }
-}
-
-/// Ends the wait of a [`Proactor`], from any thread; or its next wait.
-#[derive(Clone)]
-pub struct Waker(Arc<WakerState>);
-
-struct WakerState {
-    /// Whether the doorbell has been rung since the last wait.
-    is_rung: AtomicBool,
-    doorbell: Doorbell,
-}
-
-impl Waker {
-    fn new(doorbell: Doorbell) -> Self {
-        Self(Arc::new(WakerState { is_rung: AtomicBool::new(false), doorbell }))
-    }
-
-    /// Ends the wait. Several calls before one wait are as one.
-    pub fn wake(&self) {
-        if !self.0.is_rung.swap(true, Ordering::SeqCst)
-            && let Err(error) = self.0.doorbell.ring()
-        {
-            tracing::error!(%error, "cannot end the wait of a proactor");
-        }
-    }
-
-    #[cfg(io_uring)]
-    fn doorbell(&self) -> &Doorbell {
-        &self.0.doorbell
-    }
-
-    /// The wait has ended. Its caller sees all that was done before the calls of [`wake`](Self::wake).
-    fn answered(&self) {
-        self.0.is_rung.store(false, Ordering::SeqCst);
-    }
-}
-
-impl fmt::Debug for Waker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waker").finish_non_exhaustive()
     }
 }

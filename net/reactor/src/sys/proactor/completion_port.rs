@@ -18,13 +18,13 @@ use windows_sys::Win32::Networking::WinSock::{
 };
 use windows_sys::Win32::System::IO::{
     CancelIoEx, CreateIoCompletionPort, GetQueuedCompletionStatusEx, OVERLAPPED, OVERLAPPED_ENTRY,
-    PostQueuedCompletionStatus,
 };
 use windows_sys::Win32::System::Threading::INFINITE;
 
 use super::accept_ex::{AcceptEx, inherit};
-use super::table::Table;
-use super::{Completion, OperationId, OperationKind, SharedHandle, Waker};
+use super::completion::{Completion, OperationKind, SharedHandle};
+use super::table::{OperationId, Table};
+use super::waker::{Doorbell, Waker};
 
 /// The number of completions that are taken at a time.
 const BATCH: usize = 64;
@@ -70,19 +70,6 @@ enum Task {
     Accept(AcceptEx),
     Receive,
     Send,
-}
-
-/// A packet without an operation, which ends a wait.
-pub(super) struct Doorbell(Arc<OwnedHandle>);
-
-impl Doorbell {
-    pub(super) fn ring(&self) -> io::Result<()> {
-        // SAFETY: the port is open, and there is no operation to refer to.
-        match unsafe { PostQueuedCompletionStatus(self.0.as_raw_handle(), 0, 0, ptr::null()) } {
-            0 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl CompletionPort {

@@ -11,9 +11,9 @@ use std::time::Duration;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 
-use super::table::Table;
-use super::{Completion, OperationId, OperationKind, SharedHandle, Waker};
-use crate::demux::ring_eventfd;
+use super::completion::{Completion, OperationKind, SharedHandle};
+use super::table::{OperationId, Table};
+use super::waker::{Doorbell, Waker};
 
 /// The capacity of the submission queue.
 const SUBMISSIONS: u32 = 256;
@@ -69,15 +69,6 @@ enum AcceptCount {
     One,
     /// All until it is cancelled.
     Each,
-}
-
-/// The eventfd that ends waits.
-pub(super) struct Doorbell(OwnedFd);
-
-impl Doorbell {
-    pub(super) fn ring(&self) -> io::Result<()> {
-        ring_eventfd(&self.0)
-    }
 }
 
 impl Ring {
