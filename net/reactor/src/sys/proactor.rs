@@ -67,7 +67,8 @@ impl Proactor {
     /// Prepares a connection that was made elsewhere. Connections that this proactor has accepted are prepared.
     ///
     /// # Errors
-    /// Those of the system: on Windows a socket belongs to the first completion port that it is given to.
+    /// Those of the system: on Windows a socket belongs to the first completion port that it is given to. Its operations
+    /// by other proactors are never completed.
     pub fn attach(&mut self, stream: &SharedHandle) -> io::Result<()> {
         self.engine.attach(stream)
     }

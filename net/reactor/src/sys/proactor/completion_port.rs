@@ -4,6 +4,7 @@
 //! operation that was started is reported to the port, also if it succeeds at once.
 
 use std::cell::UnsafeCell;
+use std::collections::HashSet;
 use std::io;
 use std::os::windows::io::{
     AsRawHandle, AsRawSocket, AsSocket, BorrowedSocket, FromRawHandle, OwnedHandle, OwnedSocket,
@@ -33,6 +34,8 @@ const BATCH: usize = 64;
 pub(super) struct CompletionPort {
     port: Arc<OwnedHandle>,
     operations: Table<Pending>,
+    /// Their addresses. A stream that is attached to this port, and used by another proactor, leads other packets here.
+    addresses: HashSet<NonNull<Operation>>,
     waker: Waker,
     listeners: Vec<Listener>,
 }
@@ -82,7 +85,8 @@ impl CompletionPort {
         // SAFETY: the system has just created it for this function.
         let port = Arc::new(unsafe { OwnedHandle::from_raw_handle(port) });
         let waker = Waker::new(Doorbell(Arc::clone(&port)));
-        Ok(Self { port, operations: Table::new(limit), waker, listeners: Vec::new() })
+        let (operations, addresses) = (Table::new(limit), HashSet::new());
+        Ok(Self { port, operations, addresses, waker, listeners: Vec::new() })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -206,9 +210,13 @@ impl CompletionPort {
         for entry in &entries[..count as usize] {
             match NonNull::new(entry.lpOverlapped.cast::<Operation>()) {
                 None => self.waker.answered(),
-                // SAFETY: packets with an address are those of operations of this port, which are operations of this
-                // table. The system is finished with one after its packet, of which there is one.
-                Some(operation) => self.complete(unsafe { Box::from_raw(operation.as_ptr()) }, completions),
+                Some(operation) if self.addresses.contains(&operation) => {
+                    // SAFETY: it is a pending operation of this proactor. The system is finished with it after its
+                    // packet, of which there is one.
+                    let operation = unsafe { Box::from_raw(operation.as_ptr()) };
+                    self.complete(operation, completions);
+                }
+                Some(_) => tracing::error!("a stream is attached to one proactor and used by another"),
             }
         }
         Ok(())
@@ -221,12 +229,20 @@ impl CompletionPort {
         let mut operation = unsafe { Box::from_raw(address.as_ptr()) };
         let id = id?;
         operation.slot = id.slot();
+        self.addresses.insert(address);
         match operation.begin() {
             Ok(()) => Ok(id),
             Err((error, _)) => {
-                self.operations.remove(id.slot());
+                self.remove(id.slot());
                 Err(error)
             }
+        }
+    }
+
+    /// Forgets an operation, which does not belong to the system any more.
+    fn remove(&mut self, slot: usize) {
+        if let Some(Pending(address)) = self.operations.remove(slot) {
+            self.addresses.remove(&address);
         }
     }
 
@@ -245,7 +261,7 @@ impl CompletionPort {
             (Task::Receive, Err(_)) if operation.is_input_ended && !operation.is_cancelled => Ok(0),
             (_, result) => result,
         };
-        self.finish(operation, result, completions);
+        self.finish(*operation, result, completions);
     }
 
     /// Starts the second half of an exchange.
@@ -253,11 +269,11 @@ impl CompletionPort {
         operation.task = Task::Receive;
         if operation.is_cancelled {
             let cancelled = io::Error::from_raw_os_error(WSA_OPERATION_ABORTED);
-            return self.finish(operation, Err(cancelled), completions);
+            return self.finish(*operation, Err(cancelled), completions);
         }
         let (slot, is_input_ended) = (operation.slot, operation.is_input_ended);
         if let Err((error, operation)) = operation.begin() {
-            return self.finish(operation, Err(error), completions);
+            return self.finish(*operation, Err(error), completions);
         }
         if is_input_ended && let Some((_, pending)) = self.operations.slot_mut(slot) {
             pending.end_input();
@@ -267,7 +283,7 @@ impl CompletionPort {
     /// Reports a connection, unless its peer has reset it. Starts to accept the next with the same operation.
     fn accept_next(&mut self, mut operation: Box<Operation>, is_reset: bool, completions: &mut Vec<Completion>) {
         match self.renew(&mut operation) {
-            Err(error) => return self.finish(operation, Err(error), completions),
+            Err(error) => return self.finish(*operation, Err(error), completions),
             Ok(accepted) if !is_reset && self.prepare(accepted.as_socket(), &operation.handle).is_ok() => {
                 let Some((id, _)) = self.operations.slot_mut(operation.slot) else { return };
                 let (key, kind, goes_on) = (operation.key, OperationKind::Accept, true);
@@ -277,7 +293,7 @@ impl CompletionPort {
             Ok(_) => {}
         }
         if let Err((error, operation)) = operation.begin() {
-            self.finish(operation, Err(error), completions);
+            self.finish(*operation, Err(error), completions);
         }
     }
 
@@ -298,10 +314,10 @@ impl CompletionPort {
         self.attach_socket(accepted)
     }
 
-    fn finish(&mut self, operation: Box<Operation>, result: io::Result<usize>, completions: &mut Vec<Completion>) {
-        let Operation { slot, key, task, handle, data, buffer, .. } = *operation;
+    fn finish(&mut self, operation: Operation, result: io::Result<usize>, completions: &mut Vec<Completion>) {
+        let Operation { slot, key, task, handle, data, buffer, .. } = operation;
         let Some((id, _)) = self.operations.slot_mut(slot) else { return };
-        self.operations.remove(slot);
+        self.remove(slot);
         let (kind, result, accepted) = match task {
             Task::Receive => (OperationKind::Receive, result, None),
             Task::Send => (OperationKind::Send, result, None),
