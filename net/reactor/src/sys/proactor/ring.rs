@@ -3,6 +3,8 @@
 //! The two halves of an exchange are linked and submitted together. The kernel starts the second after the first has
 //! sent everything; if it has not, the second is cancelled.
 
+mod operation;
+
 use std::io;
 use std::mem::take;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -11,6 +13,7 @@ use std::time::Duration;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 
+use self::operation::{AcceptCount, Features, Operation, Step, Task, sending, token};
 use super::completion::{Completion, OperationKind, SharedHandle};
 use super::table::{OperationId, Table};
 use super::waker::{Doorbell, Waker};
@@ -29,46 +32,7 @@ pub(super) struct Ring {
     ring: IoUring,
     operations: Table<Operation>,
     waker: Waker,
-    /// Whether the kernel reports no completion of an entry that is marked so and succeeds.
-    skips_success: bool,
-    /// Whether one entry can accept many connections.
-    has_multishot_accept: bool,
-}
-
-/// An operation that has not been completed.
-struct Operation {
-    key: u64,
-    task: Task,
-    /// The kernel holds the file, but a handle that is closed early would make its number that of another.
-    handle: SharedHandle,
-    data: Vec<u8>,
-    /// The octets of `data` that are sent.
-    sent: usize,
-    buffer: Vec<u8>,
-    /// The number of completions that the kernel still reports.
-    awaited: u8,
-    /// The result of sending, if not everything was sent.
-    failure: Option<i32>,
-    is_cancelled: bool,
-}
-
-/// The task of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
-    Accept(AcceptCount),
-    /// The wait before the next attempt to accept from a nonblocking handle.
-    AwaitConnection(AcceptCount),
-    Receive,
-    Send,
-    Exchange,
-}
-
-/// The number of connections that an operation accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AcceptCount {
-    One,
-    /// All until it is cancelled.
-    Each,
+    features: Features,
 }
 
 impl Ring {
@@ -90,10 +54,12 @@ impl Ring {
         }
         use rustix::event::{EventfdFlags, eventfd};
         let doorbell = Doorbell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let skips_success = ring.params().is_feature_skip_cqe_on_success();
-        let has_multishot_accept = probe.is_supported(opcode::Socket::CODE); // also since 5.19
+        let features = Features {
+            skips_success: ring.params().is_feature_skip_cqe_on_success(),
+            has_multishot_accept: probe.is_supported(opcode::Socket::CODE), // also since 5.19
+        };
         let (operations, waker) = (Table::new(limit), Waker::new(doorbell));
-        let mut this = Self { ring, operations, waker, skips_success, has_multishot_accept };
+        let mut this = Self { ring, operations, waker, features };
         this.watch_doorbell()?;
         Ok(this)
     }
@@ -141,7 +107,7 @@ impl Ring {
     pub(super) fn close(&mut self, connection: OwnedFd) {
         let number = connection.into_raw_fd();
         let mut entry = opcode::Close::new(Fd(number)).build().user_data(IGNORED);
-        if self.skips_success {
+        if self.features.skips_success {
             entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
         }
         // SAFETY: the entry owns the handle, and lends no memory.
@@ -203,9 +169,7 @@ impl Ring {
         buffer: Vec<u8>,
         key: u64,
     ) -> io::Result<OperationId> {
-        let (sent, awaited, failure, is_cancelled) = (0, 0, None, false);
-        let operation = Operation { key, task, handle, data, sent, buffer, awaited, failure, is_cancelled };
-        let id = self.operations.insert(operation)?;
+        let id = self.operations.insert(Operation::new(key, task, handle, data, buffer))?;
         let submitted = self.submit(id.slot());
         if submitted.is_err() {
             self.operations.remove(id.slot()); // the kernel has not seen it
@@ -215,40 +179,14 @@ impl Ring {
 
     /// Puts the entries of an operation into the submission queue.
     fn submit(&mut self, slot: usize) -> io::Result<()> {
-        let Self { ring, operations, skips_success, has_multishot_accept, .. } = self;
+        let Self { ring, operations, features, .. } = self;
         let (_, operation) = operations.slot_mut(slot).expect("submitted before its end");
-        let handle = Fd(operation.handle.as_fd().as_raw_fd());
-        let (first, second) = match operation.task {
-            Task::Accept(AcceptCount::Each) if *has_multishot_accept => {
-                let entry = opcode::AcceptMulti::new(handle).flags(libc::SOCK_CLOEXEC);
-                (entry.build().user_data(token(slot)), None)
-            }
-            Task::Accept(_) => {
-                let entry = opcode::Accept::new(handle, std::ptr::null_mut(), std::ptr::null_mut());
-                (entry.flags(libc::SOCK_CLOEXEC).build().user_data(token(slot)), None)
-            }
-            Task::AwaitConnection(_) => {
-                // Exclusive: of several operations, a connection ends one wait.
-                let events = (libc::EPOLLIN | libc::EPOLLEXCLUSIVE).cast_unsigned();
-                (opcode::PollAdd::new(handle, events).build().user_data(token(slot)), None)
-            }
-            Task::Receive => (receive_entry(handle, &mut operation.buffer, slot), None),
-            Task::Send => (send_entry(handle, &operation.data[operation.sent..], slot), None),
-            Task::Exchange => {
-                let is_skipped = if *skips_success { squeue::Flags::SKIP_SUCCESS } else { squeue::Flags::empty() };
-                let sending = send_entry(handle, &operation.data[operation.sent..], slot);
-                let receiving = receive_entry(handle, &mut operation.buffer, slot);
-                (sending.flags(squeue::Flags::IO_LINK | is_skipped), Some(receiving))
-            }
-        };
-        // A failure of an entry whose success is skipped is reported, and its link is not.
-        operation.awaited = if second.is_some() && !*skips_success { 2 } else { 1 };
-        match second {
+        match operation.entries(slot, *features) {
             // SAFETY: the entry refers to the handle and to the memory of a buffer, which the operation owns. They are
             // neither used nor dropped before the last completion, nor when the proactor is dropped before.
-            None => unsafe { push(ring, &[first]) },
+            (first, None) => unsafe { push(ring, &[first]) },
             // SAFETY: as above, for both buffers.
-            Some(second) => unsafe { push(ring, &[first, second]) },
+            (first, Some(second)) => unsafe { push(ring, &[first, second]) },
         }
     }
 
@@ -330,66 +268,6 @@ impl Drop for Ring {
     }
 }
 
-/// What follows a result of the kernel.
-enum Step {
-    /// Another result.
-    Await,
-    /// One connection of several. Unless the kernel goes on, the operation is submitted again.
-    Accepted { handle: i32, is_submitted: bool },
-    /// Another submission; its failure has this kind.
-    Submit(OperationKind),
-    /// The end of the operation.
-    Finish(OperationKind, io::Result<i32>),
-}
-
-impl Operation {
-    /// Takes a result of the kernel: perhaps that of sending, perhaps with `more` to come from the same entry.
-    fn advance(&mut self, result: i32, is_sending: bool, more: bool) -> Step {
-        use OperationKind::{Accept, Receive, Send};
-        if more {
-            return Step::Accepted { handle: result, is_submitted: true };
-        }
-        self.awaited -= 1;
-        if is_sending {
-            self.sent += usize::try_from(result).unwrap_or_default();
-            self.failure = (self.sent < self.data.len()).then_some(result);
-        }
-        if self.awaited > 0 {
-            return Step::Await;
-        }
-        let checked = if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result) };
-        match (self.task, self.failure.take()) {
-            // Kernels before 5.19 send a part. The rest follows.
-            (_, Some(1..)) if !self.is_cancelled => Step::Submit(Send),
-            (_, Some(0)) => Step::Finish(Send, Err(io::ErrorKind::WriteZero.into())),
-            (_, Some(part)) if part > 0 => Step::Finish(Send, Err(cancelled())),
-            (_, Some(failure)) => Step::Finish(Send, Err(io::Error::from_raw_os_error(-failure))),
-            (Task::Accept(_), None) if result == -libc::EAGAIN && self.is_cancelled => {
-                Step::Finish(Accept, Err(cancelled()))
-            }
-            (Task::Accept(count), None) if result == -libc::EAGAIN => {
-                self.task = Task::AwaitConnection(count);
-                Step::Submit(Accept)
-            }
-            // Also after a cancellation: no other wait is told of a connection that has ended this one.
-            (Task::AwaitConnection(count), None) => {
-                self.task = Task::Accept(if self.is_cancelled { AcceptCount::One } else { count });
-                Step::Submit(Accept)
-            }
-            (Task::Accept(AcceptCount::Each), None) if result >= 0 && !self.is_cancelled => {
-                Step::Accepted { handle: result, is_submitted: false }
-            }
-            (Task::Accept(_), None) => Step::Finish(Accept, checked),
-            (Task::Send, None) => Step::Finish(Send, checked),
-            (Task::Receive | Task::Exchange, None) => Step::Finish(Receive, checked),
-        }
-    }
-}
-
-fn cancelled() -> io::Error {
-    io::Error::from_raw_os_error(libc::ECANCELED)
-}
-
 /// A ring for one thread, whose completions the kernel prepares only while that thread waits for them. Kernels before
 /// 6.1 lack these flags.
 fn create() -> io::Result<IoUring> {
@@ -400,31 +278,6 @@ fn create() -> io::Result<IoUring> {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder.build(SUBMISSIONS),
         all => all,
     }
-}
-
-/// The token of an operation's only or second entry.
-fn token(slot: usize) -> u64 {
-    (slot as u64) << 1
-}
-
-/// The token of an operation's entry that sends.
-fn sending(slot: usize) -> u64 {
-    token(slot) | 1
-}
-
-fn send_entry(handle: Fd, data: &[u8], slot: usize) -> squeue::Entry {
-    // The kernel sends everything, or reports a failure.
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-    opcode::Send::new(handle, data.as_ptr(), len(data)).flags(flags).build().user_data(sending(slot))
-}
-
-fn receive_entry(handle: Fd, buffer: &mut [u8], slot: usize) -> squeue::Entry {
-    opcode::Recv::new(handle, buffer.as_mut_ptr(), len(buffer)).build().user_data(token(slot))
-}
-
-/// The length of a buffer for the kernel.
-fn len(buffer: &[u8]) -> u32 {
-    u32::try_from(buffer.len()).unwrap_or(u32::MAX)
 }
 
 /// Puts entries into the submission queue, so that they are submitted together. Submits what is there if it is full.
@@ -456,8 +309,7 @@ mod tests {
     /// A ring for a kernel that reports all completions; none where the system forbids io_uring.
     fn ring() -> Option<Ring> {
         let mut ring = Ring::new(4).ok()?;
-        ring.skips_success = false;
-        ring.has_multishot_accept = false;
+        ring.features = Features { skips_success: false, has_multishot_accept: false };
         Some(ring)
     }
 
