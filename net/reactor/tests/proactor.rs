@@ -323,3 +323,17 @@ fn pending_operations_end_with_their_proactor() {
     assert!(other.read_to_end(&mut octets).is_err() || octets.len() < MANY);
     assert_eq!(Arc::strong_count(&listener), 1);
 }
+
+/// The packet of such an operation comes to the first port, where it must not be taken for an own one.
+#[cfg(windows)]
+#[test]
+fn an_operation_of_another_proactor_is_not_taken_for_an_own_one() {
+    let (mut first, mut second) = (proactor().unwrap(), proactor().unwrap());
+    let (stream, mut there) = pair(&mut first);
+    assert!(second.attach(&stream).is_err());
+    second.receive(stream, vec![0; 4], 1).unwrap();
+    there.write_all(b"text").unwrap();
+    begin(&mut first);
+    drop(second);
+    begin(&mut first);
+}
