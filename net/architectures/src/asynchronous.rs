@@ -17,6 +17,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 
 use self::connections::{Connection, Connections};
+use crate::listening::FAILURE_PAUSE;
 use crate::session::{Phase, Protocol, Session};
 use crate::threads::{Shared, ThreadedServer};
 use crate::{Port, Server, Settings};
@@ -31,8 +32,6 @@ const MAX_EXCHANGE: usize = 16 << 10;
 const AMPLE_ROOM: usize = 64;
 /// The interval in which time limits are checked.
 const CHECK: Duration = Duration::from_secs(1);
-/// The pause after a failed accept.
-const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 /// The key of accepting; other keys are those of connections.
 const ACCEPT: u64 = u64::MAX;
 
