@@ -1,4 +1,4 @@
-//! Sets `cfg(io_uring)` if the target can have an io_uring: the condition of `spandrel-reactor`.
+//! Sets `cfg(proactor)` if `spandrel-reactor` has a proactor for the target: by the same condition.
 
 use std::env;
 
@@ -6,10 +6,11 @@ use std::env;
 const MACHINES: [&str; 5] = ["x86_64", "aarch64", "riscv64", "loongarch64", "powerpc64"];
 
 fn main() {
-    println!("cargo::rustc-check-cfg=cfg(io_uring)");
+    println!("cargo::rustc-check-cfg=cfg(proactor)");
     println!("cargo::rerun-if-changed=build.rs");
     let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
-    if target("OS") == "linux" && MACHINES.contains(&target("ARCH").as_str()) {
-        println!("cargo::rustc-cfg=io_uring");
+    let has_io_uring = target("OS") == "linux" && MACHINES.contains(&target("ARCH").as_str());
+    if has_io_uring || target("OS") == "windows" {
+        println!("cargo::rustc-cfg=proactor");
     }
 }

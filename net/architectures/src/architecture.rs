@@ -31,7 +31,7 @@ pub enum Architecture {
     AcceptPool,
     /// [`leader_followers`]
     LeaderFollowers,
-    /// `asynchronous`, where the target can have an `io_uring`
+    /// `asynchronous`, where the target has an `io_uring` or completion ports
     Asynchronous,
 }
 
@@ -70,7 +70,7 @@ impl Architecture {
     pub const fn is_available(self) -> bool {
         match self {
             Self::ProcessPerConnection | Self::PreForked => cfg!(target_os = "linux"),
-            Self::Asynchronous => cfg!(io_uring),
+            Self::Asynchronous => cfg!(proactor),
             _ => true,
         }
     }
@@ -88,11 +88,11 @@ impl Architecture {
             Self::QueuePool => Box::new(queue_pool::start(port, protocol, settings)?),
             Self::AcceptPool => Box::new(accept_pool::start(port, protocol, settings)?),
             Self::LeaderFollowers => Box::new(leader_followers::start(port, protocol, settings)?),
-            #[cfg(io_uring)]
+            #[cfg(proactor)]
             Self::Asynchronous => Box::new(crate::asynchronous::start(port, protocol, settings)?),
-            #[cfg(not(io_uring))]
+            #[cfg(not(proactor))]
             Self::Asynchronous => {
-                let text = format!("this system has no io_uring, which the architecture `{self}` needs");
+                let text = format!("this system has no proactor, which the architecture `{self}` needs");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
             #[cfg(target_os = "linux")]

@@ -1,38 +1,39 @@
-//! Asynchronous: one thread starts operations, and the system reports their completions (io_uring).
+//! Asynchronous: one thread starts operations, and the system reports their completions (the Proactor pattern, over
+//! `io_uring` on Linux and a completion port on Windows).
 //!
 //! In the event-driven architecture the system tells that a transfer is possible, and the server makes it. Here the
-//! system makes it, and all transfers that are started between two waits cost one system call.
+//! system makes it. On Linux, all transfers that are started between two waits cost one system call; a reply and the
+//! wait for the next request are one operation.
 
-use std::collections::HashMap;
+mod connections;
+
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use spandrel_ipc::Shutdown;
-use spandrel_ipc::inet::Stream;
-use spandrel_reactor::{Completion, ConnectionEntry, OperationKind, Proactor};
+use spandrel_reactor::{Completion, ConnectionHandle, OperationId, OperationKind, Proactor, Waker};
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 
+use self::connections::{Connection, Connections};
+use crate::listening::FAILURE_PAUSE;
 use crate::session::{Phase, Protocol, Session};
 use crate::threads::{Shared, ThreadedServer};
 use crate::{Port, Server, Settings};
 
 /// The room for octets of one receive.
 const ROOM: usize = 8 << 10;
-/// The operations besides those of connections.
-const OTHER_OPERATIONS: usize = 8;
+/// The longest piece that is sent together with the next receive: the send queue of a client that reads has room for
+/// it. For longer ones, the idle time begins when they are sent.
+const MAX_EXCHANGE: usize = 16 << 10;
+/// While there is room for more connections than this, one operation accepts them all. Otherwise each is accepted by
+/// itself, so that the others stay in the backlog.
+const AMPLE_ROOM: usize = 64;
 /// The interval in which time limits are checked.
 const CHECK: Duration = Duration::from_secs(1);
-/// The pause after a failed accept.
-const FAILURE_PAUSE: Duration = Duration::from_millis(20);
-
-/// The key of accepting.
-const ACCEPT: u64 = 0;
-/// The key of the wait for the end.
-const STOP: u64 = 1;
-/// The key of the first connection.
-const FIRST: u64 = 2;
+/// The key of accepting; other keys are those of connections.
+const ACCEPT: u64 = u64::MAX;
 
 /// Starts an asynchronous server.
 ///
@@ -40,8 +41,8 @@ const FIRST: u64 = 2;
 /// [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::PermissionDenied`] where the system has no io_uring or forbids
 /// it; otherwise any error of the operating system.
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
-    let limit = settings.max_connections.saturating_add(OTHER_OPERATIONS);
-    let missing = |error: io::Error| io::Error::new(error.kind(), format!("there is no io_uring: {error}"));
+    let limit = settings.max_connections.saturating_add(1);
+    let missing = |error: io::Error| io::Error::new(error.kind(), format!("there is no proactor: {error}"));
     drop(Proactor::new(limit).map_err(missing)?); // that of the server belongs to its thread
     let server = ThreadedServer::new(port, protocol, settings, 1)?;
     server.spawn("asynchronous", 1, move |shared| {
@@ -56,187 +57,238 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
 struct Driver<'a, P: Protocol> {
     shared: &'a Shared<P>,
     proactor: Proactor,
-    connections: HashMap<u64, Connection<P::Session>>,
-    next: u64,
+    waker: Waker,
+    connections: Connections<P::Session>,
+    accepting: Accepting,
+    /// Accepted connections beyond the limit: several may be accepted at a time.
+    waiting: VecDeque<ConnectionHandle>,
+    has_accept_failed: bool,
     now: Instant,
-    is_accepting: bool,
     is_stopped: bool,
+    is_draining: bool,
+    is_cut: bool,
 }
 
-/// A connection, which has one operation at a time.
-struct Connection<S> {
-    stream: Arc<Stream>,
-    session: S,
-    /// The time of the last transfer.
-    active: Instant,
-    /// The time at which a part of the present request had arrived.
-    request_began: Option<Instant>,
-    is_sending: bool,
-    is_timed_out: bool,
-    _entry: ConnectionEntry,
+/// The pending operation that accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepting {
+    /// None.
+    Not,
+    /// One connection.
+    One(OperationId),
+    /// All.
+    Each(OperationId),
+    /// It is cancelled, and ends with a completion.
+    Cancelled,
 }
 
 impl<'a, P: Protocol> Driver<'a, P> {
     fn new(shared: &'a Shared<P>, proactor: Proactor) -> Self {
-        let (connections, now) = (HashMap::new(), Instant::now());
-        Self { shared, proactor, connections, next: FIRST, now, is_accepting: false, is_stopped: false }
+        let waker = proactor.waker();
+        shared.accepting.set_waker(waker.clone());
+        Self {
+            shared,
+            proactor,
+            waker,
+            connections: Connections::default(),
+            accepting: Accepting::Not,
+            waiting: VecDeque::new(),
+            has_accept_failed: false,
+            now: Instant::now(),
+            is_stopped: false,
+            is_draining: false,
+            is_cut: false,
+        }
     }
 
     /// Starts operations and takes their completions, until the server is stopped and all connections have ended.
     fn run(mut self) -> io::Result<()> {
-        self.proactor.wait_readable(self.shared.accepting.stop_handle(), STOP)?;
         let mut completions = Vec::new();
         let mut checked = self.now;
-        while !self.is_stopped || !self.connections.is_empty() {
+        loop {
+            self.check_end()?;
             self.accept()?;
+            if self.is_stopped && self.accepting == Accepting::Not && self.connections.is_empty() {
+                return Ok(());
+            }
             self.proactor.wait(Some(CHECK), &mut completions)?;
             self.now = Instant::now();
             for completion in completions.drain(..) {
-                self.complete(completion)?;
+                self.complete(completion);
             }
             if self.now.saturating_duration_since(checked) >= CHECK {
                 checked = self.now;
-                self.check_limits();
+                self.check_limits()?;
             }
+        }
+    }
+
+    /// Accepts connections while there is room for them.
+    fn accept(&mut self) -> io::Result<()> {
+        let limit = self.shared.settings.max_connections;
+        while self.connections.len() < limit
+            && let Some(accepted) = self.waiting.pop_front()
+        {
+            self.open(accepted);
+        }
+        if std::mem::take(&mut self.has_accept_failed) && !self.is_stopped {
+            spandrel_sync::thread::park_timeout(FAILURE_PAUSE); // must not become a busy loop
+        }
+        let room = limit.saturating_sub(self.connections.len() + self.waiting.len());
+        let acceptor = Arc::clone(self.shared.accepting.acceptor());
+        let started = match self.accepting {
+            Accepting::Each(_) if room <= AMPLE_ROOM => return self.cancel_accept(),
+            Accepting::Not if self.is_stopped || room == 0 => return Ok(()),
+            Accepting::Not if room > AMPLE_ROOM => self.proactor.accept_each(acceptor, ACCEPT).map(Accepting::Each),
+            Accepting::Not => self.proactor.accept(acceptor, ACCEPT).map(Accepting::One),
+            _ => return Ok(()),
+        };
+        match started {
+            Ok(accepting) => self.accepting = accepting,
+            Err(error) => self.accept_failed(&error),
         }
         Ok(())
     }
 
-    /// Accepts the next connection, if there is room for it.
-    fn accept(&mut self) -> io::Result<()> {
-        if self.is_accepting || self.is_stopped || self.connections.len() >= self.shared.settings.max_connections {
-            return Ok(());
+    fn cancel_accept(&mut self) -> io::Result<()> {
+        if let Accepting::One(id) | Accepting::Each(id) = self.accepting {
+            self.accepting = Accepting::Cancelled;
+            self.proactor.cancel(id)?;
         }
-        self.is_accepting = true;
-        self.proactor.accept(self.shared.accepting.acceptor(), ACCEPT)
+        Ok(())
     }
 
-    fn complete(&mut self, completion: Completion) -> io::Result<()> {
-        match completion {
-            Completion { key: STOP, .. } => {
-                self.is_stopped = true;
-                self.proactor.cancel(ACCEPT)
-            }
-            Completion { kind: OperationKind::Accept, accepted: Some(stream), .. } => {
-                self.is_accepting = false;
-                match self.shared.accepting.acceptor().adopt(stream) {
-                    Ok(stream) => self.open(stream),
-                    Err(error) => tracing::debug!(%error, "a connection cannot be served"),
+    fn accept_failed(&mut self, error: &io::Error) {
+        if !self.is_stopped {
+            tracing::warn!(%error, "cannot accept");
+            self.has_accept_failed = true;
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let Completion { key, kind, goes_on, result, data, buffer, accepted, .. } = completion;
+        match (kind, result) {
+            (OperationKind::Accept, result) => {
+                let before = self.accepting;
+                if !goes_on {
+                    self.accepting = Accepting::Not;
                 }
-                Ok(())
-            }
-            // A nonblocking socket, which several servers share, has no connection now.
-            Completion { kind: OperationKind::Accept, result: Err(error), .. }
-                if error.kind() == io::ErrorKind::WouldBlock && !self.is_stopped =>
-            {
-                self.proactor.wait_readable(self.shared.accepting.acceptor(), ACCEPT)
-            }
-            Completion { key: ACCEPT, result, .. } => {
-                self.is_accepting = false;
-                if let Err(error) = result
-                    && !self.is_stopped
-                {
-                    tracing::warn!(%error, "cannot accept");
-                    spandrel_sync::thread::park_timeout(FAILURE_PAUSE); // must not become a busy loop
+                match result {
+                    Ok(_) => self.waiting.extend(accepted),
+                    Err(_) if before == Accepting::Cancelled => {}
+                    Err(error) => self.accept_failed(&error),
                 }
-                Ok(())
             }
-            Completion { key, kind, result, buffer, .. } => {
-                self.transferred(key, kind, result, buffer);
-                Ok(())
+            (OperationKind::Send, Ok(_)) => self.advance(key, data, buffer, |_, _| {}),
+            (OperationKind::Receive, Ok(count)) if count > 0 => {
+                self.advance(key, data, buffer, |session, buffer| session.receive(&buffer[..count]));
+            }
+            (OperationKind::Receive, _) if self.connections.get_mut(key).is_some_and(|it| it.is_timed_out) => {
+                self.advance(key, data, buffer, |session, _| session.time_out());
+            }
+            (OperationKind::Receive, Ok(_)) => self.advance(key, data, buffer, |session, _| session.end_input()),
+            (_, Err(error)) => {
+                tracing::debug!(%error, "a connection ends");
+                self.close(key, data, buffer);
             }
         }
     }
 
     /// Begins to serve a connection.
-    fn open(&mut self, stream: Stream) {
-        let stream = Arc::new(stream);
-        let Some(entry) = self.shared.open.add_stream(&stream) else { return };
-        let Ok(session) = catch_unwind(AssertUnwindSafe(|| self.shared.protocol.open())) else { return };
-        let connection = Connection {
-            stream,
-            session,
-            active: self.now,
-            request_began: None,
-            is_sending: false,
-            is_timed_out: false,
-            _entry: entry,
-        };
-        let key = self.next;
-        self.next += 1;
-        self.connections.insert(key, connection);
-        self.advance(key, Vec::new(), |_, _| {});
-    }
-
-    /// Takes the result of a transfer.
-    fn transferred(&mut self, key: u64, kind: OperationKind, result: io::Result<usize>, buffer: Vec<u8>) {
-        let count = match result {
-            Ok(count) => count,
-            Err(error) => {
-                tracing::debug!(%error, "a connection ends");
-                self.connections.remove(&key);
-                return;
-            }
-        };
-        // Octets of a piece that are sent one by one do not extend the time for it.
-        let is_partial = kind == OperationKind::Send && count < buffer.len();
-        let active = self.connections.get(&key).filter(|_| is_partial).map(|connection| connection.active);
-        let is_timed_out = self.connections.get(&key).is_some_and(|connection| connection.is_timed_out);
-        self.advance(key, buffer, |session, buffer| match kind {
-            OperationKind::Send => session.sent(count),
-            _ if count > 0 => session.receive(&buffer[..count]),
-            _ if is_timed_out => session.time_out(),
-            _ => session.end_input(),
-        });
-        if let (Some(active), Some(connection)) = (active, self.connections.get_mut(&key)) {
-            connection.active = active;
+    fn open(&mut self, accepted: ConnectionHandle) {
+        if self.shared.accepting.acceptor().is_shut_down() {
+            return; // its last connections are reset
         }
+        let stream = match self.shared.accepting.adopt(accepted) {
+            Ok(stream) => Arc::new(stream),
+            Err(error) => return tracing::debug!(%error, "a connection cannot be served"),
+        };
+        let waker = self.waker.clone();
+        let Some(entry) = self.shared.open.add_notified(move || waker.wake()) else { return };
+        let Ok(session) = catch_unwind(AssertUnwindSafe(|| self.shared.protocol.open())) else { return };
+        let (key, data, buffer) = self.connections.insert(Connection::new(stream, session, entry, self.now));
+        self.advance(key, data, buffer, |_, _| {});
     }
 
     // ANCHOR: advance
-    /// Calls the session, and starts the next transfer with this buffer. An error or a panic ends the connection.
-    fn advance(&mut self, key: u64, mut buffer: Vec<u8>, call: impl FnOnce(&mut P::Session, &[u8])) {
-        let Some(connection) = self.connections.get_mut(&key) else { return };
-        let Connection { stream, session, active, request_began, is_sending, .. } = connection;
-        *active = self.now;
+    /// Calls the session, and starts the next operation with these buffers. An error or a panic ends the connection.
+    fn advance(&mut self, key: u64, mut data: Vec<u8>, mut buffer: Vec<u8>, call: impl FnOnce(&mut P::Session, &[u8])) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let session = &mut connection.session;
         let called = AssertUnwindSafe(|| {
             call(session, &buffer);
-            *is_sending = !session.output().is_empty();
-            if *is_sending {
-                buffer.clear();
-                buffer.extend_from_slice(session.output());
+            data.clear();
+            data.extend_from_slice(session.output());
+            if !data.is_empty() {
+                session.sent(data.len());
             }
-            session.phase()
+            let has_more = !data.is_empty() && !session.output().is_empty();
+            (has_more, session.phase())
         });
-        let started = match catch_unwind(called) {
-            Ok(_) if *is_sending => self.proactor.send(Arc::clone(stream) as _, buffer, key),
-            Ok(Phase::Closing) => Err(io::ErrorKind::NotConnected.into()),
-            Ok(phase) => {
-                *request_began = (phase == Phase::InRequest).then(|| request_began.unwrap_or(self.now));
-                buffer.resize(ROOM.max(buffer.len()), 0);
-                self.proactor.receive(Arc::clone(stream) as _, buffer, key)
+        let Ok((has_more, phase)) = catch_unwind(called) else { return self.close(key, data, buffer) };
+        connection.set_active(self.now, !has_more && phase == Phase::InRequest);
+        let is_last = !has_more && (phase == Phase::Closing || connection.is_timed_out);
+        if self.is_cut || (data.is_empty() && is_last) {
+            return self.close(key, data, buffer);
+        }
+        let stream = Arc::clone(&connection.stream);
+        let started = if has_more || is_last || data.len() > MAX_EXCHANGE {
+            self.proactor.send(stream, data, key)
+        } else {
+            buffer.resize(ROOM, 0);
+            match data.is_empty() {
+                true => self.proactor.receive(stream, buffer, key),
+                false => self.proactor.exchange(stream, data, buffer, key),
             }
-            Err(_) => Err(io::Error::other("a session panicked")),
         };
-        if let Err(error) = started {
-            tracing::trace!(%error, "a connection ends");
-            self.connections.remove(&key);
+        match started {
+            Ok(operation) => {
+                connection.operation = Some(operation);
+                if self.is_draining {
+                    let _ = self.proactor.end_input(operation);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection ends");
+                self.close(key, Vec::new(), Vec::new());
+            }
         }
     }
     // ANCHOR_END: advance
 
-    /// Ends the transfers of clients that have exceeded a time limit.
-    fn check_limits(&mut self) {
+    /// Ends a connection without pending operations.
+    fn close(&mut self, key: u64, data: Vec<u8>, buffer: Vec<u8>) {
+        if let Some(stream) = self.connections.remove(key, data, buffer) {
+            self.proactor.close(stream.into());
+        }
+    }
+
+    /// Does what the server's end needs: accepts nothing more, ends the input of connections, closes them.
+    fn check_end(&mut self) -> io::Result<()> {
+        if !self.is_stopped && self.shared.accepting.is_stopped() {
+            self.is_stopped = true;
+            self.cancel_accept()?;
+        }
+        if self.is_stopped && !self.is_cut && self.shared.open.is_cut() {
+            self.is_cut = true;
+            self.connections.operations().try_for_each(|operation| self.proactor.cancel(operation))?;
+        }
+        if self.is_stopped && !self.is_draining && self.shared.open.is_draining() {
+            self.is_draining = true;
+            self.connections.operations().try_for_each(|operation| self.proactor.end_input(operation))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the operations of clients that have exceeded a time limit.
+    fn check_limits(&mut self) -> io::Result<()> {
         let Settings { idle, request, .. } = self.shared.settings;
-        for connection in self.connections.values_mut() {
-            let since = |time: Instant| self.now.saturating_duration_since(time);
-            let is_idle = since(connection.active) >= idle;
-            if is_idle || connection.request_began.is_some_and(|began| since(began) >= request) {
-                // Completes the pending transfer: a receive with the end, a send with an error.
-                let how = if connection.is_sending { Shutdown::Both } else { Shutdown::Read };
+        for connection in self.connections.iter_mut() {
+            if connection.is_late(self.now, idle, request) {
                 connection.is_timed_out = true;
-                let _ = connection.stream.shutdown(how);
+                connection.operation.map_or(Ok(()), |operation| self.proactor.cancel(operation))?;
             }
         }
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@
 //! | a thread for each connection | [`thread_per_connection`] |
 //! | a pool behind a queue | [`queue_pool`] |
 //! | a pool that competes for `accept` | [`accept_pool`] |
-//! | asynchronous operations (io_uring) | `asynchronous` |
+//! | asynchronous operations (io_uring; completion ports of Windows) | `asynchronous` |
 //! | a process for each connection (Linux) | `process_per_connection` |
 //! | a pool of processes that competes for `accept` (Linux) | `pre_forked` |
 //!
@@ -38,7 +38,7 @@
 pub mod accept_pool;
 mod adaptive;
 mod architecture;
-#[cfg(io_uring)]
+#[cfg(proactor)]
 pub mod asynchronous;
 mod blocking;
 mod event_driven;

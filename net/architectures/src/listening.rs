@@ -4,6 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_ipc::inet::{Acceptor, Addr, Stream};
+#[cfg(proactor)]
+use spandrel_reactor::{ConnectionHandle, Waker};
+#[cfg(proactor)]
+use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::{Arc, thread};
 
@@ -113,6 +117,8 @@ pub(crate) struct Accepting {
     is_stopped: AtomicBool,
     #[cfg(unix)]
     stop: StopHandle,
+    #[cfg(proactor)]
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Accepting {
@@ -124,6 +130,8 @@ impl Accepting {
             is_stopped: AtomicBool::new(false),
             #[cfg(unix)]
             stop: StopHandle::new()?,
+            #[cfg(proactor)]
+            waker: Mutex::default(),
         })
     }
 
@@ -148,18 +156,27 @@ impl Accepting {
     }
 
     /// The listening socket, for operations that keep it open.
-    #[cfg(io_uring)]
-    pub(crate) fn acceptor(&self) -> Arc<Acceptor> {
-        Arc::clone(&self.port.acceptor)
+    #[cfg(proactor)]
+    pub(crate) fn acceptor(&self) -> &Arc<Acceptor> {
+        &self.port.acceptor
     }
 
-    /// A handle that becomes readable when accepting is stopped.
-    #[cfg(io_uring)]
-    pub(crate) fn stop_handle(&self) -> Arc<std::os::unix::net::UnixStream> {
-        Arc::clone(&self.stop.waiting)
+    /// Takes over a connection that a proactor has accepted.
+    #[cfg(proactor)]
+    pub(crate) fn adopt(&self, accepted: ConnectionHandle) -> io::Result<Stream> {
+        let stream = self.port.acceptor.adopt(accepted)?;
+        prepare_stream(&stream, &self.settings)?;
+        Ok(stream)
     }
 
-    fn is_stopped(&self) -> bool {
+    /// Lets [`stop`](Self::stop) end the waits of a proactor.
+    #[cfg(proactor)]
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        *self.waker.lock() = Some(waker);
+    }
+
+    /// Whether accepting is stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::SeqCst)
     }
 
@@ -184,6 +201,10 @@ impl Accepting {
         self.is_stopped.store(true, Ordering::SeqCst);
         #[cfg(unix)]
         self.stop.raise();
+        #[cfg(proactor)]
+        if let Some(waker) = &*self.waker.lock() {
+            waker.wake();
+        }
         self.port.shut_if_exclusive();
     }
 }

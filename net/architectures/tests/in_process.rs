@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use spandrel_architectures::transfer::{Transfer, TransferSession};
@@ -64,7 +66,7 @@ fn starts<P: Protocol>() -> Vec<(&'static str, Start<P>)> {
         ("leader-followers", |port, protocol, settings| {
             Ok(Box::new(leader_followers::start(port, protocol, settings)?))
         }),
-        #[cfg(io_uring)]
+        #[cfg(proactor)]
         ("asynchronous", |port, protocol, settings| {
             Ok(Box::new(spandrel_architectures::asynchronous::start(port, protocol, settings)?))
         }),
@@ -104,6 +106,79 @@ fn connections_beyond_the_limits_wait_and_are_served() {
         let server = start(&port, Transfer { has_greeting: true }, &settings).unwrap();
         at_once(50, |_| transfer(address));
         wait_until("all connections are closed", || server.connections() == 0);
+        assert_eq!(server.stop(TEST_TIMEOUT), 0, "{name}");
+    }
+}
+
+/// The paper's service, which counts its sessions.
+struct Counted(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct CountedSession(TransferSession, Arc<Counts>);
+
+impl Protocol for Counted {
+    type Session = CountedSession;
+
+    fn open(&self) -> CountedSession {
+        let open = self.0.open.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.most.fetch_max(open, Ordering::SeqCst);
+        CountedSession(Transfer { has_greeting: true }.open(), Arc::clone(&self.0))
+    }
+}
+
+impl Drop for CountedSession {
+    fn drop(&mut self) {
+        self.1.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Session for CountedSession {
+    fn receive(&mut self, octets: &[u8]) {
+        self.0.receive(octets);
+    }
+    fn end_input(&mut self) {
+        self.0.end_input();
+    }
+    fn time_out(&mut self) {
+        self.0.time_out();
+    }
+    fn output(&mut self) -> &[u8] {
+        self.0.output()
+    }
+    fn sent(&mut self, octets: usize) {
+        self.0.sent(octets);
+    }
+    fn phase(&self) -> Phase {
+        self.0.phase()
+    }
+}
+
+#[test]
+fn no_more_connections_than_the_limit_are_served_at_once() {
+    const LIMIT: usize = 70;
+    let settings = Settings { max_connections: LIMIT, ..Settings::default() };
+    for (name, start) in
+        starts().into_iter().filter(|(name, _)| ["thread-per-connection", "asynchronous"].contains(name))
+    {
+        let (port, address) = port();
+        let counts = Arc::<Counts>::default();
+        let server = start(&port, Counted(Arc::clone(&counts)), &settings).unwrap();
+        let clients: Vec<_> = (0..2 * LIMIT).map(|_| crate::support::connect(address)).collect();
+        wait_until("the limit is reached", || server.connections() == LIMIT);
+        // As soon as connections end, others are served in their order.
+        for client in &clients {
+            let mut greeting = [0; 7];
+            std::io::Read::read_exact(&mut &*client, &mut greeting).unwrap();
+            request(client, &[b"4000"], 4_000);
+            client.shutdown(std::net::Shutdown::Both).unwrap();
+        }
+        wait_until("all connections are closed", || server.connections() == 0);
+        assert_eq!(counts.most.load(Ordering::SeqCst), LIMIT, "{name}");
         assert_eq!(server.stop(TEST_TIMEOUT), 0, "{name}");
     }
 }

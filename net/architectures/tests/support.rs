@@ -14,12 +14,12 @@ use spandrel_test_support::TEST_TIMEOUT;
 
 /// The architectures that the platform has and the system permits: it may forbid io_uring.
 pub(crate) fn permitted() -> Vec<Architecture> {
-    #[cfg(io_uring)]
-    let has_io_uring = spandrel_reactor::Proactor::new(1).is_ok();
-    #[cfg(not(io_uring))]
-    let has_io_uring = false;
+    #[cfg(proactor)]
+    let has_proactor = spandrel_reactor::Proactor::new(1).is_ok();
+    #[cfg(not(proactor))]
+    let has_proactor = false;
     let all = Architecture::ALL.iter().copied().filter(|architecture| architecture.is_available());
-    all.filter(|architecture| *architecture != Architecture::Asynchronous || has_io_uring).collect()
+    all.filter(|architecture| *architecture != Architecture::Asynchronous || has_proactor).collect()
 }
 
 /// A session's output for input that arrives at once; and whether it closes then.

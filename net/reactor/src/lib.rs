@@ -92,8 +92,8 @@ pub use shard::Shards;
 pub use signal::Signal;
 /// The items of `spandrel-ipc` that handlers name.
 pub use spandrel_ipc::{Family, Interest, Pollable};
-/// Asynchronous operations, where the target can have an `io_uring`.
-#[cfg(io_uring)]
-pub use sys::proactor::{Completion, OperationKind, Proactor, SharedHandle};
+/// Asynchronous operations, where the target has an `io_uring` or completion ports.
+#[cfg(proactor)]
+pub use sys::proactor::{Completion, ConnectionHandle, OperationId, OperationKind, Proactor, SharedHandle, Waker};
 pub use termination::{TerminationHandler, TerminationRequest, on_termination};
 pub use timer::TimerId;

@@ -1,5 +1,5 @@
-//! The `unsafe` code of this crate: raw handles, the system calls that take them, [`fork`], POSIX
-//! threads, and the console's events on Windows.
+//! The `unsafe` code of this crate: raw handles, the system calls that take them, asynchronous operations, [`fork`],
+//! POSIX threads, and the console's events on Windows.
 //!
 //! A handler lends its handle only for a moment, but it is waited on for as long as the handler is
 //! registered. So the table stores the raw handle, and here it becomes a borrowed one for the length of one
@@ -8,8 +8,10 @@
 #[cfg(windows)]
 pub(crate) mod console;
 #[cfg(target_os = "linux")]
+pub(crate) mod eventfd;
+#[cfg(target_os = "linux")]
 pub(crate) mod fork;
-#[cfg(io_uring)]
+#[cfg(proactor)]
 pub(crate) mod proactor;
 #[cfg(unix)]
 pub(crate) mod scan;

@@ -5,7 +5,7 @@ mod connector;
 mod decoding;
 mod framing;
 mod limits;
-#[cfg(io_uring)]
+#[cfg(proactor)]
 mod proactor;
 mod quiet;
 mod reconnecting;

@@ -109,6 +109,8 @@ void run_io_uring(void) {
                 accepted(fd, completions[i]->res, !(completions[i]->flags & IORING_CQE_F_MORE));
             else if (operation == RECEIVE)
                 received(fd, completions[i]->res);
+            else if (operation == SEND) /* it has failed, and its reception is not reported */
+                close_connection(fd);
         }
         io_uring_cq_advance(&ring, count);
     }

@@ -2,8 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-#[cfg(target_os = "linux")]
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use crate::sys::RawHandle;
@@ -40,18 +38,5 @@ impl Doorbell {
 
     pub(crate) fn drain(&self) {
         while (&self.receiver).read(&mut [0; 64]).is_ok_and(|count| count == 64) {}
-    }
-}
-
-/// Writes to an eventfd that is watched for edges, so that it need not be read.
-#[cfg(target_os = "linux")]
-pub(super) fn ring_eventfd(doorbell: &OwnedFd) -> io::Result<()> {
-    loop {
-        match rustix::io::write(doorbell, &1_u64.to_ne_bytes()) {
-            Err(rustix::io::Errno::INTR) => {}
-            // It is full after 2^64 - 2 writes: then it is read once.
-            Err(rustix::io::Errno::AGAIN) => drop(rustix::io::read(doorbell, &mut [0; 8])),
-            other => return Ok(other.map(drop)?),
-        }
     }
 }

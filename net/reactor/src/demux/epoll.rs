@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use spandrel_ipc::Interest;
 
 use super::demultiplexer::{Demultiplexer, ReadyHandle, whole_millis};
-use super::doorbell::ring_eventfd;
 use crate::sys::{self, RawHandle};
 use crate::{Backend, Trigger};
 
@@ -81,7 +80,7 @@ impl Demultiplexer for Epoll {
     }
 
     fn wake(&self) -> io::Result<()> {
-        ring_eventfd(&self.doorbell)
+        crate::sys::eventfd::ring(&self.doorbell)
     }
 }
 

@@ -18,7 +18,6 @@ use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
 use super::demultiplexer::{Demultiplexer, ReadyHandle};
-use super::doorbell::ring_eventfd;
 use crate::sys::RawHandle;
 use crate::sys::uring::{Completion, Ring};
 use crate::{Backend, Trigger};
@@ -176,7 +175,7 @@ impl Demultiplexer for Uring {
     }
 
     fn wake(&self) -> io::Result<()> {
-        ring_eventfd(&self.doorbell)
+        crate::sys::eventfd::ring(&self.doorbell)
     }
 }
 

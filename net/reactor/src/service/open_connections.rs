@@ -32,6 +32,19 @@ impl<S: Transfer> Member for Weak<S> {
     }
 }
 
+/// A connection whose server asks for the state itself, after each call.
+struct Notified<F>(F);
+
+impl<F: Fn() + Send + Sync> Member for Notified<F> {
+    fn drain(&self) {
+        (self.0)();
+    }
+
+    fn cut(&self) {
+        (self.0)();
+    }
+}
+
 /// A stream served by a reactor.
 pub(crate) struct ReactorConnection<S> {
     pub(crate) stream: Weak<S>,
@@ -114,13 +127,23 @@ impl OpenConnections {
         self.add(Arc::downgrade(stream))
     }
 
+    /// Adds a connection until the entry is dropped; none once draining has begun. `notify` is called when
+    /// [`is_draining`](Self::is_draining) or [`is_cut`](Self::is_cut) becomes true, in any thread and without a lock. The
+    /// connection's server then ends its input, or closes it.
+    #[must_use]
+    pub fn add_notified(self: &Arc<Self>, notify: impl Fn() + Send + Sync + 'static) -> Option<ConnectionEntry> {
+        self.add(Notified(notify))
+    }
+
     /// Whether draining has begun.
-    pub(crate) fn is_draining(&self) -> bool {
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
         self.members.lock().is_draining
     }
 
     /// Whether the time limit of draining has passed.
-    pub(crate) fn is_cut(&self) -> bool {
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
         self.members.lock().is_cut
     }
 

@@ -1,0 +1,105 @@
+//! The connections of an asynchronous server, each with one operation at a time.
+
+use std::time::Duration;
+
+use spandrel_ipc::inet::Stream;
+use spandrel_reactor::{ConnectionEntry, OperationId};
+use spandrel_sync::Arc;
+use spandrel_sync::time::Instant;
+
+/// The number of pairs of buffers that wait for the next connections.
+const MAX_SPARE: usize = 64;
+/// The capacity of buffers that are kept.
+const MAX_KEPT: usize = 16 << 10;
+
+/// A connection.
+pub(super) struct Connection<S> {
+    pub(super) stream: Arc<Stream>,
+    pub(super) session: S,
+    /// The pending operation; none before the first.
+    pub(super) operation: Option<OperationId>,
+    pub(super) is_timed_out: bool,
+    /// The time at which the pending operation began.
+    active: Instant,
+    /// The time at which a part of the present request had arrived.
+    request_began: Option<Instant>,
+    entry: ConnectionEntry,
+}
+
+impl<S> Connection<S> {
+    pub(super) fn new(stream: Arc<Stream>, session: S, entry: ConnectionEntry, now: Instant) -> Self {
+        let (operation, request_began) = (None, None);
+        Self { stream, session, operation, is_timed_out: false, active: now, request_began, entry }
+    }
+
+    /// An operation begins, perhaps in the middle of a request.
+    pub(super) fn set_active(&mut self, now: Instant, is_in_request: bool) {
+        self.active = now;
+        self.request_began = is_in_request.then(|| self.request_began.unwrap_or(now));
+    }
+
+    /// Whether its pending operation or its request has exceeded its time.
+    pub(super) fn is_late(&self, now: Instant, idle: Duration, request: Duration) -> bool {
+        let since = |time: Instant| now.saturating_duration_since(time);
+        since(self.active) >= idle || self.request_began.is_some_and(|began| since(began) >= request)
+    }
+}
+
+/// Connections by their keys, which are used again.
+pub(super) struct Connections<S> {
+    slots: Vec<Option<Connection<S>>>,
+    free: Vec<usize>,
+    spare: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl<S> Default for Connections<S> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), spare: Vec::new() }
+    }
+}
+
+impl<S> Connections<S> {
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a connection. Returns its key, and buffers for its first operation.
+    pub(super) fn insert(&mut self, connection: Connection<S>) -> (u64, Vec<u8>, Vec<u8>) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(connection);
+        let (data, buffer) = self.spare.pop().unwrap_or_default();
+        (slot as u64, data, buffer)
+    }
+
+    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut Connection<S>> {
+        self.slots.get_mut(usize::try_from(key).ok()?)?.as_mut()
+    }
+
+    /// Removes a connection, and keeps its buffers for others. Returns its stream.
+    pub(super) fn remove(&mut self, key: u64, data: Vec<u8>, buffer: Vec<u8>) -> Option<Stream> {
+        let slot = usize::try_from(key).ok()?;
+        let Connection { stream, entry, .. } = self.slots.get_mut(slot)?.take()?;
+        self.free.push(slot);
+        if self.spare.len() < MAX_SPARE && data.capacity() <= MAX_KEPT {
+            self.spare.push((data, buffer));
+        }
+        drop(entry);
+        Arc::into_inner(stream)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection<S>> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// The pending operations.
+    pub(super) fn operations(&self) -> impl Iterator<Item = OperationId> {
+        self.slots.iter().flatten().filter_map(|connection| connection.operation)
+    }
+}
