@@ -223,16 +223,19 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 session.sent(data.len());
             }
             let has_more = !data.is_empty() && !session.output().is_empty();
-            (has_more, session.phase())
+            (has_more, !has_more && session.has_ended_output(), session.phase())
         });
-        let Ok((has_more, phase)) = catch_unwind(called) else { return self.close(key, data, buffer) };
+        let Ok((has_more, has_ended, phase)) = catch_unwind(called) else { return self.close(key, data, buffer) };
         connection.set_active(self.now, !has_more && phase == Phase::InRequest);
         let is_last = !has_more && (phase == Phase::Closing || connection.is_timed_out);
         if self.is_cut || (data.is_empty() && is_last) {
             return self.close(key, data, buffer);
         }
+        if has_ended && data.is_empty() {
+            connection.end_output();
+        }
         let stream = Arc::clone(&connection.stream);
-        let started = if has_more || is_last || data.len() > MAX_EXCHANGE {
+        let started = if has_more || has_ended && !data.is_empty() || is_last || data.len() > MAX_EXCHANGE {
             self.proactor.send(stream, data, key)
         } else {
             buffer.resize(ROOM, 0);

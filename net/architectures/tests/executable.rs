@@ -146,9 +146,6 @@ fn a_client_that_sends_more_than_is_accepted_receives_the_whole_refusal() {
             let mut response = vec![0];
             stream.read_exact(&mut response).unwrap();
             stream.write_all(&body).unwrap_or_else(|error| panic!("{architecture}, {status}: {error}"));
-            if architecture == Architecture::Asynchronous {
-                stream.shutdown(std::net::Shutdown::Write).unwrap(); // it does not end its sending side
-            }
             stream.read_to_end(&mut response).unwrap_or_else(|error| panic!("{architecture}, {status}: {error}"));
             let (head, text) = crate::support::split(&response);
             assert_eq!(&head[9..12], status, "{architecture}");

@@ -1,5 +1,6 @@
 //! The connections of an asynchronous server, each with one operation at a time.
 
+use std::net::Shutdown;
 use std::time::Duration;
 
 use spandrel_ipc::inet::Stream;
@@ -23,13 +24,22 @@ pub(super) struct Connection<S> {
     active: Instant,
     /// The time at which a part of the present request had arrived.
     request_began: Option<Instant>,
+    has_ended_output: bool,
     entry: ConnectionEntry,
 }
 
 impl<S> Connection<S> {
     pub(super) fn new(stream: Arc<Stream>, session: S, entry: ConnectionEntry, now: Instant) -> Self {
         let (operation, request_began) = (None, None);
-        Self { stream, session, operation, is_timed_out: false, active: now, request_began, entry }
+        let (is_timed_out, has_ended_output) = (false, false);
+        Self { stream, session, operation, is_timed_out, active: now, request_began, has_ended_output, entry }
+    }
+
+    /// Ends its sending side, once. A peer that has ended is noticed by the next operation.
+    pub(super) fn end_output(&mut self) {
+        if !std::mem::replace(&mut self.has_ended_output, true) {
+            let _ = self.stream.shutdown(Shutdown::Write);
+        }
     }
 
     /// An operation begins, perhaps in the middle of a request.

@@ -127,5 +127,12 @@ pub(super) const PROGRAMS: &[Program] = &[
 
 /// Our architectures that Windows has: all but those with processes, since it has no `fork`. The check of `--list`
 /// compares them with the program's own list.
-const OURS_ON_WINDOWS: &[&str] =
-    &["iterative", "reactive", "thread-per-connection", "queue-pool", "accept-pool", "leader-followers"];
+const OURS_ON_WINDOWS: &[&str] = &[
+    "iterative",
+    "reactive",
+    "thread-per-connection",
+    "queue-pool",
+    "accept-pool",
+    "leader-followers",
+    "asynchronous",
+];
