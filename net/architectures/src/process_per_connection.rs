@@ -21,7 +21,7 @@ use crate::{Port, Server, Service, Settings, blocking};
 /// The number of forks after which the processes that have ended are reaped.
 const REAPED_FORKS: usize = 16;
 /// The time after which they are reaped at the latest. So their ends need not wake the process that forks.
-const REAP_INTERVAL: Duration = Duration::from_secs(1);
+const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The role of the process that forks.
 pub(crate) const ROLE: &str = "process-per-connection";
