@@ -29,9 +29,9 @@ pub(crate) fn serve(port: &Port, service: Service, settings: &Settings, control:
     loop {
         match next_order(control) {
             Order::Retire => server.retire(),
-            Order::Count => answer(control, server.connections()),
-            Order::Drain(timeout) => {
-                answer(control, server.stop(timeout));
+            Order::Count(number) => answer(control, number, server.connections()),
+            Order::Drain(number, timeout) => {
+                answer(control, number, server.stop(timeout));
                 return Ok(());
             }
         }

@@ -1,5 +1,6 @@
 //! The tasks of a process that a server has started.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub fn serve_as_process() -> io::Result<bool> {
         _ => return Err(wrong()),
     };
     let control = unix::Stream::try_from(io::stdin().as_fd().try_clone_to_owned()?)?;
+    // Processes that this one forks keep the standard handles, and must not read or answer its orders.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     let acceptor: inet::Acceptor = control.recv_handle()?;
     let port = Port::inherited(acceptor, is_shared == "true");
     match role {

@@ -57,12 +57,12 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
         if ready.has_order {
             match next_order(control) {
                 Order::Retire => is_accepting = false,
-                Order::Count => {
+                Order::Count(number) => {
                     processes.reap();
-                    answer(control, processes.len());
+                    answer(control, number, processes.len());
                 }
-                Order::Drain(timeout) => {
-                    answer(control, drain(&mut processes, Instant::now() + timeout)?);
+                Order::Drain(number, timeout) => {
+                    answer(control, number, drain(&mut processes, Instant::now() + timeout)?);
                     return Ok(());
                 }
             }

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use spandrel_test_support::wait_until;
 
-use crate::support::{Running, at_once, greeted, request, transfer};
+use crate::support::{Running, at_once, greeted, request, rest, transfer};
 
 /// The processes that descend from this one, with their states.
 fn descendants(of: u32) -> Vec<(u32, char)> {
@@ -76,17 +76,71 @@ fn a_killed_worker_is_replaced() {
 }
 
 #[test]
+fn processes_of_connections_end_with_the_killed_process_that_forked_them() {
+    let server = Running::start(&["process-per-connection"]);
+    let open: Vec<_> = (0..3).map(|_| greeted(server.address)).collect();
+    let forking = descendants(server.pid())[0].0;
+    kill(forking);
+    for stream in open {
+        assert!(rest(&stream).is_empty(), "the connection ends without a reply");
+    }
+    wait_until("the process that forks is replaced", || {
+        descendants(server.pid()).iter().any(|(pid, _)| *pid != forking)
+    });
+    transfer(server.address);
+    server.terminate();
+}
+
+#[test]
+fn a_stopped_worker_is_killed_after_the_drain() {
+    let server = Running::start(&["pre-forked", "--workers", "2", "--drain", "0"]);
+    let stopped = descendants(server.pid())[0].0;
+    send_signal(stopped, Signal::STOP);
+    let is_stopped = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).unwrap().contains(") T ");
+    wait_until("all its threads are stopped, also that in `accept`", || {
+        fs::read_dir(format!("/proc/{stopped}/task")).unwrap().flatten().all(is_stopped)
+    });
+    (0..5).for_each(|_| transfer(server.address));
+    server.terminate();
+    assert!(is_gone(stopped));
+}
+
+#[test]
+fn processes_of_connections_have_no_access_to_the_orders_of_their_parent() {
+    let server = Running::start(&["process-per-connection"]);
+    let _open = greeted(server.address);
+    let forking = descendants(server.pid())[0].0;
+    let child = descendants(forking)[0].0;
+    let sockets = |pid: u32| {
+        let handles = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        let targets = handles.filter_map(|handle| fs::read_link(handle.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).collect::<Vec<_>>()
+    };
+    let own = sockets(child);
+    assert_eq!(own.len(), 1, "the connection alone: {own:?}");
+    assert!(!sockets(forking).contains(&own[0]));
+    server.terminate();
+}
+
+#[test]
 fn processes_end_when_their_server_is_killed() {
     for architecture in ["pre-forked", "process-per-connection"] {
         let server = Running::start(&[architecture]);
         let workers = descendants(server.pid());
         drop(server); // kills it
-        let is_gone =
-            |pid: u32| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
         wait_until("its processes end", || workers.iter().all(|(pid, _)| is_gone(*pid)));
     }
 }
 
+/// Whether a process has ended, reaped or not.
+fn is_gone(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
 fn kill(pid: u32) {
-    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
+    send_signal(pid, Signal::KILL);
+}
+
+fn send_signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }

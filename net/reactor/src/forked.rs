@@ -46,9 +46,18 @@ impl ForkedProcesses {
     /// `serve`, and ends. `serve` must use no other handles. In this process the stream is closed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
+    /// [`io::ErrorKind::Unsupported`] while this process has several threads; [`io::ErrorKind::WouldBlock`] beyond the
+    /// limits of the system, also after the processes that have ended are reaped; others of the system.
     pub fn spawn<S: Pollable>(&mut self, stream: S, keep: &[Handle<'_>], serve: impl FnOnce(&S)) -> io::Result<()> {
-        match fork::fork()? {
+        let forked = match fork::fork() {
+            // Processes that have ended count for the system's limits until they are reaped.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.reap();
+                fork::fork()?
+            }
+            forked => forked?,
+        };
+        match forked {
             // Never returns: the child owns nothing but its connection.
             None => {
                 let kept: Vec<Handle<'_>> = keep.iter().copied().chain([stream.handle()]).collect();
