@@ -51,6 +51,18 @@ fn load_is_applied_to_allowed_hosts_only() {
 }
 
 #[test]
+fn an_agent_that_ends_leaves_the_names_of_its_successor() {
+    let site = Site::new();
+    let mut earlier = site.agent("alpha");
+    let mut later = site.agent("alpha");
+    assert_eq!(earlier.terminate(), Some(0));
+    assert!(site.harness("alpha").server_address().is_err(), "the later one answers: it has no server");
+    let names = Names::at(&site.orb, &site.naming).unwrap();
+    assert_eq!(later.terminate(), Some(0));
+    assert!(names.resolve(&names::harness("alpha")).is_err(), "its own names go with it");
+}
+
+#[test]
 fn a_server_that_fails_is_reported_with_its_output() {
     let site = Site::new();
     let _agent = site.agent("alpha");
@@ -136,10 +148,11 @@ fn the_group_counts_the_time_of_the_server() {
     let (harness, team) = (site.harness("alpha"), site.team("alpha"));
     let address = harness.start_server(&server("steady")).unwrap();
     let before = harness.take_snapshot().unwrap();
-    team.begin(&paper_load(&address.host, address.port, 1000, 4000, 5)).unwrap();
+    let number = team.begin(&paper_load(&address.host, address.port, 1000, 4000, 5)).unwrap();
     assert!(matches!(team.begin(&paper_load(&address.host, address.port, 1, 1, 1)), Err(BeginError::Busy(_))));
     let result = std::iter::from_fn(|| Some(team.take_result(5.0).unwrap())).find(|(is_done, _)| *is_done).unwrap().1;
     assert_eq!((result.answered, result.failed), (1000, 0), "{:?}", result.errors);
+    assert_eq!(result.number, number);
     let after = harness.take_snapshot().unwrap();
     let machine = harness.machine().unwrap();
     let group = &machine.iter().find(|property| property.name == "control group").unwrap().value;

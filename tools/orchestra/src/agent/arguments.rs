@@ -75,7 +75,7 @@ impl AgentArgs {
         let bindings = [(names::harness(&host), harness_object), (names::work_team(&host), team_object)];
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         let register = || bindings.iter().try_for_each(|(name, object)| names.register(name, object));
-        register().context("no agent without --naming").map_err(Failure::failed)?;
+        register().context("the agent cannot be registered (--naming)").map_err(Failure::failed)?;
         let ready = bindings.iter().map(|(name, _)| format!("/{}", spandrel::services::name::to_string(name)));
         let ready: Vec<String> = ready.collect();
         let (ending, waiting) = (orb.clone(), orb.clone());
@@ -162,8 +162,10 @@ fn is_local(endpoint: &Endpoint) -> bool {
 
 /// Removes the names of the agent.
 fn withdraw(names: &Names, bindings: &[(Vec<spandrel::services::cos_naming::NameComponent>, ObjectRef)]) {
-    for (name, _) in bindings {
-        if let Err(error) = names.remove(name) {
+    for (name, object) in bindings {
+        // An agent that was started later may have replaced them.
+        let is_own = names.resolve(name).is_ok_and(|bound| bound.is_equivalent(object));
+        if is_own && let Err(error) = names.remove(name) {
             tracing::warn!("{error:#}");
         }
     }

@@ -190,6 +190,7 @@ impl RunningServer {
         machine.into_iter().for_each(|time| add(Scope::Machine, time));
         Snapshot {
             at,
+            process: self.child.id(),
             cpu,
             threads: tree.threads,
             processes: tree.processes,
