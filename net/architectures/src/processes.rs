@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -113,7 +114,7 @@ impl ProcessGroup {
     /// Starts a process, and waits until it serves.
     fn add_worker(&self) -> io::Result<()> {
         let (control, remote) = UnixStream::pair()?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(program()?);
         self.start.write(&self.service, &mut command);
         command.stdin(Stdio::from(OwnedFd::from(remote))).stdout(Stdio::null());
         let process = self.manager.spawn_group(&mut command).map_err(io::Error::other)?;
@@ -191,6 +192,12 @@ impl ProcessGroup {
             self.port.shut_if_exclusive();
         }
     }
+}
+
+/// This program. While it runs, its file may be replaced by that of another version: then it is the one that runs.
+fn program() -> io::Result<PathBuf> {
+    let file = std::env::current_exe()?;
+    Ok(if file.exists() { file } else { PathBuf::from("/proc/self/exe") })
 }
 
 impl Server for ProcessServer {

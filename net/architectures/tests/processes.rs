@@ -1,8 +1,9 @@
 //! The processes of the architectures that have some.
 
 use std::fs;
+use std::path::PathBuf;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use spandrel_test_support::wait_until;
 
 use crate::support::{Running, at_once, greeted, request, rest, transfer};
@@ -86,6 +87,57 @@ fn processes_of_connections_end_with_the_killed_process_that_forked_them() {
     }
     wait_until("the process that forks is replaced", || {
         descendants(server.pid()).iter().any(|(pid, _)| *pid != forking)
+    });
+    transfer(server.address);
+    server.terminate();
+}
+
+/// The number of times that the thread which replaces processes has waited.
+fn waits_of_the_supervisor(of: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{of}/task")).unwrap().flatten().map(|task| task.path());
+    let is_supervisor =
+        |task: &PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.contains("superv"));
+    let supervisor = tasks.into_iter().find(is_supervisor).expect("a thread `supervisor`");
+    let status = fs::read_to_string(supervisor.join("status")).unwrap();
+    let waits = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    waits.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_worker_that_cannot_be_replaced_is_replaced_after_the_shortage() {
+    let server = Running::start(&["pre-forked", "--workers", "2"]);
+    let pid = server.pid();
+    let process = Pid::from_raw(i32::try_from(pid).unwrap());
+    let limit = |soft: Option<u64>| {
+        let before = getrlimit(Resource::Nofile);
+        let limit = Rlimit { current: soft.or(before.current), maximum: before.maximum };
+        prlimit(process, Resource::Nofile, limit).unwrap();
+    };
+    limit(Some(3)); // no more handles can be opened
+    let killed = descendants(pid)[0].0;
+    kill(killed);
+    wait_until("it is reaped", || descendants(pid).iter().all(|(pid, _)| *pid != killed));
+    let before = waits_of_the_supervisor(pid);
+    wait_until("attempts to replace it", || waits_of_the_supervisor(pid) >= before + 6);
+    assert_eq!(descendants(pid).len(), 1);
+    limit(None);
+    wait_until("it is replaced", || descendants(pid).len() == 2);
+    server.terminate();
+}
+
+#[test]
+fn a_worker_is_replaced_after_the_programs_file_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("server");
+    fs::copy(env!("CARGO_BIN_EXE_transfer-server"), &file).unwrap();
+    let server = Running::start_program(&file, &["pre-forked", "--workers", "1"]);
+    fs::remove_file(file).unwrap();
+    let pid = server.pid();
+    let killed = descendants(pid)[0].0;
+    kill(killed);
+    wait_until("it is replaced", || {
+        let now = descendants(pid);
+        now.len() == 1 && now[0].0 != killed
     });
     transfer(server.address);
     server.terminate();

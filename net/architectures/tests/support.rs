@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 #[cfg(unix)]
+use std::path::Path;
+#[cfg(unix)]
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -136,7 +138,12 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the executable, and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transfer-server"));
+        Self::start_program(Path::new(env!("CARGO_BIN_EXE_transfer-server")), arguments)
+    }
+
+    /// Starts the executable from another file.
+    pub(crate) fn start_program(program: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
         let mut child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
