@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc; // of the standard library, as the crate requires it
 use std::time::Duration;
 
+use signal_hook::consts::{SIGINT, SIGTERM};
 use spandrel_ipc::{inet, unix};
 
 use crate::http::Http;
@@ -23,6 +25,11 @@ use crate::{Port, Service, Settings, pre_forked, process_per_connection};
 /// Any error of the operating system.
 pub fn serve_as_process() -> io::Result<bool> {
     let Some(text) = parameters() else { return Ok(false) };
+    // A terminal or a service manager signals all processes of a server. These end by the server's order, after they
+    // have served their connections; the handler does nothing, and is that of forked processes, too.
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
     let parameters: Vec<&str> = text.split(' ').collect();
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{PARAMETERS} is not valid: `{text}`"));
     let [role, is_shared, protocol, max_connections, idle, request] = parameters[..] else { return Err(wrong()) };

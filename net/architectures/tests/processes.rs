@@ -1,12 +1,13 @@
 //! The processes of the architectures that have some.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use spandrel_test_support::wait_until;
 
-use crate::support::{Running, at_once, greeted, request, rest, transfer};
+use crate::support::{Running, at_once, connect, greeted, request, rest, split, transfer};
 
 /// The processes that descend from this one, with their states.
 fn descendants(of: u32) -> Vec<(u32, char)> {
@@ -46,7 +47,6 @@ fn a_killed_process_ends_its_connection_alone() {
     let victim = descendants(forking).first().unwrap().0;
     kill(victim);
     let answered = [&first, &second].map(|stream| {
-        use std::io::{Read as _, Write as _};
         let mut octets = Vec::new();
         let mut stream = stream;
         stream.write_all(b"0100").is_ok()
@@ -141,6 +141,28 @@ fn a_worker_is_replaced_after_the_programs_file_is_removed() {
     });
     transfer(server.address);
     server.terminate();
+}
+
+#[test]
+fn a_signal_to_all_processes_cuts_no_reply() {
+    let folder = tempfile::tempdir().unwrap();
+    let octets = spandrel_test_support::pattern(30_000_000); // more than the buffers of a connection
+    fs::write(folder.path().join("file.bin"), &octets).unwrap();
+    for architecture in ["pre-forked", "process-per-connection"] {
+        let server = Running::start(&[architecture, "--http", folder.path().to_str().unwrap(), "--drain", "60"]);
+        let mut stream = connect(server.address);
+        stream.write_all(b"GET /file.bin HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+        let mut first = [0];
+        stream.read_exact(&mut first).unwrap();
+        let processes = descendants(server.pid());
+        processes.iter().for_each(|(pid, _)| send_signal(*pid, Signal::TERM));
+        send_signal(server.pid(), Signal::TERM);
+        let mut response = first.to_vec();
+        response.extend(rest(&stream));
+        assert!(split(&response).1 == octets, "{architecture}: {} octets", response.len());
+        server.wait_successful();
+        assert!(processes.iter().all(|(pid, _)| is_gone(*pid)), "{architecture}: {processes:?}");
+    }
 }
 
 #[test]

@@ -157,9 +157,14 @@ impl Running {
     }
 
     /// Sends SIGTERM, waits for the end, and checks that it is successful.
-    pub(crate) fn terminate(mut self) {
+    pub(crate) fn terminate(self) {
         use rustix::process::{Pid, Signal, kill_process};
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.wait_successful();
+    }
+
+    /// Waits for the end, and checks that it is successful.
+    pub(crate) fn wait_successful(mut self) {
         let child = &mut self.child;
         spandrel_test_support::wait_until("the server ends", || child.try_wait().unwrap().is_some());
         let status = child.wait().unwrap();
