@@ -69,6 +69,7 @@ fn a_server_that_fails_is_reported_with_its_output() {
     match site.harness("alpha").start_server(&server("fails")) {
         Err(StartServerError::ServerFailed(failed)) => {
             assert!(failed.reason.contains("exit status: 7"), "{failed:?}");
+            assert!(failed.output.contains("the configuration of the server is wrong"), "{failed:?}");
         }
         other => panic!("{other:?}"),
     }
