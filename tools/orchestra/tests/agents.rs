@@ -7,7 +7,7 @@ use spandrel_orchestra::load::paper_load;
 use spandrel_orchestra::names::{self, Names};
 use spandrel_test_support::wait_until;
 
-use crate::running::{Agent, Site, orchestra};
+use crate::running::{Agent, Site, orchestra, output, text};
 
 fn server(architecture: &str) -> Server {
     Server { name: "test".to_owned(), architecture: architecture.to_owned(), workers: 0, greeting: true }
@@ -48,6 +48,18 @@ fn load_is_applied_to_allowed_hosts_only() {
     assert!(matches!(team.begin(&paper_load("127.0.0.1", 80, 1, 10, 101)), Err(BeginError::InvalidLoad(_))));
     assert!(team.dowork(&mut 1, &mut 0.0, 1).is_err(), "init has failed");
     assert!(team.take_result(0.0).is_err(), "no load was begun");
+}
+
+#[test]
+fn an_occupied_port_has_an_exit_code_of_its_own() {
+    let site = Site::new();
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("iiop://{}", occupied.local_addr().unwrap());
+    let mut command = orchestra();
+    command.args(["agent", "--insecure", "--naming", &site.naming, "--listen", &listen, "--config"]);
+    let done = output(command.arg(site.config("alpha", "")));
+    assert_eq!(done.status.code(), Some(3), "{}", text(&done));
+    assert!(text(&done).contains("cannot listen (--listen)"), "{}", text(&done));
 }
 
 #[test]

@@ -67,11 +67,12 @@ impl AgentArgs {
         let host = host.ok_or_else(|| Failure::usage(anyhow!("the machine has no name: give --host")))?;
         let orb = self.orb(&config)?;
         let root = Poa::root(&orb).map_err(Failure::failed)?;
+        // References have the addresses: otherwise the first object would make the ORB listen.
+        orb.listen().map_err(Failure::cannot_listen)?;
         let harness = Arc::new(Harness::new(config.clone()));
         let team = Arc::new(WorkTeam::new(config, self.insecure));
         let harness_object = root.activate(HarnessSkeleton::new(Arc::clone(&harness))).map_err(Failure::failed)?;
         let team_object = root.activate(WorkTeamSkeleton::new(Arc::clone(&team))).map_err(Failure::failed)?;
-        orb.listen().map_err(Failure::cannot_listen)?;
         let bindings = [(names::harness(&host), harness_object), (names::work_team(&host), team_object)];
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         let register = || bindings.iter().try_for_each(|(name, object)| names.register(name, object));
