@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use spandrel_ipc::{inet, unix};
 
 use crate::http::Http;
-use crate::process_protocol::{FOLDER, PARAMETERS, parameters};
+use crate::process_protocol::{FOLDER, PARAMETERS, is_started_process, parameters};
 use crate::transfer::Transfer;
 use crate::{Port, Service, Settings, pre_forked, process_per_connection};
 
@@ -24,7 +24,11 @@ use crate::{Port, Service, Settings, pre_forked, process_per_connection};
 /// # Errors
 /// Any error of the operating system.
 pub fn serve_as_process() -> io::Result<bool> {
-    let Some(text) = parameters() else { return Ok(false) };
+    if !is_started_process() {
+        return Ok(false);
+    }
+    // Without its server this process must not become another one.
+    let Some(text) = parameters() else { return Ok(true) };
     // A terminal or a service manager signals all processes of a server. These end by the server's order, after they
     // have served their connections; the handler does nothing, and is that of forked processes, too.
     for signal in [SIGINT, SIGTERM] {

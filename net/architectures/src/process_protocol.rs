@@ -12,8 +12,11 @@ use spandrel_sync::time::Instant;
 use crate::transfer::Transfer;
 use crate::{Service, Settings};
 
+/// The first argument of a process of a server. Processes that a program starts in turn inherit the environment, but not
+/// this.
+pub(crate) const ARGUMENT: &str = "server-process";
 /// Environment variable: the parameters of a process of a server, separated by spaces. The first is the process ID of
-/// the server: processes that a program starts in turn inherit the variable, but are not meant.
+/// the server.
 pub(crate) const PARAMETERS: &str = "SPANDREL_SERVER_PROCESS";
 /// Environment variable: the folder of the HTTP service.
 pub(crate) const FOLDER: &str = "SPANDREL_SERVER_FOLDER";
@@ -68,7 +71,7 @@ impl ProcessStart {
             milliseconds(settings.idle),
             milliseconds(settings.request),
         );
-        command.env(PARAMETERS, parameters);
+        command.args([ARGUMENT, role]).env(PARAMETERS, parameters);
     }
 }
 
@@ -78,15 +81,16 @@ fn milliseconds(time: Duration) -> u64 {
 
 /// Whether this process was started by a server as one of its processes.
 pub(crate) fn is_started_process() -> bool {
-    parameters().is_some()
+    std::env::args_os().nth(1).is_some_and(|argument| argument == ARGUMENT) && std::env::var_os(PARAMETERS).is_some()
 }
 
-/// The parameters without the process ID, if this process is meant.
+/// The parameters without the process ID; none if the server has ended in the meantime, so that another process is the
+/// parent.
 pub(crate) fn parameters() -> Option<String> {
     let text = std::env::var(PARAMETERS).ok()?;
     let (server, rest) = text.split_once(' ')?;
-    let is_meant = server.parse() == Ok(getppid()?.as_raw_nonzero().get());
-    is_meant.then(|| rest.to_owned())
+    let is_child = server.parse() == Ok(getppid()?.as_raw_nonzero().get());
+    is_child.then(|| rest.to_owned())
 }
 
 /// An order of the server, with the number of its answer.

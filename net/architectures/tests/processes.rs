@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use spandrel_test_support::wait_until;
@@ -163,6 +164,15 @@ fn a_signal_to_all_processes_cuts_no_reply() {
         server.wait_successful();
         assert!(processes.iter().all(|(pid, _)| is_gone(*pid)), "{architecture}: {processes:?}");
     }
+}
+
+#[test]
+fn a_process_whose_server_has_ended_at_once_serves_nothing() {
+    // The parent is this process, and not that of the parameters: the process ends, though the rest is a command line.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_transfer-server"));
+    command.args(["server-process", "pre-forked"]).env("SPANDREL_SERVER_PROCESS", "1 pre-forked false transfer 1 1 1");
+    let output = command.output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
