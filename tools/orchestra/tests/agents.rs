@@ -63,6 +63,28 @@ fn an_occupied_port_has_an_exit_code_of_its_own() {
 }
 
 #[test]
+fn wrong_configurations_are_explained() {
+    let site = Site::new();
+    let command = "[commands.test]\nprogram = \"/bin/true\"\narchitectures = ";
+    for (host, configuration, reason) in [
+        ("", format!("{command}[\"a\"]"), "the machine has no name: give --host"),
+        ("alpha", format!("{command}[]"), "command `test` has no architecture"),
+        (
+            "alpha",
+            format!("{command}[\"a\"]\nstart_timeout = \"-3s\""),
+            "invalid time \"-3s\": expected one such as \"20s\"",
+        ),
+        ("alpha", format!("{command}[\"a\"]\nmax_workers = -1"), "invalid value: integer `-1`"),
+    ] {
+        let mut command = orchestra();
+        command.args(["agent", "--insecure", "--host", host, "--naming", &site.naming, "--config"]);
+        let done = output(command.arg(site.write("alpha.toml", &configuration)));
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+        assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
+    }
+}
+
+#[test]
 fn an_agent_that_ends_leaves_the_names_of_its_successor() {
     let site = Site::new();
     let mut earlier = site.agent("alpha");

@@ -64,6 +64,7 @@ impl AgentArgs {
         }
         let config = AgentConfig::read(&self.config).map_err(Failure::usage)?;
         let host = self.host.clone().or_else(|| config.host.clone()).or_else(machine_name);
+        let host = host.filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| Failure::usage(anyhow!("the machine has no name: give --host")))?;
         let orb = self.orb(&config)?;
         let root = Poa::root(&orb).map_err(Failure::failed)?;
