@@ -181,17 +181,19 @@ fn a_long_drain_ends_with_the_server() {
     fs::write(folder.path().join("file.bin"), vec![0; 30_000_000]).unwrap(); // more than the buffers of a connection
     let folder = folder.path().to_str().unwrap();
     let limits = ["--http", folder, "--drain", "3600", "--idle", "3600"];
-    let server = Running::start(&[&["process-per-connection"], &limits[..]].concat());
-    let mut stream = connect(server.address);
-    stream.write_all(b"GET /file.bin HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
-    stream.read_exact(&mut [0]).unwrap();
-    let processes = descendants(server.pid());
-    assert_eq!(processes.len(), 2, "{processes:?}");
-    send_signal(server.pid(), Signal::TERM);
-    wait_until("nothing is accepted", || std::net::TcpStream::connect(server.address).is_err());
-    assert!(!processes.iter().any(|(pid, _)| is_gone(*pid)), "the reply is not taken");
-    drop(server); // kills it
-    wait_until("its processes end", || processes.iter().all(|(pid, _)| is_gone(*pid)));
+    for (architecture, count) in [("pre-forked", 1), ("process-per-connection", 2)] {
+        let server = Running::start(&[&[architecture, "--workers", "1"], &limits[..]].concat());
+        let mut stream = connect(server.address);
+        stream.write_all(b"GET /file.bin HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        let processes = descendants(server.pid());
+        assert_eq!(processes.len(), count, "{processes:?}");
+        send_signal(server.pid(), Signal::TERM);
+        wait_until("nothing is accepted", || std::net::TcpStream::connect(server.address).is_err());
+        assert!(!processes.iter().any(|(pid, _)| is_gone(*pid)), "the reply is not taken");
+        drop(server); // kills it
+        wait_until("its processes end", || processes.iter().all(|(pid, _)| is_gone(*pid)));
+    }
 }
 
 #[test]
