@@ -3,8 +3,10 @@
 //! Each process is iterative. A crash ends one process and its connection; the server starts another one.
 
 use std::io;
+use std::os::fd::AsFd as _;
 
 use spandrel_ipc::unix;
+use spandrel_sync::thread;
 
 use crate::process_protocol::{Order, answer, next_order, report_ready};
 use crate::processes::ProcessServer;
@@ -29,11 +31,26 @@ pub(crate) fn serve(port: &Port, service: Service, settings: &Settings, control:
     loop {
         match next_order(control) {
             Order::Retire => server.retire(),
-            Order::Count => answer(control, server.connections()),
-            Order::Drain(timeout) => {
-                answer(control, server.stop(timeout));
+            Order::Count(number) => answer(control, number, server.connections()),
+            Order::Drain(number, timeout) => {
+                if let Err(error) = end_with_server(control) {
+                    tracing::debug!(%error, "this process drains without regard to the end of its server");
+                }
+                answer(control, number, server.stop(timeout));
                 return Ok(());
             }
         }
     }
+}
+
+/// Ends this process soon after its server has ended, though it still drains.
+fn end_with_server(control: &unix::Stream) -> io::Result<()> {
+    let control = unix::Stream::try_from(control.as_fd().try_clone_to_owned()?)?;
+    let wait = move || {
+        if let Order::Drain(_, timeout) = next_order(&control) {
+            thread::park_timeout(timeout);
+            std::process::exit(0);
+        }
+    };
+    thread::Builder::new().name("end".to_owned()).spawn(wait).map(drop)
 }

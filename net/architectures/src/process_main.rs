@@ -1,14 +1,17 @@
 //! The tasks of a process that a server has started.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc; // of the standard library, as the crate requires it
 use std::time::Duration;
 
+use signal_hook::consts::{SIGINT, SIGTERM};
 use spandrel_ipc::{inet, unix};
 
 use crate::http::Http;
-use crate::process_protocol::{FOLDER, PARAMETERS, parameters};
+use crate::process_protocol::{FOLDER, PARAMETERS, is_started_process, parameters};
 use crate::transfer::Transfer;
 use crate::{Port, Service, Settings, pre_forked, process_per_connection};
 
@@ -21,7 +24,16 @@ use crate::{Port, Service, Settings, pre_forked, process_per_connection};
 /// # Errors
 /// Any error of the operating system.
 pub fn serve_as_process() -> io::Result<bool> {
-    let Some(text) = parameters() else { return Ok(false) };
+    if !is_started_process() {
+        return Ok(false);
+    }
+    // Without its server this process must not become another one.
+    let Some(text) = parameters() else { return Ok(true) };
+    // A terminal or a service manager signals all processes of a server. These end by the server's order, after they
+    // have served their connections; the handler does nothing, and is that of forked processes, too.
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
     let parameters: Vec<&str> = text.split(' ').collect();
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{PARAMETERS} is not valid: `{text}`"));
     let [role, is_shared, protocol, max_connections, idle, request] = parameters[..] else { return Err(wrong()) };
@@ -39,6 +51,8 @@ pub fn serve_as_process() -> io::Result<bool> {
         _ => return Err(wrong()),
     };
     let control = unix::Stream::try_from(io::stdin().as_fd().try_clone_to_owned()?)?;
+    // Processes that this one forks keep the standard handles, and must not read or answer its orders.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     let acceptor: inet::Acceptor = control.recv_handle()?;
     let port = Port::inherited(acceptor, is_shared == "true");
     match role {

@@ -57,12 +57,12 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
         if ready.has_order {
             match next_order(control) {
                 Order::Retire => is_accepting = false,
-                Order::Count => {
+                Order::Count(number) => {
                     processes.reap();
-                    answer(control, processes.len());
+                    answer(control, number, processes.len());
                 }
-                Order::Drain(timeout) => {
-                    answer(control, drain(&mut processes, Instant::now() + timeout)?);
+                Order::Drain(number, timeout) => {
+                    answer(control, number, drain(&mut processes, control, Instant::now() + timeout)?);
                     return Ok(());
                 }
             }
@@ -87,14 +87,21 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
 }
 // ANCHOR_END: serve
 
-/// Ends the input of all connections, and waits for their processes until `end`; returns the number of those killed
-/// then.
-fn drain(processes: &mut ForkedProcesses, end: Instant) -> io::Result<usize> {
+/// Ends the input of all connections, and waits for their processes until `end`, or for less time if the server ends;
+/// returns the number of those killed then.
+fn drain(processes: &mut ForkedProcesses, control: &unix::Stream, mut end: Instant) -> io::Result<usize> {
     processes.begin_drain();
     processes.reap();
+    let mut control = Some(control);
     while !processes.is_empty() && Instant::now() < end {
         let left = end.saturating_duration_since(Instant::now());
-        wait(Awaited::End(Some(left)), None, processes)?;
+        let ready = wait(Awaited::End(Some(left)), control, processes)?;
+        if ready.has_order
+            && let Some(control) = control.take()
+            && let Order::Drain(_, timeout) = next_order(control)
+        {
+            end = end.min(Instant::now() + timeout);
+        }
         processes.reap();
     }
     Ok(processes.kill())

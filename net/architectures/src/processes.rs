@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Process, ProcessManager, ThreadManager, thread};
 
-use crate::process_protocol::{ProcessStart, is_started_process, order};
+use crate::process_protocol::{ProcessStart, READY, is_started_process, order, receive_answer, send_order};
 use crate::{Port, Server, Service, Settings};
 
 /// The time for a process to start.
@@ -36,6 +37,8 @@ struct ProcessGroup {
     start: ProcessStart,
     port: Port,
     service: Service,
+    /// The number of processes.
+    count: usize,
     manager: ProcessManager,
     workers: Mutex<Vec<Worker>>,
     is_retired: AtomicBool,
@@ -44,7 +47,25 @@ struct ProcessGroup {
 
 struct Worker {
     process: Process,
-    control: unix::Stream,
+    control: Arc<unix::Stream>,
+    /// It serves. Until then it treats no orders.
+    is_ready: bool,
+    /// The number of the last order.
+    last_order: u8,
+}
+
+impl Worker {
+    /// Sends an order, and returns the number of its answer; none if the process takes no orders.
+    fn order(&mut self, kind: u8, time: Duration) -> Option<u8> {
+        self.last_order = self.last_order.checked_add(1).unwrap_or(READY + 1);
+        send_order(&self.control, kind, self.last_order, time, END).ok()?;
+        self.is_ready.then_some(self.last_order)
+    }
+
+    /// The value that the process answers; none if it does not.
+    fn answer(&self, number: u8, timeout: Duration) -> Option<usize> {
+        receive_answer(&self.control, number, timeout)
+    }
 }
 
 impl fmt::Debug for ProcessServer {
@@ -72,6 +93,8 @@ impl ProcessServer {
             start: ProcessStart { role, settings: *settings, is_shared: port.is_shared() },
             port: port.clone(),
             service: service.clone(),
+            count,
+            // A process that has ended may be replaced before its end is noticed.
             manager: ProcessManager::with_limit(count.saturating_mul(2)),
             workers: Mutex::default(),
             is_retired: AtomicBool::new(false),
@@ -91,30 +114,50 @@ impl ProcessGroup {
     /// Starts a process, and waits until it serves.
     fn add_worker(&self) -> io::Result<()> {
         let (control, remote) = UnixStream::pair()?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(program()?);
         self.start.write(&self.service, &mut command);
         command.stdin(Stdio::from(OwnedFd::from(remote))).stdout(Stdio::null());
         let process = self.manager.spawn_group(&mut command).map_err(io::Error::other)?;
+        // Those that it forks end with it, also if it is killed.
+        process.kill_group_at_end();
         drop(command); // and with it this process's handle of the other end
-        let control = unix::Stream::try_from(OwnedFd::from(control))?;
-        control.send_handle(&**self.port.acceptor())?;
-        let mut ready = [0];
-        let received = control.recv_n_within(&mut ready, START);
-        if received.is_err() || ready != [order::READY] {
-            process.kill()?;
-            return Err(io::Error::other("a process of the server has not started: see its message"));
+        let control = Arc::new(unix::Stream::try_from(OwnedFd::from(control))?);
+        let is_sent = control.send_handle(&**self.port.acceptor()).is_ok();
+        let id = process.id();
+        let mut workers = self.workers.lock();
+        if self.is_retired() {
+            return process.kill();
         }
-        self.workers.lock().push(Worker { process, control });
-        Ok(())
+        // Orders that come in the meantime wait until it serves.
+        let worker = Worker { process, control: Arc::clone(&control), is_ready: false, last_order: READY };
+        workers.push(worker);
+        drop(workers);
+        let is_ready = is_sent && receive_answer(&control, READY, START).is_some();
+        let mut workers = self.workers.lock();
+        let Some(at) = workers.iter().position(|worker| worker.process.id() == id) else { return Ok(()) };
+        if is_ready {
+            workers[at].is_ready = true;
+            return Ok(());
+        }
+        workers.remove(at).process.kill()?;
+        Err(io::Error::other("a process of the server has not started: see its message"))
     }
 
     /// Replaces processes that end, until the server is retired.
     fn supervise(&self) {
         loop {
-            match self.manager.wait_any(Duration::MAX) {
-                Ok(Some(ended)) => self.workers.lock().retain(|worker| worker.process.id() != ended.id()),
-                Ok(None) if self.is_retired() => return,
-                Ok(None) => {} // the last one could not be replaced
+            let is_complete = self.workers.lock().len() >= self.count;
+            // After a failure, the next attempt.
+            let timeout = if is_complete || self.is_retired() { Duration::MAX } else { PAUSE };
+            match self.manager.wait_any(timeout) {
+                Ok(Some(ended)) => {
+                    if !self.is_retired() {
+                        tracing::warn!("a process of the server has ended, and is replaced");
+                    }
+                    self.workers.lock().retain(|worker| worker.process.id() != ended.id());
+                }
+                Ok(None) if self.is_retired() && self.manager.running() == 0 => return,
+                Ok(None) => {}
                 Err(error) => {
                     tracing::error!(%error, "processes of the server are no longer replaced");
                     return;
@@ -124,12 +167,13 @@ impl ProcessGroup {
             if !self.is_retired() {
                 self.retired.wait_for(&mut workers, PAUSE);
             }
+            let is_complete = workers.len() >= self.count;
             drop(workers);
-            if !self.is_retired() {
-                tracing::warn!("a process of the server has ended, and is replaced");
-                if let Err(error) = self.add_worker() {
-                    tracing::error!(%error, "a process of the server cannot be replaced");
-                }
+            if !is_complete
+                && !self.is_retired()
+                && let Err(error) = self.add_worker()
+            {
+                tracing::error!(%error, "a process of the server cannot be replaced");
             }
         }
     }
@@ -139,25 +183,31 @@ impl ProcessGroup {
     }
 
     fn retire(&self) {
-        let workers = self.workers.lock();
+        let mut workers = self.workers.lock();
         if !self.is_retired.swap(true, Ordering::SeqCst) {
             self.retired.notify_all();
-            for worker in &*workers {
-                let _ = worker.control.send_n(&[order::RETIRE]); // fails only if it has ended
+            for worker in &mut *workers {
+                worker.order(order::RETIRE, Duration::ZERO);
             }
             self.port.shut_if_exclusive();
         }
     }
 }
 
+/// This program. While it runs, its file may be replaced by that of another version: then it is the one that runs.
+fn program() -> io::Result<PathBuf> {
+    let file = std::env::current_exe()?;
+    Ok(if file.exists() { file } else { PathBuf::from("/proc/self/exe") })
+}
+
 impl Server for ProcessServer {
     fn connections(&self) -> usize {
-        let workers = self.group.workers.lock();
-        let count = |worker: &Worker| {
-            worker.control.send_n(&[order::COUNT]).ok()?;
-            answer(&worker.control, END)
+        let mut workers = self.group.workers.lock();
+        let count = |worker: &mut Worker| {
+            let number = worker.order(order::COUNT, Duration::ZERO)?;
+            worker.answer(number, END)
         };
-        workers.iter().filter_map(count).sum()
+        workers.iter_mut().filter_map(count).sum()
     }
 
     fn retire(&self) {
@@ -179,14 +229,11 @@ impl Server for ProcessServer {
     fn stop(&self, timeout: Duration) -> usize {
         self.retire();
         let began = Instant::now();
-        let workers = std::mem::take(&mut *self.group.workers.lock());
-        let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).to_le_bytes();
-        let [a, b, c, d] = milliseconds;
-        for worker in &workers {
-            let _ = worker.control.send_n(&[order::DRAIN, a, b, c, d]);
-        }
+        let mut workers = std::mem::take(&mut *self.group.workers.lock());
+        let numbers: Vec<Option<u8>> = workers.iter_mut().map(|worker| worker.order(order::DRAIN, timeout)).collect();
         let left = || timeout.saturating_add(END).saturating_sub(Instant::now().saturating_duration_since(began));
-        let cut = workers.iter().filter_map(|worker| answer(&worker.control, left())).sum();
+        let answers = workers.iter().zip(numbers).filter_map(|(worker, number)| worker.answer(number?, left()));
+        let cut = answers.sum();
         if !self.group.manager.wait_for(left()).unwrap_or(false) {
             tracing::warn!("processes of a server are killed");
         }
@@ -202,11 +249,4 @@ impl Drop for ProcessServer {
     fn drop(&mut self) {
         let _ = self.stop(Duration::ZERO);
     }
-}
-
-/// A number that a process answers; none if it does not.
-fn answer(control: &unix::Stream, timeout: Duration) -> Option<usize> {
-    let mut octets = [0; 4];
-    control.recv_n_within(&mut octets, timeout).ok()?;
-    usize::try_from(u32::from_le_bytes(octets)).ok()
 }

@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 #[cfg(unix)]
+use std::path::Path;
+#[cfg(unix)]
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -136,7 +138,12 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the executable, and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transfer-server"));
+        Self::start_program(Path::new(env!("CARGO_BIN_EXE_transfer-server")), arguments)
+    }
+
+    /// Starts the executable from another file.
+    pub(crate) fn start_program(program: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -151,19 +158,20 @@ impl Running {
     }
 
     /// Sends SIGTERM, waits for the end, and checks that it is successful.
-    pub(crate) fn terminate(mut self) {
+    pub(crate) fn terminate(self) {
         use rustix::process::{Pid, Signal, kill_process};
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        self.await_end();
+        self.wait_successful();
     }
 
     /// Closes its standard input, waits for the end, and checks that it is successful.
     pub(crate) fn close_stdin(mut self) {
         drop(self.child.stdin.take());
-        self.await_end();
+        self.wait_successful();
     }
 
-    fn await_end(&mut self) {
+    /// Waits for the end, and checks that it is successful.
+    pub(crate) fn wait_successful(mut self) {
         let child = &mut self.child;
         spandrel_test_support::wait_until("the server ends", || child.try_wait().unwrap().is_some());
         let status = child.wait().unwrap();

@@ -46,9 +46,10 @@ impl ForkedProcesses {
     /// `serve`, and ends. `serve` must use no other handles. In this process the stream is closed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] while this process has several threads; those of the system.
+    /// [`io::ErrorKind::Unsupported`] while this process has several threads; [`io::ErrorKind::WouldBlock`] beyond the
+    /// limits of the system, also after the processes that have ended are reaped; others of the system.
     pub fn spawn<S: Pollable>(&mut self, stream: S, keep: &[Handle<'_>], serve: impl FnOnce(&S)) -> io::Result<()> {
-        match fork::fork()? {
+        match fork_with(fork::fork, || self.reap())? {
             // Never returns: the child owns nothing but its connection.
             None => {
                 let kept: Vec<Handle<'_>> = keep.iter().copied().chain([stream.handle()]).collect();
@@ -109,6 +110,18 @@ impl ForkedProcesses {
     }
 }
 
+/// Forks; beyond a limit of the system, forks again after the processes that have ended, which count for the limit, are
+/// reaped.
+fn fork_with<T>(fork: impl Fn() -> io::Result<T>, reap: impl FnOnce()) -> io::Result<T> {
+    match fork() {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            reap();
+            fork()
+        }
+        forked => forked,
+    }
+}
+
 /// Where the system does not let us duplicate the child's handle, the process continues until its peer has finished.
 fn end_input(process: &ForkedProcess) -> rustix::io::Result<()> {
     // The process is not reaped, so that its ID is its own.
@@ -126,5 +139,32 @@ impl Pollable for ForkedProcesses {
 impl Drop for ForkedProcesses {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn processes_that_have_ended_are_reaped_before_a_fork_fails() {
+        let unreaped = Cell::new(3);
+        let beyond = |limit: usize| {
+            let unreaped = &unreaped;
+            move || if unreaped.get() < limit { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        };
+        fork_with(beyond(4), || panic!("there is room")).unwrap();
+        fork_with(beyond(3), || unreaped.set(0)).unwrap();
+        let error = fork_with(beyond(0), || {}).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the others run");
+    }
+
+    #[test]
+    fn other_failures_are_not_tried_again() {
+        let failed = || Err::<(), _>(io::ErrorKind::Unsupported.into());
+        let error = fork_with(failed, || panic!("it does not help")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -270,6 +270,16 @@ mod unix {
     }
 
     #[test]
+    fn the_rest_of_a_group_is_killed_when_its_leader_was_killed_by_others() {
+        let manager = ProcessManager::new();
+        let (leader, output) = parent_and_child(&manager);
+        leader.kill_group_at_end();
+        leader.signal(Signal::KILL).unwrap(); // to the leader alone
+        assert_eq!(leader.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        until_all_have_ended(output);
+    }
+
+    #[test]
     fn the_rest_of_a_group_is_killed_after_its_leader_has_ended() {
         let manager = ProcessManager::new();
         let leader = "sh -c 'trap \"\" TERM; echo ready; read line' <&3 & echo ready; wait";

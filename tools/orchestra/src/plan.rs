@@ -44,6 +44,9 @@ use serde::{Deserialize, Serialize};
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, DistributionKind, Load, Server};
 use crate::load;
 
+/// The most samples of each server and load.
+pub const MAX_SAMPLES: u32 = 100_000;
+
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -247,6 +250,17 @@ impl Plan {
     fn check(&self) -> anyhow::Result<()> {
         if self.clients.is_empty() {
             bail!("it names no clients");
+        }
+        // A WorkTeam applies one load at a time.
+        let mut clients = BTreeSet::new();
+        if let Some(client) = self.clients.iter().find(|client| !clients.insert(*client)) {
+            bail!("the client `{client}` occurs twice");
+        }
+        if self.pools.contains(&0) {
+            bail!("a pool has at least one worker (pools)");
+        }
+        if self.samples > MAX_SAMPLES {
+            bail!("there are at most {MAX_SAMPLES} samples of each server and load");
         }
         let targets = self.targets();
         if targets.is_empty() || self.samples == 0 {

@@ -165,6 +165,9 @@ pub struct Failure {
     pub reason: String,
 }
 
+/// The beginning of each line.
+const BEGINNING: &[u8] = b"{\"record\":\"";
+
 /// Seconds since 1970.
 #[must_use]
 pub fn now() -> f64 {
@@ -199,6 +202,11 @@ impl Results {
     /// The records, and the octets that they take.
     fn parse(text: &[u8]) -> anyhow::Result<(Self, usize)> {
         let length = text.iter().rposition(|octet| *octet == b'\n').map_or(0, |last| last + 1);
+        // Only a line that a supervisor has begun may be cut off; the file may be another one, given by mistake.
+        let rest = &text[length..];
+        if !rest.starts_with(&BEGINNING[..rest.len().min(BEGINNING.len())]) {
+            bail!("its last line is no record");
+        }
         let mut results = Self::default();
         for (index, line) in text[..length].split(|octet| *octet == b'\n').enumerate() {
             if line.is_empty() {

@@ -9,7 +9,7 @@ use spandrel_orchestra::load::paper_load;
 use spandrel_orchestra::names::{self, Names};
 use spandrel_test_support::wait_until;
 
-use crate::running::{Agent, Site, orchestra};
+use crate::running::{Agent, Site, orchestra, output, text};
 
 fn server(architecture: &str) -> Server {
     Server { name: "test".to_owned(), architecture: architecture.to_owned(), workers: 0, greeting: true }
@@ -53,12 +53,59 @@ fn load_is_applied_to_allowed_hosts_only() {
 }
 
 #[test]
+fn an_occupied_port_has_an_exit_code_of_its_own() {
+    let site = Site::new();
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("iiop://{}", occupied.local_addr().unwrap());
+    let mut command = orchestra();
+    command.args(["agent", "--insecure", "--naming", &site.naming, "--listen", &listen, "--config"]);
+    let done = output(command.arg(site.config("alpha", "")));
+    assert_eq!(done.status.code(), Some(3), "{}", text(&done));
+    assert!(text(&done).contains("cannot listen (--listen)"), "{}", text(&done));
+}
+
+#[test]
+fn wrong_configurations_are_explained() {
+    let site = Site::new();
+    let command = "[commands.test]\nprogram = \"/bin/true\"\narchitectures = ";
+    for (host, configuration, reason) in [
+        ("", format!("{command}[\"a\"]"), "the machine has no name: give --host"),
+        ("alpha", format!("{command}[]"), "command `test` has no architecture"),
+        (
+            "alpha",
+            format!("{command}[\"a\"]\nstart_timeout = \"-3s\""),
+            "invalid time \"-3s\": expected one such as \"20s\"",
+        ),
+        ("alpha", format!("{command}[\"a\"]\nmax_workers = -1"), "invalid value: integer `-1`"),
+    ] {
+        let mut command = orchestra();
+        command.args(["agent", "--insecure", "--host", host, "--naming", &site.naming, "--config"]);
+        let done = output(command.arg(site.write("alpha.toml", &configuration)));
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+        assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
+    }
+}
+
+#[test]
+fn an_agent_that_ends_leaves_the_names_of_its_successor() {
+    let site = Site::new();
+    let mut earlier = site.agent("alpha");
+    let mut later = site.agent("alpha");
+    assert_eq!(earlier.terminate(), Some(0));
+    assert!(site.harness("alpha").server_address().is_err(), "the later one answers: it has no server");
+    let names = Names::at(&site.orb, &site.naming).unwrap();
+    assert_eq!(later.terminate(), Some(0));
+    assert!(names.resolve(&names::harness("alpha")).is_err(), "its own names go with it");
+}
+
+#[test]
 fn a_server_that_fails_is_reported_with_its_output() {
     let site = Site::new();
     let _agent = site.agent("alpha");
     match site.harness("alpha").start_server(&server("fails")) {
         Err(StartServerError::ServerFailed(failed)) => {
             assert!(failed.reason.contains("exit status: 7"), "{failed:?}");
+            assert!(failed.output.contains("the configuration of the server is wrong"), "{failed:?}");
         }
         other => panic!("{other:?}"),
     }
@@ -138,10 +185,11 @@ fn the_group_counts_the_time_of_the_server() {
     let (harness, team) = (site.harness("alpha"), site.team("alpha"));
     let address = harness.start_server(&server("steady")).unwrap();
     let before = harness.take_snapshot().unwrap();
-    team.begin(&paper_load(&address.host, address.port, 1000, 4000, 5)).unwrap();
+    let number = team.begin(&paper_load(&address.host, address.port, 1000, 4000, 5)).unwrap();
     assert!(matches!(team.begin(&paper_load(&address.host, address.port, 1, 1, 1)), Err(BeginError::Busy(_))));
     let result = std::iter::from_fn(|| Some(team.take_result(5.0).unwrap())).find(|(is_done, _)| *is_done).unwrap().1;
     assert_eq!((result.answered, result.failed), (1000, 0), "{:?}", result.errors);
+    assert_eq!(result.number, number);
     let after = harness.take_snapshot().unwrap();
     let machine = harness.machine().unwrap();
     let group = &machine.iter().find(|property| property.name == "control group").unwrap().value;

@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use spandrel_orchestra::idl::orchestra::Server;
+use spandrel_orchestra::idl::orchestra::work_team::TakeResultError;
 use spandrel_orchestra::plan::Plan;
 use spandrel_test_support::wait_until;
 
@@ -189,6 +191,73 @@ fn the_death_of_an_agent_is_recorded_and_its_samples_are_taken_later() {
     assert!(text(&report).contains("Samples that could not be taken at first"), "{}", text(&report));
 }
 
+/// A load of this many seconds at a low rate.
+fn load(seconds: u32) -> String {
+    format!(
+        "{SERVER}[[load]]\nname = \"long\"\nrequests = 1000000\nseconds = {seconds}\n\
+         think_time = {{ kind = \"constant\", mean = 0.01 }}\n"
+    )
+}
+
+#[test]
+fn an_interrupted_run_ends_its_server_and_its_loads() {
+    let site = Site::new();
+    let (_server, _load) = (site.agent("server"), site.agent("load"));
+    let (harness, team) = (site.harness("server"), site.team("load"));
+    let plan = plan(&site, 1, 1, &load(600));
+    let supervisor = run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a load", || team.current_progress().unwrap().answered > 0);
+    let process = rustix::process::Pid::from_child(&supervisor);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let done = supervisor.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+    assert!(text(&done).contains("the same command continues it"), "{}", text(&done));
+    assert!(harness.server_address().is_err(), "the server has ended");
+    assert!(matches!(team.take_result(0.0), Err(TakeResultError::NoLoad(_))), "the load is cancelled");
+    let results = site.path("plan.jsonl");
+    assert_eq!(records(&results, "failure").len() + records(&results, "sample").len(), 0);
+}
+
+#[test]
+fn a_sample_that_another_supervisor_disturbs_is_a_failure() {
+    let site = Site::new();
+    let (_server, _load) = (site.agent("server"), site.agent("load"));
+    let (harness, team) = (site.harness("server"), site.team("load"));
+    let other = Server { name: "test".to_owned(), architecture: "steady".to_owned(), workers: 0, greeting: true };
+    type Disturb<'d> = &'d dyn Fn();
+    let disturbances: [(u32, &str, Disturb<'_>); 2] = [
+        (600, "the load was cancelled", &|| team.cancel().unwrap()),
+        (2, "another supervisor has started a server on server", &|| drop(harness.start_server(&other).unwrap())),
+    ];
+    for (seconds, reason, disturb) in disturbances {
+        let plan = plan(&site, 1, 1, &load(seconds));
+        let results = site.path("plan.jsonl");
+        let mut supervisor = run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("a load", || team.current_progress().unwrap().answered > 0);
+        disturb();
+        wait_until("its end", || !records(&results, "failure").is_empty() || !records(&results, "sample").is_empty());
+        supervisor.kill().unwrap();
+        supervisor.wait().unwrap();
+        team.cancel().unwrap();
+        let failures = records(&results, "failure");
+        assert!(failures[0]["reason"].as_str().unwrap().contains(reason), "{failures:?}");
+        assert!(failures[0]["lost_agent"].is_null(), "{failures:?}");
+        fs::remove_file(results).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_has_no_results_is_not_overwritten() {
+    let site = Site::new();
+    let (_server, _load) = (site.agent("server"), site.agent("load"));
+    let plan = plan(&site, 1, 1, SERVER);
+    let letter = site.write("letter.txt", "a text of one line without its end");
+    let done = output(run(&site, &plan).arg("--results").arg(&letter));
+    assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+    assert!(text(&done).contains("its last line is no record"), "{}", text(&done));
+    assert_eq!(fs::read_to_string(letter).unwrap(), "a text of one line without its end");
+}
+
 #[test]
 fn a_plan_without_its_agents_does_not_begin() {
     let site = Site::new();
@@ -223,6 +292,22 @@ fn a_wrong_plan_is_explained() {
         let done = output(&mut run(&site, &plan(&site, 1, 10, more)));
         assert_eq!(done.status.code(), Some(2), "{}", text(&done));
         assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
+    }
+}
+
+#[test]
+fn clients_pools_and_samples_are_bounded() {
+    let site = tempfile::tempdir().unwrap();
+    let file = site.path().join("plan.toml");
+    let server = "[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n";
+    for (values, reason) in [
+        ("clients = [\"b\", \"b\"]", "the client `b` occurs twice"),
+        ("clients = [\"b\"]\npools = [5, 0]", "a pool has at least one worker"),
+        ("clients = [\"b\"]\nsamples = 4000000000", "at most 100000 samples"),
+    ] {
+        fs::write(&file, format!("name = \"n\"\n{values}\n{server}")).unwrap();
+        let error = format!("{:#}", Plan::read(&file).unwrap_err());
+        assert!(error.contains(reason), "`{reason}` is missing in: {error}");
     }
 }
 

@@ -1,10 +1,13 @@
 //! The executable `transfer-server`: one service in a server architecture chosen by name.
 #![forbid(unsafe_code)]
 
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -13,6 +16,7 @@ use std::time::Duration;
 use spandrel_architectures::http::Http;
 use spandrel_architectures::transfer::Transfer;
 use spandrel_architectures::{Architecture, Port, Service, Settings};
+use spandrel_error::report_in_line;
 use spandrel_reactor::on_termination;
 
 const HELP: &str = "\
@@ -38,6 +42,13 @@ Usage: transfer-server ARCHITECTURE [OPTIONS]
 Prints `listening ADDRESS:PORT` when it serves, and ends at SIGTERM, on Windows at the events of a console.
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
+/// The most threads or processes of a pool.
+const MOST_WORKERS: usize = 10_000;
+/// The most connections that are served at once.
+const MOST_CONNECTIONS: usize = 1_000_000;
+/// The longest time limit, in seconds: a day.
+const LONGEST: u64 = 86_400;
+
 /// The command line.
 struct Arguments {
     architecture: Architecture,
@@ -59,7 +70,7 @@ fn main() -> ExitCode {
     match spandrel_architectures::serve_as_process() {
         Ok(false) => {}
         Ok(true) => return ExitCode::SUCCESS,
-        Err(error) => return fail(&error, 1),
+        Err(error) => return fail(&report_in_line(&error), 1),
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.iter().any(|word| word == "-h" || word == "--help") {
@@ -74,11 +85,11 @@ fn main() -> ExitCode {
     match parse(words).map_err(Failure::Usage).and_then(|arguments| serve(&arguments).map_err(Failure::Failed)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(reason)) => fail(&reason, 2),
-        Err(Failure::Failed(error)) => fail(&error, 1),
+        Err(Failure::Failed(error)) => fail(&report_in_line(&error), 1),
     }
 }
 
-fn fail(reason: &dyn std::fmt::Display, code: u8) -> ExitCode {
+fn fail(reason: &dyn Display, code: u8) -> ExitCode {
     eprintln!("transfer-server: {reason}");
     ExitCode::from(code)
 }
@@ -110,12 +121,16 @@ fn parse(words: Vec<String>) -> Result<Arguments, String> {
         }
         let mut value = || words.next().ok_or_else(|| format!("expected a value after {option}"));
         match &*option {
-            "--port" => arguments.address.set_port(number(&option, &value()?)?),
-            "--host" => arguments.address.set_ip(number::<IpAddr>(&option, &value()?)?),
-            "--workers" => arguments.settings.workers = number(&option, &value()?)?,
-            "--max" => arguments.settings.max_connections = number(&option, &value()?)?,
-            "--idle" => arguments.settings.idle = Duration::from_secs(number(&option, &value()?)?),
-            "--drain" => arguments.drain = Duration::from_secs(number(&option, &value()?)?),
+            "--port" => arguments.address.set_port(number(&option, &value()?, 0..=u16::MAX)?),
+            "--host" => {
+                let text = value()?;
+                let expected = || format!("invalid value \"{text}\" for {option}: expected an IP address");
+                arguments.address.set_ip(text.parse::<IpAddr>().map_err(|_| expected())?);
+            }
+            "--workers" => arguments.settings.workers = number(&option, &value()?, 1..=MOST_WORKERS)?,
+            "--max" => arguments.settings.max_connections = number(&option, &value()?, 1..=MOST_CONNECTIONS)?,
+            "--idle" => arguments.settings.idle = Duration::from_secs(number(&option, &value()?, 1..=LONGEST)?),
+            "--drain" => arguments.drain = Duration::from_secs(number(&option, &value()?, 0..=LONGEST)?),
             "--http" => arguments.folder = Some(value()?.into()),
             "--backend" => {
                 arguments.settings.backend = value()?.parse().map_err(|error: io::Error| error.to_string())?
@@ -127,8 +142,16 @@ fn parse(words: Vec<String>) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
-fn number<T: std::str::FromStr>(option: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("invalid value \"{value}\" for {option}"))
+/// A number in a range.
+fn number<T>(option: &str, value: &str, range: RangeInclusive<T>) -> Result<T, String>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let expected = || {
+        let (first, last) = (range.start(), range.end());
+        format!("invalid value \"{value}\" for {option}: expected a whole number from {first} to {last}")
+    };
+    value.parse().ok().filter(|number| range.contains(number)).ok_or_else(expected)
 }
 
 fn serve(arguments: &Arguments) -> io::Result<()> {

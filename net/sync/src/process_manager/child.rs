@@ -204,6 +204,11 @@ mod unix {
             Ok(())
         }
 
+        /// The rest of the group is killed when the child, its leader, has ended.
+        pub(in super::super) fn kill_group_at_end(&self) {
+            self.state.lock().kills_group = self.leads_group;
+        }
+
         /// The caller has made sure that the child has not been reaped.
         pub(super) fn kill_group(&self) -> io::Result<()> {
             Ok(kill_process_group(self.pid(), Signal::KILL)?)
@@ -222,9 +227,7 @@ mod unix {
         /// Sends `SIGTERM` to the child, or to its group; when a group leader has ended, the rest of its
         /// group is killed.
         pub(in super::super) fn send_term(&self) -> io::Result<()> {
-            if self.leads_group {
-                self.state.lock().kills_group = true;
-            }
+            self.kill_group_at_end();
             match self.signal(Signal::TERM, self.leads_group) {
                 Err(e) if e.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()), // it has ended
                 result => result,

@@ -347,6 +347,13 @@ impl Process {
         self.0.kill()
     }
 
+    /// When the process ends, for whatever reason, the rest of the group that it leads is killed. Without this, processes
+    /// of the group outlive a leader that ends by itself. It happens when the end is noticed by a wait or a query.
+    #[cfg(unix)]
+    pub fn kill_group_at_end(&self) {
+        self.0.kill_group_at_end();
+    }
+
     /// Sends a signal to the process.
     ///
     /// # Errors

@@ -70,18 +70,20 @@ impl AgentArgs {
         }
         let config = AgentConfig::read(&self.config).map_err(Failure::usage)?;
         let host = self.host.clone().or_else(|| config.host.clone()).or_else(machine_name);
+        let host = host.filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| Failure::usage(anyhow!("the machine has no name: give --host")))?;
         let orb = self.orb(&config)?;
         let root = Poa::root(&orb).map_err(Failure::failed)?;
+        // References have the addresses: otherwise the first object would make the ORB listen.
+        orb.listen().map_err(Failure::cannot_listen)?;
         let harness = Arc::new(Harness::new(config.clone()));
         let team = Arc::new(WorkTeam::new(config, self.insecure));
         let harness_object = root.activate(HarnessSkeleton::new(Arc::clone(&harness))).map_err(Failure::failed)?;
         let team_object = root.activate(WorkTeamSkeleton::new(Arc::clone(&team))).map_err(Failure::failed)?;
-        orb.listen().map_err(Failure::cannot_listen)?;
         let bindings = [(names::harness(&host), harness_object), (names::work_team(&host), team_object)];
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         let register = || bindings.iter().try_for_each(|(name, object)| names.register(name, object));
-        register().context("no agent without --naming").map_err(Failure::failed)?;
+        register().context("the agent cannot be registered (--naming)").map_err(Failure::failed)?;
         let ready = bindings.iter().map(|(name, _)| format!("/{}", spandrel::services::name::to_string(name)));
         let ready: Vec<String> = ready.collect();
         let (ending, waiting) = (orb.clone(), orb.clone());
@@ -172,8 +174,10 @@ fn withdraw(names: Names, bindings: [(Vec<NameComponent>, ObjectRef); 2]) {
     let (sender, end) = mpsc::channel::<()>();
     let remove = move || {
         let _sender = sender; // dropped after the last call
-        for (name, _) in bindings {
-            if let Err(error) = names.remove(&name) {
+        for (name, object) in bindings {
+            // An agent that was started later may have replaced them.
+            let is_own = names.resolve(&name).is_ok_and(|bound| bound.is_equivalent(&object));
+            if is_own && let Err(error) = names.remove(&name) {
                 tracing::warn!("{error:#}");
             }
         }

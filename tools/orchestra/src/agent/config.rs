@@ -104,7 +104,9 @@ fn start_timeout() -> Duration {
 
 pub(crate) fn duration<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
-    humantime::parse_duration(&text).map_err(serde::de::Error::custom)
+    humantime::parse_duration(&text).map_err(|error| {
+        serde::de::Error::custom(format!("invalid time \"{text}\": expected one such as \"20s\": {error}"))
+    })
 }
 
 impl AgentConfig {
@@ -124,6 +126,9 @@ impl AgentConfig {
             if !command.program.is_absolute() {
                 let program = command.program.display();
                 bail!("{}: command `{name}`: `{program}` is not an absolute path", file.display());
+            }
+            if command.architectures.is_empty() {
+                bail!("{}: command `{name}` has no architecture", file.display());
             }
         }
         Ok(parsed)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ const LISTENING: &str = "listening ";
 /// The most lines of output that are kept, and the most octets of one.
 const MAX_LINES: usize = 50;
 const MAX_LINE: u64 = 4096;
+/// The time for the output of a server that has ended.
+const OUTPUT_END: Duration = Duration::from_secs(1);
 /// The variables of the agent's environment that servers get.
 const VARIABLES: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 /// The pause between two looks at a process that is to end.
@@ -25,26 +27,59 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The last lines of a server's output.
 #[derive(Clone, Debug, Default)]
-struct Output(Arc<Mutex<VecDeque<String>>>);
+struct Output(Arc<Lines>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    lines: Mutex<VecDeque<String>>,
+    /// The number of streams that have not ended, locked for a wait.
+    open: Mutex<usize>,
+    end: Condvar,
+}
+
+/// One stream that is being read.
+struct OpenStream(Arc<Lines>);
+
+impl OpenStream {
+    fn new(lines: &Arc<Lines>) -> Self {
+        *lines.open.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(Arc::clone(lines))
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.end.notify_all();
+    }
+}
 
 impl Output {
     fn add(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == MAX_LINES {
             lines.pop_front();
         }
         lines.push_back(line);
     }
 
+    /// Waits until all streams have ended. Other processes may keep them open: it waits no longer than [`OUTPUT_END`].
+    fn wait_end(&self) {
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.0.end.wait_timeout_while(open, OUTPUT_END, |open| *open > 0));
+    }
+
     fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// Reads lines to the end of the stream in a thread of its own, and calls a function with each.
     fn read(&self, stream: impl Read + Send + 'static, mut each: impl FnMut(&str) + Send + 'static) {
         let output = self.clone();
+        let open = OpenStream::new(&self.0);
         let read = move || {
+            let _open = open;
             let mut reader = BufReader::new(stream);
             let mut line = Vec::new();
             while reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
@@ -110,6 +145,7 @@ impl RunningServer {
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let status = running.ended_within(Duration::from_secs(1));
+                running.output.wait_end();
                 let status = status.map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
                 return Err(running.failure(format!("the server ended before it listened: {status}")));
             }
@@ -157,6 +193,7 @@ impl RunningServer {
     /// It had ended before, or still ran after this time, and was killed.
     pub(crate) fn stop(mut self, grace: Duration) -> Result<(), ServerFailed> {
         if let Ok(Some(status)) = self.child.try_wait() {
+            self.output.wait_end();
             return Err(self.failure(format!("the server had ended before: {status}")));
         }
         match self.end {
@@ -190,6 +227,7 @@ impl RunningServer {
         machine.into_iter().for_each(|time| add(Scope::Machine, time));
         Snapshot {
             at,
+            process: self.child.id(),
             cpu,
             threads: tree.threads,
             processes: tree.processes,

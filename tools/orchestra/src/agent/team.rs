@@ -1,6 +1,7 @@
 //! The WorkTeam: applies load from one machine.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -22,6 +23,7 @@ const MAX_WAIT: f64 = 60.0;
 /// A load that was begun.
 #[derive(Debug, Default)]
 struct Job {
+    number: u32,
     control: Control,
     result: Mutex<Option<Result<LoadResult, InvalidLoad>>>,
     is_done: Condvar,
@@ -33,7 +35,8 @@ impl Job {
     }
 
     fn run(&self, settings: &Load, target: &SocketAddr) {
-        let result = load::run(settings, target, &self.control);
+        let result =
+            load::run(settings, target, &self.control).map(|result| LoadResult { number: self.number, ..result });
         *self.result() = Some(result);
         self.is_done.notify_all();
     }
@@ -54,11 +57,13 @@ pub(crate) struct WorkTeam {
     is_insecure: bool,
     settings: Mutex<Option<PaperSettings>>,
     job: Mutex<Option<Arc<Job>>>,
+    /// The number of the last load.
+    last_number: AtomicU32,
 }
 
 impl WorkTeam {
     pub(crate) fn new(config: AgentConfig, is_insecure: bool) -> Self {
-        Self { config, is_insecure, settings: Mutex::default(), job: Mutex::default() }
+        Self { config, is_insecure, settings: Mutex::default(), job: Mutex::default(), last_number: AtomicU32::new(0) }
     }
 
     fn job(&self) -> MutexGuard<'_, Option<Arc<Job>>> {
@@ -93,7 +98,8 @@ impl WorkTeam {
         if current.as_ref().is_some_and(|job| job.result().is_none()) {
             return Err(Busy {}.into());
         }
-        let job = Arc::new(Job::default());
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let job = Arc::new(Job { number, ..Job::default() });
         let (running, settings) = (Arc::clone(&job), settings.clone());
         let thread = thread::Builder::new().name("load".to_owned());
         thread
@@ -152,8 +158,8 @@ impl WorkTeamServant for WorkTeam {
         Ok(machine())
     }
 
-    fn begin(&self, settings: &Load) -> Result<(), BeginError> {
-        self.begin_job(settings).map(drop)
+    fn begin(&self, settings: &Load) -> Result<u32, BeginError> {
+        self.begin_job(settings).map(|job| job.number)
     }
 
     fn take_result(&self, seconds: f64) -> Result<(bool, LoadResult), TakeResultError> {
@@ -164,6 +170,11 @@ impl WorkTeamServant for WorkTeam {
         let result = waited.unwrap_or_else(PoisonError::into_inner).0.take();
         match result {
             None => Ok((false, LoadResult::default())),
+            // Its counts are not those of the load that was begun.
+            Some(Ok(_)) if job.control.is_cancelled() => {
+                self.forget(&job);
+                Err(LoadFailed { reason: "the load was cancelled".to_owned() }.into())
+            }
             Some(result) => {
                 self.forget(&job);
                 result.map(|result| (true, result)).map_err(|error| LoadFailed { reason: error.reason }.into())

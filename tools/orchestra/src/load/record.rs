@@ -58,6 +58,7 @@ impl Record {
         V2Serializer::new().serialize(&self.times, &mut histogram).expect("memory can be written");
         let errors = FailureKind::ALL.into_iter().zip(self.failures).filter(|(_, count)| *count > 0);
         LoadResult {
+            number: 0, // which the WorkTeam gives
             elapsed: self.end.map_or(0.0, |end| (end - start).as_secs_f64()),
             requests: answered + failed,
             answered,

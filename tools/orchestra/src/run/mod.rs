@@ -1,10 +1,11 @@
 //! `spandrel orchestra run`: carries out a plan.
 
+mod interruption;
 mod sample;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
@@ -16,6 +17,7 @@ use crate::idl::orchestra::{Harness, Property, WorkTeam};
 use crate::names::{self, DEFAULT_NAMING, Names};
 use crate::plan::{Plan, Step, Target};
 use crate::results::{self, Host, Record, ResultsFile};
+use interruption::Interruption;
 use sample::{SampleError, Sampling};
 
 /// The time limit of a call of an agent: longer than a server may take to listen.
@@ -28,7 +30,7 @@ const PASSES: u32 = 2;
 /// Carry out a plan: all samples of all servers and loads, in an interleaved order.
 ///
 /// Each sample is appended to the file of results. A run that was interrupted goes on where it ended; samples that
-/// failed are tried again.
+/// failed are tried again. At SIGINT (Ctrl-C) and SIGTERM the present sample is given up, and its server and loads end.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// The plan (TOML)
@@ -66,12 +68,16 @@ impl RunArgs {
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         let (file, results) = ResultsFile::open(&path, &plan).map_err(Failure::failed)?;
         let done = results.done();
-        let mut supervisor =
-            Supervisor { orb, names, targets: plan.targets(), plan, file, done, lost: BTreeSet::new() };
+        let (interruption, _handler) = Interruption::handled().map_err(Failure::failed)?;
+        let (targets, lost) = (plan.targets(), BTreeSet::new());
+        let mut supervisor = Supervisor { orb, names, targets, plan, file, done, lost, interruption };
         supervisor.describe_hosts().map_err(Failure::failed)?;
         let missing = supervisor.take_all().map_err(Failure::failed)?;
         println!("results: {}", path.display());
         match missing {
+            1.. if supervisor.interruption.is_requested() => {
+                Err(Failure::failed(anyhow!("the run was interrupted: the same command continues it")))
+            }
             0 => Ok(()),
             count => Err(Failure::failed(anyhow!(
                 "{count} samples are missing, for the reasons in {}: the same command takes them",
@@ -92,6 +98,7 @@ struct Supervisor {
     done: BTreeSet<(String, String, u32)>,
     /// The hosts of agents that died, and did not come back.
     lost: BTreeSet<String>,
+    interruption: Arc<Interruption>,
 }
 
 impl Supervisor {
@@ -126,7 +133,9 @@ impl Supervisor {
             }
             let mut progress = Progress::begin(missing.len() as u64);
             for step in missing {
-                self.take(step, &mut progress)?;
+                if !self.interruption.is_requested() {
+                    self.take(step, &mut progress)?;
+                }
             }
             progress.finish();
         }
@@ -155,7 +164,8 @@ impl Supervisor {
             return Ok(());
         }
         progress.at(&label);
-        let sampling = Sampling { plan: &self.plan, names: &self.names, target, load, round: step.round };
+        let (plan, names, interruption) = (&self.plan, &self.names, &*self.interruption);
+        let sampling = Sampling { plan, names, target, load, round: step.round, interruption };
         match sampling.take() {
             Ok(sample) => {
                 let cpu = sample.server_cpu().map(|cpu| format!(", {:.3} s CPU", cpu.total())).unwrap_or_default();
@@ -164,6 +174,8 @@ impl Supervisor {
                 self.done.insert(self.key(step));
                 progress.step(&label, &result);
             }
+            // It is no fault of the server or the agents.
+            Err(_) if self.interruption.is_requested() => progress.step(&label, "given up"),
             Err(SampleError { lost_agent, reason }) => {
                 let reason = format!("{reason:#}");
                 progress.step(&label, &format!("failed: {reason}"));
@@ -199,10 +211,10 @@ impl Supervisor {
             if self.names.resolve(&name).is_ok_and(|object| object.non_existent().is_ok_and(|is_gone| !is_gone)) {
                 return true;
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || self.interruption.is_requested() {
                 return false;
             }
-            thread::sleep(PAUSE);
+            self.interruption.wait(PAUSE);
         }
     }
 }

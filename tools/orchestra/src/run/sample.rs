@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use spandrel::SystemException;
 
+use super::interruption::Interruption;
 use crate::idl::orchestra::harness::{RecordError, ServerAddressError, StartServerError, StopServerError};
 use crate::idl::orchestra::work_team::{BeginError, TakeResultError};
 use crate::idl::orchestra::{Address, CpuTime, Harness, LoadResult, Scope, Snapshot, WorkTeam};
@@ -65,6 +66,11 @@ where
     })
 }
 
+/// The error of a sample whose agents answer.
+fn failed(reason: impl Into<String>) -> SampleError {
+    SampleError { lost_agent: None, reason: anyhow!(reason.into()) }
+}
+
 /// A sample that is to be taken.
 pub(super) struct Sampling<'s> {
     pub(super) plan: &'s Plan,
@@ -72,6 +78,7 @@ pub(super) struct Sampling<'s> {
     pub(super) target: &'s Target,
     pub(super) load: &'s LoadPlan,
     pub(super) round: u32,
+    pub(super) interruption: &'s Interruption,
 }
 
 impl Sampling<'_> {
@@ -89,10 +96,8 @@ impl Sampling<'_> {
             called(team.cancel(), client, "cancel")?; // of a load that an interrupted supervisor has begun
             teams.push((client.as_str(), team));
         }
-        let address = called(harness.start_server(&self.target.server), host, "start_server")?;
-        let host_of_address = self.target.address.clone().unwrap_or(address.host);
-        let address = Address { host: host_of_address, port: address.port };
-        let measured = self.measure(&harness, &teams, &address);
+        let listening = called(harness.start_server(&self.target.server), host, "start_server")?;
+        let measured = self.measure(&harness, &teams, &listening);
         if measured.is_err() {
             teams.iter().for_each(|(_, team)| _ = team.cancel());
         }
@@ -102,26 +107,40 @@ impl Sampling<'_> {
         Ok(sample)
     }
 
-    fn measure(&self, harness: &Harness, teams: &[(&str, WorkTeam)], address: &Address) -> Result<Sample, SampleError> {
+    /// Measures the server that listens at this address.
+    fn measure(
+        &self,
+        harness: &Harness,
+        teams: &[(&str, WorkTeam)],
+        listening: &Address,
+    ) -> Result<Sample, SampleError> {
         let host = &self.target.host;
-        thread::sleep(Duration::from_secs_f64(self.plan.settle));
+        self.interruption.wait(Duration::from_secs_f64(self.plan.settle));
         let before = called(harness.take_snapshot(), host, "take_snapshot")?;
         if self.plan.live > 0.0 {
             called(harness.record(self.plan.live), host, "record")?;
         }
-        self.begin(teams, address)?;
+        let address = self.target.address.as_ref().unwrap_or(&listening.host);
+        let numbers = self.begin(teams, &Address { host: address.clone(), port: listening.port })?;
         let mut results = Vec::new();
-        for (name, team) in teams {
+        for ((name, team), number) in teams.iter().zip(numbers) {
             results.push(loop {
+                if self.interruption.is_requested() {
+                    return Err(failed("the run was interrupted"));
+                }
                 match called(team.take_result(WAIT), name, "take_result")? {
-                    (true, result) => break result,
+                    (true, result) if result.number == number => break result,
+                    (true, _) => return Err(failed(format!("another supervisor has begun a load on {name}"))),
                     (false, _) => _ = called(harness.server_address(), host, "server_address")?,
                 }
             });
         }
         let after = called(harness.take_snapshot(), host, "take_snapshot")?;
-        let sample = self.sample(&before, &after, &results);
-        let mut sample = sample.map_err(|reason| SampleError { lost_agent: None, reason })?;
+        let at_end = called(harness.server_address(), host, "server_address")?;
+        if after.process != before.process || at_end != *listening {
+            return Err(failed(format!("another supervisor has started a server on {host}")));
+        }
+        let mut sample = self.sample(&before, &after, &results).map_err(|reason| failed(format!("{reason:#}")))?;
         if self.plan.live > 0.0 {
             called(harness.record(0.0), host, "record")?;
             sample.live = self.live(harness, before.at)?;
@@ -130,19 +149,19 @@ impl Sampling<'_> {
     }
 
     /// Begins the loads of all clients at the same time, each with a thread of its own, so that many clients begin as
-    /// one does.
-    fn begin(&self, teams: &[(&str, WorkTeam)], address: &Address) -> Result<(), SampleError> {
+    /// one does. Returns their numbers.
+    fn begin(&self, teams: &[(&str, WorkTeam)], address: &Address) -> Result<Vec<u32>, SampleError> {
         let begin = |(client, (name, team)): (usize, &(&str, WorkTeam))| {
             let greeting = self.target.server.greeting;
             let load = self.plan.load(self.load, address, client, self.round, greeting);
             called(team.begin(&load), name, "begin")
         };
         if let [only] = teams {
-            return begin((0, only));
+            return Ok(vec![begin((0, only))?]);
         }
         thread::scope(|scope| {
             let calls: Vec<_> = teams.iter().enumerate().map(|team| scope.spawn(move || begin(team))).collect();
-            calls.into_iter().try_for_each(|call| call.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            calls.into_iter().map(|call| call.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         })
     }
 
