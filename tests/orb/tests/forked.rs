@@ -15,7 +15,7 @@ mod child_processes {
         panic::{AssertUnwindSafe, catch_unwind},
         sync::{
             Arc, Mutex,
-            atomic::{AtomicBool, Ordering},
+            atomic::{AtomicBool, AtomicUsize, Ordering},
         },
         thread,
     };
@@ -32,7 +32,7 @@ mod child_processes {
     use spandrel_orb_tests::{
         Server,
         probe::{Target, TargetSkeleton},
-        support::{TEST_TIMEOUT, block_on, in_background},
+        support::{TEST_TIMEOUT, block_on, eventually, holds_within},
     };
 
     pub(super) fn run_all() {
@@ -53,14 +53,23 @@ mod child_processes {
         }
     }
 
+    /// Waits for the end of a child process.
+    ///
+    /// Starts no thread: the standard library has a lock for the time in which a thread starts or ends, and a child
+    /// process that is forked then can start none.
     fn exit_status(child: i32) -> WaitStatus {
         let child = Pid::from_raw(child).unwrap();
-        let waited = in_background(move || waitpid(Some(child), WaitOptions::empty()).unwrap().unwrap().1);
-        waited.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| {
+        let mut status = None;
+        let has_ended = holds_within(TEST_TIMEOUT, || {
+            status = waitpid(Some(child), WaitOptions::NOHANG).unwrap();
+            status.is_some()
+        });
+        if !has_ended {
             print_threads(child);
             kill_process(child, Signal::KILL).unwrap();
             panic!("a child process hangs");
-        })
+        }
+        status.unwrap().1
     }
 
     /// Prints where the threads of a process wait: their names, system calls with arguments, and functions of the
@@ -251,10 +260,13 @@ mod child_processes {
         let server = Server::start();
         let target = server.client();
         let is_over = Arc::new(AtomicBool::new(false));
+        let started = Arc::new(AtomicUsize::new(0));
         let callers: Vec<_> = (0..4)
             .map(|_| {
-                let (target, is_over) = (target.clone(), Arc::clone(&is_over));
+                let (target, is_over, started) = (target.clone(), Arc::clone(&is_over), Arc::clone(&started));
                 thread::spawn(move || {
+                    target.ping().unwrap();
+                    started.fetch_add(1, Ordering::SeqCst);
                     while !is_over.load(Ordering::SeqCst) {
                         target.ping().unwrap();
                         block_on(target.ping_async()).unwrap();
@@ -263,6 +275,8 @@ mod child_processes {
             })
             .collect();
         let object: ObjectRef = target.as_object().clone();
+        // With the threads that serve them: see `exit_status`.
+        eventually(|| started.load(Ordering::SeqCst) == callers.len());
         for _ in 0..100 {
             in_child_process(|| {
                 assert_refused(target.ping());
