@@ -128,7 +128,12 @@ impl Sampling<'_> {
                 if self.interruption.is_requested() {
                     return Err(failed("the run was interrupted"));
                 }
-                match called(team.take_result(WAIT), name, "take_result")? {
+                let taken = team.take_result(WAIT);
+                // The load of this sample is there until it is taken here, or cancelled.
+                if let Err(TakeResultError::NoLoad(_)) = taken {
+                    return Err(failed(format!("take_result on {name} failed: the load was cancelled")));
+                }
+                match called(taken, name, "take_result")? {
                     (true, result) if result.number == number => break result,
                     (true, _) => return Err(failed(format!("another supervisor has begun a load on {name}"))),
                     (false, _) => _ = called(harness.server_address(), host, "server_address")?,
