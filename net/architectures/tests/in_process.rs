@@ -17,19 +17,19 @@ use spandrel_test_support::{TEST_TIMEOUT, wait_until};
 use crate::support::{SHORT, at_once, greeted, permitted, request, rest, transfer};
 
 /// The paper's service, but a request for 13 octets panics.
-struct Superstitious;
+struct Panicking;
 
-struct SuperstitiousSession(TransferSession);
+struct PanickingSession(TransferSession);
 
-impl Protocol for Superstitious {
-    type Session = SuperstitiousSession;
+impl Protocol for Panicking {
+    type Session = PanickingSession;
 
-    fn open(&self) -> SuperstitiousSession {
-        SuperstitiousSession(Transfer { has_greeting: true }.open())
+    fn open(&self) -> PanickingSession {
+        PanickingSession(Transfer { has_greeting: true }.open())
     }
 }
 
-impl Session for SuperstitiousSession {
+impl Session for PanickingSession {
     fn receive(&mut self, octets: &[u8]) {
         assert_ne!(octets, b"0013");
         self.0.receive(octets);
@@ -86,7 +86,7 @@ fn port() -> (Port, SocketAddr) {
 fn a_panic_in_a_session_ends_its_connection_alone() {
     for (name, start) in starts() {
         let (port, address) = port();
-        let server = start(&port, Superstitious, &Settings::default()).unwrap();
+        let server = start(&port, Panicking, &Settings::default()).unwrap();
         // Iterative servers serve it first.
         let unlucky = greeted(address);
         std::io::Write::write_all(&mut &unlucky, b"0013").unwrap();

@@ -4,7 +4,8 @@
 //! change to the store and goes on with its connection. The thread that commits the change, together with those of
 //! other clients, sends the reply.
 //!
-//! Its skeleton is written by hand, since a generated one has no call that it could defer. All other operations, names that lead to other servers, and invalid names belong to the [`ContextServant`].
+//! Its skeleton is written by hand, since a generated one has no call that it could defer. All other operations, names
+//! that lead to other servers, and invalid names belong to the [`ContextServant`].
 
 use std::any::Any;
 

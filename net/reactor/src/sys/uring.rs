@@ -80,22 +80,7 @@ impl Ring {
     /// Submits the queued requests, and waits until one is completed, a signal arrives, or the timeout
     /// passes.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let mut time = Timespec::new();
-        let mut args = SubmitArgs::new();
-        if let Some(timeout) = timeout {
-            time = time.sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
-            args = args.timespec(&time);
-        }
-        match self.ring.submitter().submit_with_args(1, &args) {
-            Ok(_) => Ok(()),
-            // Interrupted, timed out, or there are completions to be taken first.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        submit_and_wait(&self.ring, timeout)
     }
 
     /// Takes up to `max` completions.
@@ -122,5 +107,23 @@ fn retry_interrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
+    }
+}
+
+/// Submits the queued entries of a ring, and waits until one is completed, a signal arrives, or the timeout passes.
+pub(crate) fn submit_and_wait(ring: &IoUring, timeout: Option<Duration>) -> io::Result<()> {
+    let mut time = Timespec::new();
+    let mut args = SubmitArgs::new();
+    if let Some(timeout) = timeout {
+        time = time.sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
+        args = args.timespec(&time);
+    }
+    match ring.submitter().submit_with_args(1, &args) {
+        Ok(_) => Ok(()),
+        // Interrupted, timed out, or there are completions to be taken first.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => {
+            Ok(())
+        }
+        Err(error) => Err(error),
     }
 }

@@ -10,13 +10,14 @@ use std::mem::take;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 
 use self::operation::{AcceptCount, Features, Operation, Step, Task, sending, token};
 use super::completion::{Completion, OperationKind, SharedHandle};
 use super::table::{OperationId, Table};
 use super::waker::{Doorbell, Waker};
+use crate::sys::uring::submit_and_wait;
 
 /// The capacity of the submission queue.
 const SUBMISSIONS: u32 = 256;
@@ -142,19 +143,7 @@ impl Ring {
     }
 
     pub(super) fn wait(&mut self, timeout: Option<Duration>, completions: &mut Vec<Completion>) -> io::Result<()> {
-        let mut time = Timespec::new();
-        let mut args = SubmitArgs::new();
-        if let Some(timeout) = timeout {
-            time = time.sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
-            args = args.timespec(&time);
-        }
-        match self.ring.submitter().submit_with_args(1, &args) {
-            Ok(_) => {}
-            // Interrupted, timed out, or there are completions to be taken first.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => {}
-            Err(error) => return Err(error),
-        }
+        submit_and_wait(&self.ring, timeout)?;
         loop {
             let Some(entry) = self.ring.completion().next() else { return Ok(()) };
             self.complete(&entry, completions)?;

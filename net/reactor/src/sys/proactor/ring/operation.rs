@@ -8,7 +8,7 @@ use io_uring::{opcode, squeue};
 
 use crate::sys::proactor::completion::{OperationKind, SharedHandle};
 
-/// What the kernel can do.
+/// The features of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     /// Whether it reports no completion of an entry that is marked so and succeeds.
@@ -53,7 +53,7 @@ pub(super) enum AcceptCount {
     Each,
 }
 
-/// What follows a result of the kernel.
+/// The consequence of a result of the kernel.
 pub(super) enum Step {
     /// Another result.
     Await,
