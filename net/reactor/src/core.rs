@@ -107,7 +107,7 @@ impl<H: ?Sized, J> Core<H, J> {
         Self {
             table: Table::new(options.max_handlers),
             demux,
-            lead: Leadership::new(options.takeover_after, bound),
+            lead: Leadership::new(options.takeover_after, bound, options.threads == ThreadStrategy::Reactive),
             wakeup: Wakeup::new(),
             queue: Queue::new(options.max_notices),
             clock: Arc::clone(&options.clock),
@@ -131,13 +131,15 @@ impl<H: ?Sized, J> Core<H, J> {
     pub(crate) fn gather(&self, scratch: &mut Scratch<J>, timeout: Option<Duration>) -> io::Result<()> {
         // In this order: a thread that adds an item while we check finds us asleep.
         let sleeps = self.wakeup.fall_asleep();
-        let timeout = if sleeps && !self.is_ready() { self.shorten(timeout) } else { Some(Duration::ZERO) };
+        let (until_timer, is_due) = self.until_timer();
+        let timeout = if sleeps && !self.is_ready() { shorter(timeout, until_timer) } else { Some(Duration::ZERO) };
         // Before the wait: a thread that releases a handler during the wait or later records this round.
         self.round.store(self.round.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
         let waited = self.demux.wait(&mut scratch.ready_handles, self.max_events, timeout);
         self.wakeup.woke();
         waited?;
-        if self.earliest.load(Ordering::SeqCst) != NEVER {
+        // A timer that expires while a wait returns events is found before the next wait.
+        if is_due || scratch.ready_handles.is_empty() && self.earliest.load(Ordering::SeqCst) != NEVER {
             self.expire(&mut scratch.items);
         }
         if !self.queue.is_empty() {
@@ -175,14 +177,14 @@ impl<H: ?Sized, J> Core<H, J> {
         !self.queue.is_empty() || self.ready_list_len.load(Ordering::SeqCst) > 0 || self.lead.is_stopped()
     }
 
-    /// Shortens the timeout to the next timer. No clock is read without timers.
-    fn shorten(&self, timeout: Option<Duration>) -> Option<Duration> {
+    /// The time until the next timer, and whether it is due. No clock is read without timers.
+    fn until_timer(&self) -> (Option<Duration>, bool) {
         let earliest = self.earliest.load(Ordering::SeqCst);
         if earliest == NEVER {
-            return timeout;
+            return (None, false);
         }
         let left = Time::from_nanos(earliest).saturating_since(self.clock.now());
-        Some(timeout.map_or(left, |timeout| timeout.min(left)))
+        (Some(left), left.is_zero())
     }
 
     #[cold]
@@ -286,6 +288,11 @@ impl<H: ?Sized, J> Core<H, J> {
             tracing::error!(%error, "a reactor cannot be woken");
         }
     }
+}
+
+/// The shorter of two timeouts, of which none is unlimited.
+fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
 }
 
 impl<H: ?Sized, J> fmt::Debug for Core<H, J> {

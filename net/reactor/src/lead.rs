@@ -71,6 +71,8 @@ pub(crate) struct Leadership<I> {
     tick: Duration,
     /// The number of items that the leader may queue before it waits for room.
     bound: usize,
+    /// One thread at a time runs the reactor. It alone changes `state`, and needs no read-modify-write operations.
+    is_alone: bool,
     shared: Mutex<Shared<I>>,
     followers: Condition,
     /// Workers of a half-sync/half-async reactor, which never lead.
@@ -96,7 +98,7 @@ struct Shared<I> {
 }
 
 impl<I> Leadership<I> {
-    pub(crate) fn new(tick: Duration, bound: usize) -> Self {
+    pub(crate) fn new(tick: Duration, bound: usize, is_alone: bool) -> Self {
         let shared = Shared {
             items: VecDeque::new(),
             waiting: 0,
@@ -115,6 +117,7 @@ impl<I> Leadership<I> {
             conditional_runs: AtomicUsize::new(0),
             tick,
             bound,
+            is_alone,
             shared: Mutex::new(shared),
             followers: Condition::new(),
             workers: Condition::new(),
@@ -244,6 +247,10 @@ impl<I> Leadership<I> {
     pub(crate) fn begin(&self) -> DispatchId {
         // Only the leader changes the word while it leads.
         let state = (self.state.load(Ordering::Relaxed) & !PHASE) + ONE_MORE + DISPATCHING;
+        if self.is_alone {
+            self.state.store(state, Ordering::Relaxed);
+            return DispatchId(state);
+        }
         self.state.swap(state, Ordering::SeqCst);
         if self.watch_state.load(Ordering::SeqCst) == NO_WATCHER {
             self.wake_watcher();
@@ -264,7 +271,16 @@ impl<I> Leadership<I> {
     /// Ends a dispatch in place. False: the thread is no longer the leader.
     #[inline]
     pub(crate) fn end(&self, dispatch_id: DispatchId) -> bool {
-        self.swap(dispatch_id.0, (dispatch_id.0 & !PHASE) + LEADING)
+        let state = (dispatch_id.0 & !PHASE) + LEADING;
+        if self.is_alone {
+            // It differs if the reactor was run inside of the handler.
+            let leads = self.state.load(Ordering::Relaxed) == dispatch_id.0;
+            if leads {
+                self.state.store(state, Ordering::Relaxed);
+            }
+            return leads;
+        }
+        self.swap(dispatch_id.0, state)
     }
 
     /// Lets another thread lead while this dispatch in place continues.
