@@ -176,6 +176,7 @@ impl Registry {
             _ => Ok(()),
         };
         drop(body);
+        let word = word.without(UNOPENED);
         // The usual case: no notes, and the handle shows everything.
         if outcome.is_ok() && word.is_clean() && slot.state.swap(word, word.released(self.core().round())) {
             return calls;
@@ -303,7 +304,9 @@ impl Registry {
 
     /// Closes a handler whose slot is claimed.
     pub(crate) fn close_claimed(&self, slot: &Slot, key: Key, reason: CloseReason) {
-        slot.state.note(REMOVED);
+        if !slot.state.load().has(REMOVED) {
+            slot.state.note(REMOVED);
+        }
         if let Some(handle) = slot.arming.lock().take() {
             let _ = self.core().demux.remove(handle);
         }
@@ -321,7 +324,9 @@ impl Registry {
             tracing::error!(panic = message(panic), "a handler panicked while it was closed");
         }
         let notices = slot.mailbox.lock().clear();
-        self.core().queue.dismiss(notices);
+        if notices > 0 {
+            self.core().queue.dismiss(notices);
+        }
         self.core().table.give_back(key, slot);
     }
 

@@ -62,7 +62,7 @@ impl Word {
             Trigger::OneShot => ONE_SHOT,
         };
         let decodes = if decodes { DECODES } else { 0 };
-        let flags = LIVE | BUSY | UNOPENED | DIRTY | trigger | decodes;
+        let flags = LIVE | BUSY | UNOPENED | trigger | decodes;
         Self(u64::from(generation) << GENERATION_SHIFT | flags | u64::from(interest.bits()))
     }
 

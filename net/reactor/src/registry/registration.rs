@@ -46,10 +46,14 @@ impl Registry {
         let is_held = self.holds_registrations();
         let word = Word::new(key.generation(), interest, trigger, decodes);
         let word = if is_held { word.with(SUSPENDED) } else { word };
-        *slot.handler.lock() = Some(Owned(handler));
+        let mut arming = slot.arming.lock();
+        let mut body = slot.handler.lock();
+        *body = Some(Owned(handler));
         // Claimed, so that a leader that gets an event for it now does not take it for a removed one.
         slot.state.store(word);
-        let armed = self.arm(&mut slot.arming.lock(), &slot.handler.lock(), key, word);
+        let armed = self.arm(&mut arming, &body, key, word);
+        drop(body);
+        drop(arming);
         if let Err(error) = armed {
             let handler = slot.handler.lock().take();
             core.table.give_back(key, slot);
