@@ -1,5 +1,6 @@
 //! The common part of the event-driven architectures: sessions as handlers of a reactor.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -7,14 +8,14 @@ use std::time::Duration;
 use spandrel_ipc::inet::{Acceptor, Inet};
 use spandrel_ipc::{Family, Shutdown, Transfer as _};
 use spandrel_reactor::strategy::AtMost;
-use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy, timer::TimerId};
+use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy};
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 
 use crate::session::{Phase, Protocol, Session};
 use crate::{Port, Server, Settings};
 
-/// The room for octets of one receive, which is set to zero before each.
-const ROOM: usize = 2 << 10;
+/// The room for octets of one receive.
+const ROOM: usize = 16 << 10;
 /// The number of pieces that one connection sends before others are served.
 const PIECES: usize = 16;
 /// The handlers of a reactor besides connections.
@@ -22,10 +23,10 @@ const OTHER_HANDLERS: usize = 16;
 /// The time for threads to end after the reactor is stopped.
 const END: Duration = Duration::from_secs(1);
 
-/// The argument of the timer that checks the time limits.
-const LIMIT: u64 = 0;
-/// The argument of the timer that continues with output.
-const CONTINUE: u64 = 1;
+thread_local! {
+    /// The receive buffer of a thread of the reactor: a buffer on the stack would be set to zero for each receive.
+    static BUFFER: RefCell<[u8; ROOM]> = const { RefCell::new([0; ROOM]) };
+}
 
 /// A server whose connections are handlers of one reactor, which `threads` threads run.
 pub(crate) struct EventDrivenServer<P: Protocol> {
@@ -55,11 +56,12 @@ impl<P: Protocol> EventDrivenServer<P> {
         let handlers = settings.max_connections.saturating_add(OTHER_HANDLERS);
         let options = Options::new().backend(settings.backend).threads(strategy).max_handlers(handlers);
         let reactor = Reactor::with(&options)?;
-        let (protocol, limits) = (Arc::new(protocol), *settings);
+        let (protocol, limits) = (Arc::new(protocol), Limits::new(settings));
         let sessions = Arc::clone(&protocol);
         let server =
             spandrel_reactor::Acceptor::new(Inet::default(), move || SessionHandler::new(sessions.open(), limits))
                 .acceptance(AtMost(settings.max_connections))
+                .check_every(limits.interval)
                 .adopt(reactor.registry(), duplicate(port)?)?;
         let this = Self { port: port.clone(), protocol, reactor, server, threads: ThreadManager::with_limit(threads) };
         let reactor = this.reactor.clone();
@@ -117,11 +119,26 @@ fn duplicate(port: &Port) -> io::Result<Acceptor> {
     Acceptor::try_from(handle)
 }
 
+/// The time limits of connections.
+#[derive(Clone, Copy)]
+struct Limits {
+    idle: Duration,
+    request: Duration,
+    /// The interval of the checks.
+    interval: Duration,
+}
+
+impl Limits {
+    fn new(settings: &Settings) -> Self {
+        let Settings { idle, request, .. } = *settings;
+        Self { idle, request, interval: idle.min(request) }
+    }
+}
+
 /// Serves one session as a handler.
 struct SessionHandler<S> {
     session: S,
-    settings: Settings,
-    limit_timer: Option<TimerId>,
+    limits: Limits,
     /// There was a transfer since the last check.
     is_active: bool,
     /// The time without a transfer, in checks.
@@ -132,14 +149,9 @@ struct SessionHandler<S> {
 }
 
 impl<S: Session> SessionHandler<S> {
-    fn new(session: S, settings: Settings) -> Self {
+    fn new(session: S, limits: Limits) -> Self {
         let (quiet, in_request) = (Duration::ZERO, Duration::ZERO);
-        Self { session, settings, limit_timer: None, is_active: false, quiet, in_request, is_sending_open: true }
-    }
-
-    /// The interval in which the time limits are checked.
-    fn interval(&self) -> Duration {
-        self.settings.idle.min(self.settings.request)
+        Self { session, limits, is_active: false, quiet, in_request, is_sending_open: true }
     }
 
     /// Sends output until there is no more, or the client takes no more now.
@@ -167,7 +179,7 @@ impl<S: Session> SessionHandler<S> {
             self.session.sent(len);
         }
         if peer.waiting() == 0 {
-            peer.schedule(Duration::ZERO, None, CONTINUE)?;
+            peer.schedule(Duration::ZERO, None, 0)?; // `handle_timeout` continues
         }
         Ok(())
     }
@@ -176,8 +188,6 @@ impl<S: Session> SessionHandler<S> {
 // ANCHOR: handler
 impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
     fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
-        let interval = self.interval();
-        self.limit_timer = Some(peer.schedule(interval, Some(interval), LIMIT)?);
         self.send_output(peer)
     }
 
@@ -185,11 +195,13 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
         if !self.session.output().is_empty() {
             return Ok(()); // the timer continues with the output, before further input
         }
-        let mut buffer = [0; ROOM];
-        match peer.recv(&mut buffer)? {
-            0 => self.session.end_input(),
-            count => self.session.receive(&buffer[..count]),
-        }
+        BUFFER.with_borrow_mut(|buffer| {
+            match peer.recv(buffer)? {
+                0 => self.session.end_input(),
+                count => self.session.receive(&buffer[..count]),
+            }
+            io::Result::Ok(())
+        })?;
         self.send_output(peer)
     }
 
@@ -197,13 +209,14 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
         self.send_output(peer)
     }
 
-    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, timer: Expired) -> io::Result<()> {
-        if timer.argument == CONTINUE {
-            return self.send_output(peer);
-        }
-        let interval = self.interval();
+    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, _timer: Expired) -> io::Result<()> {
+        self.send_output(peer)
+    }
+
+    fn handle_check(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let Limits { idle, request, interval } = self.limits;
         self.quiet = if std::mem::take(&mut self.is_active) { Duration::ZERO } else { self.quiet + interval };
-        let is_quiet = self.quiet >= self.settings.idle;
+        let is_quiet = self.quiet >= idle;
         if is_quiet && peer.waiting() > 0 {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no reply"));
         }
@@ -211,19 +224,13 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
             if self.session.phase() == Phase::InRequest {
                 self.in_request += interval;
             }
-            if is_quiet || self.in_request > self.settings.request {
+            if is_quiet || self.in_request > request {
                 self.session.time_out();
                 self.in_request = Duration::ZERO; // what remains of the request has a time of its own
                 return self.send_output(peer);
             }
         }
         Ok(())
-    }
-
-    fn close(&mut self, peer: &mut Peer<'_, F>, _reason: &spandrel_reactor::CloseReason) {
-        if let Some(timer) = self.limit_timer.take() {
-            peer.cancel(timer);
-        }
     }
 }
 // ANCHOR_END: handler

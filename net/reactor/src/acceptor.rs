@@ -12,6 +12,7 @@ use spandrel_ipc::{Accept, Family, Interest, Pollable};
 use spandrel_sync::Arc;
 
 use crate::service::Service;
+use crate::service::connection_checks::ConnectionChecks;
 use crate::service::open_connections::OpenConnections;
 use crate::strategy::{AcceptAll, Acceptance, Concurrency, Creation, Reactive};
 use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Registry, Unlogged};
@@ -56,24 +57,35 @@ pub struct Acceptor<F, C, A = AcceptAll, K = Reactive> {
     creation: C,
     acceptance: A,
     concurrency: K,
+    check_interval: Option<Duration>,
 }
 
 impl<F: Family, C: Creation<F>> Acceptor<F, C> {
     /// Serves each connection with a handler of `creation`, on the reactor's threads.
     pub fn new(family: F, creation: C) -> Self {
-        Self { family, creation, acceptance: AcceptAll, concurrency: Reactive }
+        Self { family, creation, acceptance: AcceptAll, concurrency: Reactive, check_interval: None }
     }
 }
 
 impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>> Acceptor<F, C, A, K> {
     /// Sets the strategy that admits connections.
     pub fn acceptance<B: Acceptance<F>>(self, acceptance: B) -> Acceptor<F, C, B, K> {
-        Acceptor { family: self.family, creation: self.creation, acceptance, concurrency: self.concurrency }
+        let Self { family, creation, concurrency, check_interval, .. } = self;
+        Acceptor { family, creation, acceptance, concurrency, check_interval }
     }
 
     /// Sets the strategy that runs the services.
     pub fn concurrency<L: Concurrency<F, C::Handler>>(self, concurrency: L) -> Acceptor<F, C, A, L> {
-        Acceptor { family: self.family, creation: self.creation, acceptance: self.acceptance, concurrency }
+        let Self { family, creation, acceptance, check_interval, .. } = self;
+        Acceptor { family, creation, acceptance, concurrency, check_interval }
+    }
+
+    /// Calls [`handle_check`](crate::ServiceHandler::handle_check) of each open connection once in `interval`: for time
+    /// limits that all connections have in common. One timer serves all that are in the reactor, where
+    /// [`Peer::schedule`](crate::Peer::schedule) would need one for each. The checks go on until the last connection has
+    /// ended, also after [`Server::close`]. They count as one more handler of the reactor. Zero: no checks.
+    pub fn check_every(self, interval: Duration) -> Self {
+        Self { check_interval: (!interval.is_zero()).then_some(interval), ..self }
     }
 
     /// Listens at `addr`, with the settings of the family.
@@ -92,18 +104,28 @@ impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>>
     pub fn adopt(self, registry: &Registry, acceptor: F::Acceptor) -> io::Result<Server<F>> {
         acceptor.set_nonblocking(true)?;
         let addr = acceptor.local_addr()?;
-        let open_connections = Arc::new(OpenConnections::default());
+        let open_connections = Arc::new(OpenConnections::with_checks(self.check_interval));
         let open = Arc::clone(&open_connections);
+        let acceptor_life = Arc::new(());
+        let checks = self.check_interval.map(|interval| ConnectionChecks {
+            open: Arc::clone(&open),
+            interval,
+            acceptor: Arc::downgrade(&acceptor_life),
+        });
         let (mut creation, mut acceptance, mut concurrency) = (self.creation, self.acceptance, self.concurrency);
         let on_accept = move |context: &Context<'_>, stream: F::Stream, remote: F::Addr| {
+            let _ = &acceptor_life;
             if !acceptance.admits(&stream, &remote, open.len()) {
                 return Ok(());
             }
             let stream = Arc::new(stream);
-            let Some(entry) = open.add(Arc::downgrade(&stream)) else { return Ok(()) };
+            let Some(entry) = open.admit() else { return Ok(()) };
             let handler = creation.make(&remote)?;
             concurrency.activate(context, Service::new(stream, remote, handler, entry))
         };
+        if let Some(checks) = checks {
+            registry.register(checks, Interest::NONE)?;
+        }
         let id = registry.register(Listening::<F, _>::new(acceptor, on_accept), Interest::INPUT)?;
         Ok(Server { id, registry: registry.clone(), addr, open_connections })
     }

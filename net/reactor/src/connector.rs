@@ -271,7 +271,7 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
 
     fn connected(&mut self, context: &Context<'_>, stream: F::Stream) -> io::Result<()> {
         let stream = Arc::new(stream);
-        let Some(mut entry) = self.open_connections.add(Arc::downgrade(&stream)) else {
+        let Some(mut entry) = self.open_connections.admit() else {
             context.close();
             return Ok(());
         };

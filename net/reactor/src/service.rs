@@ -6,6 +6,7 @@
 //! [`Acceptor`](crate::Acceptor) or [`Connector`](crate::Connector) chooses between these.
 
 pub(crate) mod blocking;
+pub(crate) mod connection_checks;
 pub(crate) mod open_connections;
 pub(crate) mod outbox;
 pub(crate) mod posted;
@@ -91,6 +92,15 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
     /// Any; the connection is closed then.
     fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, timer: Expired) -> io::Result<()> {
         let _ = (peer, timer);
+        Ok(())
+    }
+
+    /// The interval of [`Acceptor::check_every`](crate::Acceptor::check_every) has passed.
+    ///
+    /// # Errors
+    /// Any; the connection is closed then.
+    fn handle_check(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let _ = peer;
         Ok(())
     }
 
@@ -249,6 +259,12 @@ impl<F: Family, H> Service<F, H> {
         Self { connection, handler }
     }
 
+    /// Lets draining end the input of the stream, as suits a thread that serves it.
+    pub(crate) fn set_thread_member(&self) {
+        let Connection { stream, entry, .. } = &self.connection;
+        entry.open_connections().set(entry, Arc::downgrade(stream));
+    }
+
     /// The connection's stream.
     #[must_use]
     pub fn stream(&self) -> &F::Stream {
@@ -355,7 +371,7 @@ impl<F: Family> Peer<'_, F> {
                 let (wait, stream) = (ThreadWait::new()?, Arc::downgrade(stream));
                 let runner = SenderRunner::Thread { wait, stream: Box::new(stream.clone()) };
                 let state = SenderState::new(posted, runner);
-                entry.open_connections().replace(entry, LinkedThread { stream, state: Arc::clone(&state) });
+                entry.open_connections().set(entry, LinkedThread { stream, state: Arc::clone(&state) });
                 state
             }
         };

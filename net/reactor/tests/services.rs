@@ -123,6 +123,55 @@ fn a_panicking_acceptance_admits_nothing_and_continues() {
     expect_echo(&client(server.addr()), "let in");
 }
 
+/// Sends an octet at each check, and closes at the third.
+struct Checked {
+    count: u8,
+}
+
+impl<F: Family> ServiceHandler<F> for Checked {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.recv(&mut [0; 8]).map(drop)
+    }
+
+    fn handle_check(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        self.count += 1;
+        if self.count == 3 {
+            peer.close();
+        }
+        peer.put(&[self.count])
+    }
+}
+
+fn connections_are_checked(concurrency: impl Concurrency<Inet, Checked>) {
+    let running = Running::start(1);
+    let server = Acceptor::new(Inet::default(), || Checked { count: 0 })
+        .concurrency(concurrency)
+        .check_every(Duration::from_millis(5))
+        .open(running.reactor.registry(), &Addr::loopback(0))
+        .unwrap();
+    let clients = [client(server.addr()), client(server.addr())];
+    let expect = |range: std::ops::RangeInclusive<u8>| {
+        for (client, octet) in clients.iter().flat_map(|client| range.clone().map(move |octet| (client, octet))) {
+            let mut octets = [0];
+            client.recv_n(&mut octets).unwrap();
+            assert_eq!(octets, [octet]);
+        }
+    };
+    expect(1..=1);
+    server.close(); // the checks of accepted connections go on
+    expect(2..=3);
+    clients.iter().for_each(expect_end);
+    eventually(|| server.connections() == 0);
+    eventually(|| running.reactor.registry().is_empty());
+}
+
+#[test]
+fn all_connections_are_checked_each_interval_until_the_last_ends() {
+    connections_are_checked(Reactive);
+    connections_are_checked(ThreadPerConnection::new(2));
+    connections_are_checked(ThreadPool::new(1, 2).unwrap());
+}
+
 /// Takes the end for input, and never closes.
 struct IgnoresEnd(Arc<AtomicUsize>);
 

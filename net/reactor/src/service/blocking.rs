@@ -37,6 +37,9 @@ fn run<F: Family, H: ServiceHandler<F>>(
     service: &mut Service<F, H>,
     thread_timers: &mut ThreadTimers,
 ) -> io::Result<()> {
+    if let Some(interval) = service.connection.entry.open_connections().check_interval() {
+        thread_timers.schedule_checks(interval)?;
+    }
     step(service, thread_timers, |handler, peer| handler.open(peer))?;
     loop {
         if let Some(state) = service.connection.sender.clone()
@@ -134,7 +137,11 @@ fn time_out<F: Family, H: ServiceHandler<F>>(
     while !service.connection.is_closing
         && let Some(expired) = thread_timers.expired(now)
     {
-        step(service, thread_timers, |handler, peer| handler.handle_timeout(peer, expired))?;
+        if thread_timers.is_check(&expired) {
+            step(service, thread_timers, |handler, peer| handler.handle_check(peer))?;
+        } else {
+            step(service, thread_timers, |handler, peer| handler.handle_timeout(peer, expired))?;
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use slab::Slab;
 use spandrel_ipc::{Interest, Transfer};
+use spandrel_sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Weak};
 
@@ -18,6 +19,8 @@ pub(crate) trait Member: Send + Sync {
     fn drain(&self);
     /// Closes it now.
     fn cut(&self);
+    /// Makes a handler in a reactor look at [`OpenConnections::checks`].
+    fn check(&self) {}
 }
 
 /// A stream served by a thread: draining ends its input, so that its handler receives the octets that have
@@ -68,6 +71,10 @@ impl<S: Transfer> Member for ReactorConnection<S> {
         // The handler may be waiting for nothing.
         self.registry.remove(self.id);
     }
+
+    fn check(&self) {
+        self.registry.wake_handler(self.id);
+    }
 }
 
 fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
@@ -77,19 +84,18 @@ fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
     }
 }
 
-#[derive(Default)]
-struct Members {
-    open: Slab<Arc<dyn Member>>,
-    is_draining: bool,
-    /// The time limit has passed for all connections that are still open, also after they are replaced.
-    is_cut: bool,
+/// All open connections; none in the place of one that has no thread or handler yet.
+type Members = Slab<Option<Arc<dyn Member>>>;
+
+fn all(members: &Members) -> Vec<Arc<dyn Member>> {
+    members.iter().filter_map(|(_, member)| member.clone()).collect()
 }
 
-impl Members {
-    fn all(&self) -> Vec<Arc<dyn Member>> {
-        self.open.iter().map(|(_, member)| Arc::clone(member)).collect()
-    }
-}
+/// Connections are admitted.
+const ADMITTING: u8 = 0;
+const DRAINING: u8 = 1;
+/// The time limit has passed for all connections that are still open, also for those whose members are set later.
+const CUT: u8 = 2;
 
 /// The open connections of a server: counted, and ended together.
 ///
@@ -98,8 +104,15 @@ impl Members {
 #[derive(Default)]
 pub struct OpenConnections {
     members: Mutex<Members>,
+    /// The length of `members`, and one of the states above: changed under the lock, and read without it.
+    len: AtomicUsize,
+    state: AtomicU8,
     /// A connection was removed.
     removed: Condition,
+    /// The interval of checks, which the threads of connections keep themselves.
+    check_interval: Option<Duration>,
+    /// The number of calls of [`check`](Self::check).
+    checks: AtomicU64,
 }
 
 impl fmt::Debug for OpenConnections {
@@ -112,7 +125,7 @@ impl OpenConnections {
     /// The number of open connections.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.members.lock().open.len()
+        self.len.load(Ordering::SeqCst)
     }
 
     /// Whether there is no open connection.
@@ -124,7 +137,7 @@ impl OpenConnections {
     /// Adds a connection that a thread serves, until the entry is dropped; none once draining has begun.
     #[must_use]
     pub fn add_stream<S: Transfer>(self: &Arc<Self>, stream: &Arc<S>) -> Option<ConnectionEntry> {
-        self.add(Arc::downgrade(stream))
+        self.add(Arc::new(Arc::downgrade(stream)))
     }
 
     /// Adds a connection until the entry is dropped; none once draining has begun. `notify` is called when
@@ -132,52 +145,85 @@ impl OpenConnections {
     /// connection's server then ends its input, or closes it.
     #[must_use]
     pub fn add_notified(self: &Arc<Self>, notify: impl Fn() + Send + Sync + 'static) -> Option<ConnectionEntry> {
-        self.add(Notified(notify))
+        self.add(Arc::new(Notified(notify)))
     }
 
     /// Whether draining has begun.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.members.lock().is_draining
+        self.state.load(Ordering::SeqCst) != ADMITTING
     }
 
     /// Whether the time limit of draining has passed.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.members.lock().is_cut
+        self.state.load(Ordering::SeqCst) == CUT
+    }
+
+    /// Without connections, to be [checked](Self::check) each interval.
+    pub(crate) fn with_checks(interval: Option<Duration>) -> Self {
+        Self { check_interval: interval, ..Self::default() }
+    }
+
+    pub(crate) fn check_interval(&self) -> Option<Duration> {
+        self.check_interval
+    }
+
+    /// Adds a connection that has no thread or handler yet; none once draining has begun.
+    pub(crate) fn admit(self: &Arc<Self>) -> Option<ConnectionEntry> {
+        self.insert(None)
     }
 
     /// Adds a connection; none once draining has begun.
-    pub(crate) fn add(self: &Arc<Self>, member: impl Member + 'static) -> Option<ConnectionEntry> {
+    pub(crate) fn add(self: &Arc<Self>, member: Arc<dyn Member>) -> Option<ConnectionEntry> {
+        self.insert(Some(member))
+    }
+
+    fn insert(self: &Arc<Self>, member: Option<Arc<dyn Member>>) -> Option<ConnectionEntry> {
         let mut members = self.members.lock();
-        if members.is_draining {
+        if self.is_draining() {
             return None;
         }
-        let number = members.open.insert(Arc::new(member));
+        let number = members.insert(member);
+        self.len.store(members.len(), Ordering::SeqCst);
         Some(ConnectionEntry { open_connections: Arc::clone(self), number, on_remove: None })
     }
 
-    /// Replaces the connection of `entry`.
-    pub(crate) fn replace(&self, entry: &ConnectionEntry, member: impl Member + 'static) {
+    /// Sets how the connection of `entry` is ended from now on.
+    pub(crate) fn set(&self, entry: &ConnectionEntry, member: impl Member + 'static) {
         let member: Arc<dyn Member> = Arc::new(member);
         let mut members = self.members.lock();
-        let Members { is_draining, is_cut, .. } = *members;
-        let before = std::mem::replace(&mut members.open[entry.number], Arc::clone(&member));
+        let state = self.state.load(Ordering::Relaxed);
+        let late = (state != ADMITTING).then(|| Arc::clone(&member));
+        let before = members[entry.number].replace(member);
         drop(members);
         drop(before);
-        if is_cut {
-            member.cut();
-        } else if is_draining {
-            member.drain();
+        match late {
+            Some(member) if state == CUT => member.cut(),
+            Some(member) => member.drain(),
+            None => {}
         }
+    }
+
+    /// Begins the next check of all connections that handlers of a reactor serve.
+    pub(crate) fn check(&self) {
+        self.checks.fetch_add(1, Ordering::SeqCst);
+        let all = all(&self.members.lock());
+        all.iter().for_each(|member| member.check());
+    }
+
+    /// The number of checks begun.
+    #[inline]
+    pub(crate) fn checks(&self) -> u64 {
+        self.checks.load(Ordering::SeqCst)
     }
 
     /// Admits no more connections, and lets all open ones finish: ends their input, so that each receives the octets
     /// that have arrived, and then the end.
     pub fn begin_drain(&self) {
-        let mut members = self.members.lock();
-        members.is_draining = true;
-        let all = members.all();
+        let members = self.members.lock();
+        self.state.fetch_max(DRAINING, Ordering::SeqCst);
+        let all = all(&members);
         drop(members);
         all.iter().for_each(|member| member.drain());
     }
@@ -187,7 +233,7 @@ impl OpenConnections {
     pub fn wait_empty(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut members = self.members.lock();
-        while !members.open.is_empty() {
+        while !members.is_empty() {
             let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
             if left.is_zero() {
                 return false;
@@ -201,21 +247,14 @@ impl OpenConnections {
     /// rest. Returns the number of connections closed so.
     #[must_use = "how many connections were cut"]
     pub fn drain(&self, timeout: Duration) -> usize {
-        let start = Instant::now();
         self.begin_drain();
-        let mut members = self.members.lock();
-        while !members.open.is_empty() {
-            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
-            if left.is_zero() {
-                break;
-            }
-            self.removed.wait_for(&mut members, left);
-        }
-        members.is_cut = true;
-        let rest = members.all();
+        let _ = self.wait_empty(timeout);
+        let members = self.members.lock();
+        self.state.store(CUT, Ordering::SeqCst);
+        let (rest, count) = (all(&members), members.len());
         drop(members);
         rest.iter().for_each(|member| member.cut());
-        rest.len()
+        count
     }
 }
 
@@ -252,9 +291,13 @@ impl fmt::Debug for ConnectionEntry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let entry = self.open_connections.members.lock().open.try_remove(self.number);
-        self.open_connections.removed.notify_all();
-        drop(entry);
+        let OpenConnections { members, len, removed, .. } = &*self.open_connections;
+        let mut members = members.lock();
+        let member = members.try_remove(self.number);
+        len.store(members.len(), Ordering::SeqCst);
+        drop(members);
+        removed.notify_all();
+        drop(member);
         if let Some(call) = self.on_remove.take() {
             call();
         }

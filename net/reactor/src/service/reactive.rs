@@ -17,6 +17,8 @@ pub(crate) struct Served<F: Family, H> {
     handler: H,
     /// The interest registered with the reactor.
     interest: Interest,
+    /// The number of the last check of the server's connections that it has seen.
+    checks: u64,
 }
 
 impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
@@ -24,7 +26,7 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
     pub(crate) const INTEREST: Interest = Interest::INPUT;
 
     pub(crate) fn new(service: Service<F, H>) -> Self {
-        Self { connection: service.connection, handler: service.handler, interest: Self::INTEREST }
+        Self { connection: service.connection, handler: service.handler, interest: Self::INTEREST, checks: 0 }
     }
 
     /// Calls the handler, and then carries out its requests.
@@ -92,7 +94,8 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
         let Connection { stream, entry, .. } = &self.connection;
         let (stream, registry) = (Arc::downgrade(stream), Registry::clone(context));
-        entry.open_connections().replace(entry, ReactorConnection { stream, registry, id: context.id() });
+        self.checks = entry.open_connections().checks();
+        entry.open_connections().set(entry, ReactorConnection { stream, registry, id: context.id() });
         self.call(context, |handler, peer| handler.open(peer))
     }
 
@@ -116,6 +119,10 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     }
 
     fn handle_wakeup(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let checks = self.connection.entry.open_connections().checks();
+        if std::mem::replace(&mut self.checks, checks) != checks {
+            self.call(context, |handler, peer| handler.handle_check(peer))?;
+        }
         self.take_posted(context)
     }
 

@@ -12,6 +12,8 @@ pub(crate) struct ThreadTimers {
     clock: MonotonicClock,
     /// Allocated with the first timer: most services have none.
     timers: Option<Box<dyn TimerQueue<u64>>>,
+    /// The timer of [`handle_check`](crate::ServiceHandler::handle_check).
+    checks: Option<TimerId>,
 }
 
 impl fmt::Debug for ThreadTimers {
@@ -22,7 +24,7 @@ impl fmt::Debug for ThreadTimers {
 
 impl ThreadTimers {
     pub(super) fn new() -> Self {
-        Self { clock: MonotonicClock::default(), timers: None }
+        Self { clock: MonotonicClock::default(), timers: None, checks: None }
     }
 
     pub(crate) fn schedule(
@@ -34,6 +36,17 @@ impl ThreadTimers {
         let at = self.clock.now() + delay;
         let timers = self.timers.get_or_insert_with(|| TimerStrategy::List.queue());
         timers.schedule(at, interval, argument).map_err(io::Error::other)
+    }
+
+    /// Schedules the calls of [`handle_check`](crate::ServiceHandler::handle_check).
+    pub(super) fn schedule_checks(&mut self, interval: Duration) -> io::Result<()> {
+        self.checks = Some(self.schedule(interval, Some(interval), 0)?);
+        Ok(())
+    }
+
+    /// Whether this timer calls [`handle_check`](crate::ServiceHandler::handle_check).
+    pub(super) fn is_check(&self, expired: &Expired) -> bool {
+        self.checks == Some(expired.id)
     }
 
     pub(crate) fn cancel(&mut self, timer: TimerId) -> bool {

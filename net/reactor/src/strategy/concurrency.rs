@@ -73,6 +73,7 @@ impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPerConnection 
             let message = format!("all {} threads of the ThreadPerConnection strategy are serving", self.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         };
+        service.set_thread_member();
         let run = move || {
             blocking::serve(service);
             drop(permit);
@@ -194,6 +195,7 @@ impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPool {
                 format!("{} connections wait for a thread of the pool, the limit of its queue", self.queue.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
+        service.set_thread_member();
         state.jobs.push_back(Box::new(move || blocking::serve(service)));
         drop(state);
         self.queue.changed.notify_one();

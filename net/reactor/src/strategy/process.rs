@@ -125,8 +125,8 @@ fn supervise(
 ) -> io::Result<()> {
     let pidfd = Arc::new(pidfd_open(process.pid(), PidfdFlags::empty())?);
     let serving = || ServingProcess { pidfd: Arc::clone(&pidfd), handle: process.handle };
-    entry.open_connections().replace(&entry, serving());
-    let place = running.add(serving());
+    entry.open_connections().set(&entry, serving());
+    let place = running.add(Arc::new(serving()));
     let watched = SupervisedProcess { process, pidfd, _room: place, _entry: entry };
     context.register(watched, Interest::INPUT).map(drop)
 }
@@ -284,7 +284,7 @@ where
     let Some((stream, remote)) = handed_connection::<F>()? else { return Ok(false) };
     let stream = Arc::new(stream);
     let open_connections = Arc::new(OpenConnections::default());
-    let entry = open_connections.add(Arc::downgrade(&stream)).expect("a new set of connections is not draining");
+    let entry = open_connections.admit().expect("a new set of connections is not draining");
     blocking::serve(Service::new(stream, remote, handler, entry));
     // Standard input is the connection too.
     let _ = rustix::net::shutdown(io::stdin(), rustix::net::Shutdown::Both);
