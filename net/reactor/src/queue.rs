@@ -160,7 +160,7 @@ impl Mailbox {
 
     /// Empties it, and returns the number of notices.
     pub(crate) fn clear(&mut self) -> usize {
-        let mail = self.0.take().unwrap_or_default();
+        let Some(mail) = self.0.take() else { return 0 };
         mail.iter().filter(|mail| matches!(mail, Mail::Notice(_))).count()
     }
 }

@@ -125,7 +125,7 @@ impl OpenConnections {
     /// The number of open connections.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len.load(Ordering::SeqCst)
+        self.len.load(Ordering::Acquire)
     }
 
     /// Whether there is no open connection.
@@ -185,7 +185,7 @@ impl OpenConnections {
             return None;
         }
         let number = members.insert(member);
-        self.len.store(members.len(), Ordering::SeqCst);
+        self.len.store(members.len(), Ordering::Release);
         Some(ConnectionEntry { open_connections: Arc::clone(self), number, on_remove: None })
     }
 
@@ -294,7 +294,7 @@ impl Drop for ConnectionEntry {
         let OpenConnections { members, len, removed, .. } = &*self.open_connections;
         let mut members = members.lock();
         let member = members.try_remove(self.number);
-        len.store(members.len(), Ordering::SeqCst);
+        len.store(members.len(), Ordering::Release);
         drop(members);
         removed.notify_all();
         drop(member);
