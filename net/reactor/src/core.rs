@@ -134,7 +134,8 @@ impl<H: ?Sized, J> Core<H, J> {
         let (until_timer, is_due) = self.until_timer();
         let timeout = if sleeps && !self.is_ready() { shorter(timeout, until_timer) } else { Some(Duration::ZERO) };
         // Before the wait: a thread that releases a handler during the wait or later records this round.
-        self.round.store(self.round.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
+        let order = if self.lead.is_alone() { Ordering::Relaxed } else { Ordering::SeqCst };
+        self.round.store(self.round.load(Ordering::Relaxed) + 1, order);
         let waited = self.demux.wait(&mut scratch.ready_handles, self.max_events, timeout);
         self.wakeup.woke();
         waited?;

@@ -242,6 +242,12 @@ impl<I> Leadership<I> {
         self.state.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Whether one thread at a time runs the reactor.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// Begins a dispatch in place.
     #[inline]
     pub(crate) fn begin(&self) -> DispatchId {

@@ -11,9 +11,9 @@ const RAISED: u8 = 2;
 /// Coordinates threads that add work with the one that sleeps until there is work.
 ///
 /// The sleeper [falls asleep](Self::fall_asleep), then checks for work, waits if there is none, and records
-/// that it [woke](Self::woke). A thread that adds work does so first and [nudges](Self::nudge) then. All
-/// operations are sequentially consistent: either the sleeper finds the work, or the other thread finds it
-/// asleep.
+/// that it [woke](Self::woke). A thread that adds work does so first and [nudges](Self::nudge) then. These
+/// operations, but for the record, are sequentially consistent: either the sleeper finds the work, or the other
+/// thread finds it asleep.
 #[derive(Debug)]
 pub(crate) struct Wakeup(AtomicU8);
 
@@ -42,8 +42,9 @@ impl Wakeup {
         self.0.compare_exchange(AWAKE, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Without a read-modify-write operation: work that is added meanwhile is found before the next wait at the latest.
     pub(crate) fn woke(&self) {
-        self.0.swap(AWAKE, Ordering::SeqCst);
+        self.0.store(AWAKE, Ordering::Release);
     }
 }
 
