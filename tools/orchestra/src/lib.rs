@@ -13,6 +13,7 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod script;
+mod toml_text;
 
 /// The types and interfaces of `idl/orchestra.idl`.
 #[allow(clippy::all, missing_docs, unreachable_pub, missing_debug_implementations)]

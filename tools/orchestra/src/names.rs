@@ -78,7 +78,7 @@ impl Names {
             Err(ResolveError::NotFound(cause)) if cause.why == NotFoundReason::MissingNode => {
                 bail!("/{shown} is not in the naming service: no agent has registered it")
             }
-            Err(error) => Err(anyhow!(error).context(format!("cannot find /{shown} in the naming service"))),
+            Err(error) => Err(anyhow!(error).context(format!("cannot find /{shown} in the naming service (--naming)"))),
         }
     }
 }

@@ -42,7 +42,7 @@ use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, DistributionKind, Load, Server};
-use crate::load;
+use crate::{load, toml_text};
 
 /// The most samples of each server and load.
 pub const MAX_SAMPLES: u32 = 100_000;
@@ -242,7 +242,8 @@ impl Plan {
     /// A file that cannot be read or is malformed; values that no load can have.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the plan {}", file.display()))?;
-        let plan: Self = toml::from_str(&text).with_context(|| format!("the plan {} is malformed", file.display()))?;
+        let plan: Self =
+            toml_text::parse(&text).with_context(|| format!("the plan {} is malformed", file.display()))?;
         plan.check().with_context(|| format!("the plan {} cannot be carried out", file.display()))?;
         Ok(plan)
     }

@@ -196,7 +196,9 @@ impl Results {
     /// A file that cannot be read, or has other lines.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read(file).with_context(|| format!("cannot read the results {}", file.display()))?;
-        Self::parse(&text).map(|(results, _)| results).with_context(|| format!("{} has no results", file.display()))
+        Self::parse(&text)
+            .map(|(results, _)| results)
+            .with_context(|| format!("cannot use the results {}", file.display()))
     }
 
     /// The records, and the octets that they take.
@@ -212,8 +214,8 @@ impl Results {
             if line.is_empty() {
                 continue;
             }
-            let record = serde_json::from_slice(line).with_context(|| format!("line {} is malformed", index + 1))?;
-            results.add(record);
+            let record = serde_json::from_slice(line);
+            results.add(record.map_err(|error| malformed(index + 1, &error))?);
         }
         Ok((results, length))
     }
@@ -246,6 +248,14 @@ impl Results {
     }
 }
 
+/// The error of a line that is no record.
+fn malformed(number: usize, error: &serde_json::Error) -> anyhow::Error {
+    // The parser tells the column of what it takes for line 1.
+    let (text, column) = (error.to_string(), error.column());
+    let reason = text.rsplit_once(" at line ").map_or(&*text, |(reason, _)| reason);
+    anyhow!("line {number} is no record (column {column}: {reason}); if it is removed, its sample is taken again")
+}
+
 /// A file of results that is being written.
 #[derive(Debug)]
 pub struct ResultsFile {
@@ -254,7 +264,7 @@ pub struct ResultsFile {
 }
 
 impl ResultsFile {
-    /// Opens the results of a plan, or begins them, and locks the file.
+    /// Opens the results of a plan, or begins them, and locks the file. Without samples it may be that of another plan.
     ///
     /// # Errors
     /// A file that cannot be written, that another supervisor writes, or that has the results of another plan.
@@ -262,6 +272,10 @@ impl ResultsFile {
         let unusable = || format!("cannot use the results {} (--results)", path.display());
         let mut file =
             OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path).with_context(unusable)?;
+        // A device may have no end.
+        if !file.metadata().with_context(unusable)?.is_file() {
+            return Err(anyhow!("it is no regular file")).with_context(unusable);
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -271,7 +285,7 @@ impl ResultsFile {
         }
         let mut text = Vec::new();
         file.read_to_end(&mut text).with_context(unusable)?;
-        let (results, length) = Results::parse(&text).with_context(unusable)?;
+        let (mut results, mut length) = Results::parse(&text).with_context(unusable)?;
         if let Some(earlier) = &results.plan {
             // More samples and comparisons may be added to a plan. Its texts for the report are no part of the experiment.
             let same = Plan {
@@ -282,7 +296,9 @@ impl ResultsFile {
                 versions: plan.versions.clone(),
                 ..earlier.clone()
             };
-            if same != *plan {
+            if same != *plan && results.samples.is_empty() {
+                (results, length) = (Results::default(), 0); // as after a run of a plan that was wrong
+            } else if same != *plan {
                 bail!("{} has the results of another plan: give another file (--results)", path.display());
             }
         }

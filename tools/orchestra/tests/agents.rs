@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use spandrel_orchestra::idl::orchestra::harness::StartServerError;
-use spandrel_orchestra::idl::orchestra::work_team::BeginError;
-use spandrel_orchestra::idl::orchestra::{Scope, Server, Snapshot};
+use spandrel_orchestra::idl::orchestra::work_team::{BeginError, TakeResultError};
+use spandrel_orchestra::idl::orchestra::{Load, Scope, Server, Snapshot};
 use spandrel_orchestra::load::paper_load;
 use spandrel_orchestra::names::{self, Names};
 use spandrel_test_support::wait_until;
@@ -208,6 +208,22 @@ fn the_group_counts_the_time_of_the_server() {
     assert!(after.voluntary_switches > 0);
     harness.stop_server(5.0).unwrap();
     assert!(harness.stop_server(5.0).is_err(), "it has ended");
+}
+
+#[test]
+fn the_cancellation_of_a_load_ends_waits_for_it_while_its_server_is_silent() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    let team = site.team("alpha");
+    let address = crate::server::start(crate::server::Behaviour::Silent, true);
+    let load = paper_load(&address.ip().to_string(), address.port(), 1, 400, 1);
+    team.begin(&Load { timeout: 3600.0, ..load }).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| team.take_result(60.0));
+        team.cancel().unwrap();
+        let ended = waiting.join().unwrap().unwrap_err();
+        assert!(matches!(ended, TakeResultError::LoadFailed(_) | TakeResultError::NoLoad(_)), "{ended}");
+    });
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use spandrel_orchestra::idl::orchestra::Server;
 use spandrel_orchestra::idl::orchestra::work_team::TakeResultError;
@@ -208,8 +209,10 @@ fn an_interrupted_run_ends_its_server_and_its_loads() {
     let supervisor = run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("a load", || team.current_progress().unwrap().answered > 0);
     let process = rustix::process::Pid::from_child(&supervisor);
+    let begin = Instant::now();
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     let done = supervisor.wait_with_output().unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(4), "sooner than the wait of a call ends: {:?}", begin.elapsed());
     assert_eq!(done.status.code(), Some(1), "{}", text(&done));
     assert!(text(&done).contains("the same command continues it"), "{}", text(&done));
     assert!(harness.server_address().is_err(), "the server has ended");
@@ -256,6 +259,25 @@ fn a_file_that_has_no_results_is_not_overwritten() {
     assert_eq!(done.status.code(), Some(1), "{}", text(&done));
     assert!(text(&done).contains("its last line is no record"), "{}", text(&done));
     assert_eq!(fs::read_to_string(letter).unwrap(), "a text of one line without its end");
+    let device = output(run(&site, &plan).args(["--results", "/dev/full"]));
+    assert!(text(&device).contains("cannot use the results /dev/full (--results): it is no regular file"));
+    let cut = site.write("cut.jsonl", "{\"record\":\"sample\",\"target\":\"te\n");
+    let done = output(run(&site, &plan).arg("--results").arg(&cut));
+    let expected = "line 1 is no record (column 31: EOF while parsing a string); if it is removed, its sample is taken";
+    assert!(text(&done).contains(expected), "{}", text(&done));
+}
+
+#[test]
+fn a_report_without_a_plan_or_samples_names_the_file() {
+    let site = Site::new();
+    let failure = "{\"record\":\"failure\",\"target\":\"t\",\"load\":\"l\",\"round\":0,\"at\":0.0,\"lost_agent\":null,\"reason\":\"r\"}\n";
+    for lines in ["", failure] {
+        let file = site.write("without.jsonl", lines);
+        let done = output(orchestra().arg("report").arg(&file));
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+        let expected = format!("error: cannot report {}: the results have no plan\n", file.display());
+        assert_eq!(text(&done), expected);
+    }
 }
 
 #[test]
@@ -278,6 +300,10 @@ fn a_wrong_plan_is_explained() {
     let site = Site::new();
     for (more, reason) in [
         ("", "missing field `server`"),
+        (
+            "requsts = 1\n[[server]]\n",
+            "plan.toml is malformed: line 7: unknown field `requsts`, expected one of `name`",
+        ),
         ("[[server]]\nhost = \"h\"\ncommand = \"c\"\n", "missing field `architectures`"),
         ("workers = 0\n[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n", "the number of workers"),
         (
@@ -292,7 +318,23 @@ fn a_wrong_plan_is_explained() {
         let done = output(&mut run(&site, &plan(&site, 1, 10, more)));
         assert_eq!(done.status.code(), Some(2), "{}", text(&done));
         assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
+        assert_eq!(text(&done).lines().count(), 1, "{}", text(&done));
     }
+}
+
+#[test]
+fn a_command_that_an_agent_does_not_have_is_no_plan() {
+    let site = Site::new();
+    let (_server, _load) = (site.agent("server"), site.agent("load"));
+    for (word, other, reason) in [
+        ("test", "tset", "the agent of server has no command `tset` in its configuration, but: test"),
+        ("steady", "stedy", "has no architecture `stedy` of the command `test`, but: steady, pool, fails"),
+    ] {
+        let done = output(&mut run(&site, &plan(&site, 1, 1, &SERVER.replace(word, other))));
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+        assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
+    }
+    assert_eq!(records(&site.path("plan.jsonl"), "failure").len(), 0);
 }
 
 #[test]

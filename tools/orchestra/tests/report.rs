@@ -69,6 +69,38 @@ fn report(folder: &Path) -> PathBuf {
     report.join("report.html")
 }
 
+#[test]
+fn a_server_without_samples_is_named_and_a_single_sample_has_no_deviation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan_file, results) = (folder.path().join("plan.toml"), folder.path().join("plan.jsonl"));
+    fs::write(&plan_file, PLAN).unwrap();
+    let plan = Plan::read(&plan_file).unwrap();
+    let (mut file, _) = ResultsFile::open(&results, &plan).unwrap();
+    for target in ["ours/iterative", "native/iterative", "native/iterative"] {
+        let (target, load) = (target.to_owned(), "closed".to_owned());
+        let cpu = BTreeMap::from([("group".to_owned(), Cpu { user: 1.0, system: 2.0 })]);
+        file.append(&Record::Sample(Box::new(Sample { target, load, elapsed: 5.0, cpu, ..Sample::default() })))
+            .unwrap();
+    }
+    let done = output(orchestra().arg("report").arg(&results).arg("--output").arg(folder.path().join("report")));
+    let shown = text(&done);
+    let absent = "No sample could be taken yet of ours/queue-pool-5 (closed), ours/queue-pool-10 (closed), \
+                  other/iterative (closed).";
+    assert!(shown.contains(absent), "{shown}");
+    let cells = |first: &str| {
+        let line = shown.lines().find(|line| line.starts_with(first)).unwrap_or_else(|| panic!("{first}: {shown}"));
+        line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<String>>()
+    };
+    assert_eq!(cells("| ours/iterative ")[2..5], ["1", "5.000", "1.000"]);
+    assert_eq!(cells("| native/iterative ")[2..5], ["2", "5.000 ± 0.000", "1.000 ± 0.000"]);
+    assert_eq!(cells("| ours/iterative : native/iterative ")[4..9], ["3.000 : 3.000", "-", "-", "-", "-"]);
+    assert!(!shown.contains("## Machines"), "{shown}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let failed = output(orchestra().arg("report").arg(&results).arg("--output").arg(&file));
+    assert!(text(&failed).starts_with("error: cannot write the report (--output): "), "{}", text(&failed));
+}
+
 /// The texts of a column of the first table.
 async fn column(page: &Page, number: usize) -> Vec<String> {
     let script =

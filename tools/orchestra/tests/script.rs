@@ -36,6 +36,28 @@ fn the_papers_script_runs() {
 }
 
 #[test]
+fn a_script_without_an_argument_that_it_needs_says_which() {
+    let site = Site::new();
+    let wrong = |file: &Path, words: &[&str], expected: &str| {
+        let done = script(&site, file, words);
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+        assert!(text(&done).contains(expected), "`{expected}` is missing in: {}", text(&done));
+    };
+    let needs = |number: usize, line: usize| format!("needs argument {number} (ARGS[{}], line {line}", number - 1);
+    wrong(Path::new(PAPER), &[], &needs(1, 2));
+    let later = site.write("later.rhai", "let one = 1;\n/* \u{e9} */ let number = ARGS [ 1 ];");
+    wrong(&later, &["x"], &needs(2, 2));
+    for time in ["xx", "5", "0s", ""] {
+        let expected =
+            format!("invalid value '{time}' for '--timeout <TIME>': expected a time with its unit, such as 90s");
+        wrong(&later, &["--timeout", time], &expected);
+    }
+    // An index of another array is an error of the script.
+    let other = site.write("other.rhai", "let numbers = [1]; print(numbers[ARGS.len()])");
+    assert_eq!(script(&site, &other, &["x"]).status.code(), Some(1));
+}
+
+#[test]
 fn the_papers_script_has_nine_lines() {
     let script = std::fs::read_to_string(PAPER).unwrap();
     assert_eq!(script.lines().filter(|line| !line.starts_with("//")).count(), 9);

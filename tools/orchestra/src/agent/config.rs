@@ -121,7 +121,7 @@ impl AgentConfig {
         };
         let text = read().with_context(|| format!("cannot read {} (--config)", file.display()))?;
         let parsed: Self =
-            toml::from_str(&text).with_context(|| format!("{} (--config) is malformed", file.display()))?;
+            crate::toml_text::parse(&text).with_context(|| format!("{} (--config) is malformed", file.display()))?;
         for (name, command) in &parsed.commands {
             if !command.program.is_absolute() {
                 let program = command.program.display();

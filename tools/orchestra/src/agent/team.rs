@@ -15,7 +15,7 @@ use crate::idl::orchestra::work_team::{BeginError, TakeResultError};
 use crate::idl::orchestra::{
     Busy, InvalidLoad, Load, LoadFailed, LoadResult, NoLoad, Progress, Property, WorkTeamServant,
 };
-use crate::load::{self, Control, paper_load};
+use crate::load::{self, CANCELLED, Control, paper_load};
 
 /// The longest wait of one call, in seconds.
 const MAX_WAIT: f64 = 60.0;
@@ -38,6 +38,13 @@ impl Job {
         let result =
             load::run(settings, target, &self.control).map(|result| LoadResult { number: self.number, ..result });
         *self.result() = Some(result);
+        self.is_done.notify_all();
+    }
+
+    /// Cancels the load. Its waits end now; its workers end after their present steps.
+    fn cancel(&self) {
+        self.control.cancel();
+        drop(self.result()); // a thread that has seen no cancellation waits now
         self.is_done.notify_all();
     }
 }
@@ -73,7 +80,7 @@ impl WorkTeam {
     /// Ends the load.
     pub(crate) fn end(&self) {
         if let Some(job) = self.job().take() {
-            job.control.cancel();
+            job.cancel();
         }
     }
 
@@ -165,16 +172,17 @@ impl WorkTeamServant for WorkTeam {
     fn take_result(&self, seconds: f64) -> Result<(bool, LoadResult), TakeResultError> {
         let job = self.job().clone().ok_or(NoLoad {})?;
         let limit = Duration::from_secs_f64(seconds.clamp(0.0, MAX_WAIT));
-        let waited = job.is_done.wait_timeout_while(job.result(), limit, |result| result.is_none());
+        let is_running = |result: &mut Option<_>| result.is_none() && !job.control.is_cancelled();
+        let waited = job.is_done.wait_timeout_while(job.result(), limit, is_running);
         // The lock of the result is free again when the job is forgotten.
         let result = waited.unwrap_or_else(PoisonError::into_inner).0.take();
         match result {
-            None => Ok((false, LoadResult::default())),
             // Its counts are not those of the load that was begun.
-            Some(Ok(_)) if job.control.is_cancelled() => {
+            None | Some(Ok(_)) if job.control.is_cancelled() => {
                 self.forget(&job);
-                Err(LoadFailed { reason: "the load was cancelled".to_owned() }.into())
+                Err(LoadFailed { reason: CANCELLED.to_owned() }.into())
             }
+            None => Ok((false, LoadResult::default())),
             Some(result) => {
                 self.forget(&job);
                 result.map(|result| (true, result)).map_err(|error| LoadFailed { reason: error.reason }.into())

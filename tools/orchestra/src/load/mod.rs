@@ -31,6 +31,8 @@ use exchange::Exchange;
 use record::Record;
 use schedule::Schedule;
 
+/// The reason why a load that was cancelled has no result.
+pub(crate) const CANCELLED: &str = "the load was cancelled, as another supervisor does before a load of its own";
 /// The greatest number of workers of one load.
 pub const MAX_WORKERS: u32 = 4096;
 /// The longest load, in seconds: a week.

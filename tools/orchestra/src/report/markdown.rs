@@ -61,7 +61,9 @@ pub(super) fn introduction(summary: &Summary) -> Vec<String> {
         "{samples} samples of each server: {requests} requests of {octets} octets by {workers} parallel workers, unless \
          a load has other values. Times are in seconds: mean ± standard deviation. {SCOPES}"
     );
-    [first].into_iter().chain(summary.notes.iter().cloned()).collect()
+    let absent: Vec<String> = summary.absent.iter().map(|(target, load)| format!("{target} ({load})")).collect();
+    let absent = (!absent.is_empty()).then(|| format!("No sample could be taken yet of {}.", absent.join(", ")));
+    [first].into_iter().chain(absent).chain(summary.notes.iter().cloned()).collect()
 }
 
 /// All tables.
@@ -86,7 +88,9 @@ pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     if !summary.failures.is_empty() {
         parts.push(failures(summary));
     }
-    parts.push(machines(summary));
+    if !summary.hosts.is_empty() {
+        parts.push(machines(summary));
+    }
     if !summary.versions.is_empty() {
         parts.push(versions(summary));
     }
@@ -117,7 +121,10 @@ fn times(heading: &str, rows: &[&Row]) -> Part {
 }
 
 fn moments_text(moments: &Moments) -> String {
-    format!("{:.3} ± {:.3}", moments.mean, moments.deviation)
+    match moments.count {
+        1 => format!("{:.3}", moments.mean), // its deviation is unknown
+        _ => format!("{:.3} ± {:.3}", moments.mean, moments.deviation),
+    }
 }
 
 fn pairs(summary: &Summary) -> Part {

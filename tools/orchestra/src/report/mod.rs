@@ -8,7 +8,7 @@ mod summary;
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use spandrel_daemon::Failure;
 use spandrel_lab::output::{Directory, default_directory};
 
@@ -45,9 +45,12 @@ impl ReportArgs {
             })?;
             pairs.push((first.to_owned(), second.to_owned()));
         }
-        let summary = Summary::of(&results, &pairs).map_err(Failure::failed)?;
+        let summary = Summary::of(&results, &pairs)
+            .with_context(|| format!("cannot report {}", self.results.display()))
+            .map_err(Failure::failed)?;
         let folder = self.output.clone().unwrap_or_else(|| default_directory("orchestra"));
-        let text = write(&results, &summary, &folder).map_err(Failure::failed)?;
+        let text = write(&results, &summary, &folder).context("cannot write the report (--output)");
+        let text = text.map_err(Failure::failed)?;
         print!("{text}");
         println!("\nReport: {}", folder.join("report.html").display());
         Ok(())

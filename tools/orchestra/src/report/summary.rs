@@ -29,6 +29,8 @@ pub struct Summary {
     pub hosts: Vec<Host>,
     /// The servers under each load, in the order of the plan.
     pub rows: Vec<Row>,
+    /// The servers and loads of the plan without a sample.
+    pub absent: Vec<(String, String)>,
     /// The chosen pairs.
     pub pairs: Vec<PairSummary>,
     /// The samples that could not be taken at first.
@@ -110,7 +112,7 @@ pub struct Compared {
     pub first: f64,
     /// The mean of the second.
     pub second: f64,
-    /// Z and the relative difference; none if neither has any variance.
+    /// Z and the relative difference; none if one of them is a single sample, or neither has any variance.
     pub comparison: Option<Comparison>,
 }
 
@@ -121,12 +123,15 @@ impl Summary {
     /// Results without a plan or without samples; a pair with an unknown server.
     pub fn of(results: &Results, pairs: &[(String, String)]) -> anyhow::Result<Self> {
         let plan = results.plan.as_ref().context("the results have no plan")?;
-        let mut rows = Vec::new();
+        let (mut rows, mut absent) = (Vec::new(), Vec::new());
         for load in &plan.loads {
             for target in plan.targets() {
                 let samples = |sample: &&Sample| sample.target == target.name && sample.load == load.name;
                 let samples: Vec<&Sample> = results.samples.iter().filter(samples).collect();
-                rows.extend(Row::of(&target.name, &target.picture, &load.name, &samples));
+                match Row::of(&target.name, &target.picture, &load.name, &samples) {
+                    Some(row) => rows.push(row),
+                    None => absent.push((target.name, load.name.clone())),
+                }
             }
         }
         if rows.is_empty() {
@@ -157,6 +162,7 @@ impl Summary {
             versions: results.versions.clone(),
             hosts: results.hosts.clone(),
             rows,
+            absent,
             pairs: compared,
             failures: results.failures.clone(),
         })
@@ -226,7 +232,9 @@ impl PairSummary {
     fn of(first: &Row, second: &Row) -> Self {
         let compared = |of: fn(&Row) -> Option<CpuMoments>| {
             let (one, other) = (of(first)?.total, of(second)?.total);
-            Some(Compared { first: one.mean, second: other.mean, comparison: Comparison::of(&one, &other) })
+            // A single sample shows no variance.
+            let comparison = if one.count.min(other.count) > 1 { Comparison::of(&one, &other) } else { None };
+            Some(Compared { first: one.mean, second: other.mean, comparison })
         };
         Self {
             first: first.target.clone(),

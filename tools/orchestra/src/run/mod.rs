@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use spandrel::Orb;
 use spandrel_daemon::{ClientArgs, Failure};
 use spandrel_lab::progress::Progress;
 
-use crate::idl::orchestra::{Harness, Property, WorkTeam};
+use crate::idl::orchestra::{Command, Harness, Property, WorkTeam};
 use crate::names::{self, DEFAULT_NAMING, Names};
 use crate::plan::{Plan, Step, Target};
 use crate::results::{self, Host, Record, ResultsFile};
@@ -79,10 +79,16 @@ impl RunArgs {
                 Err(Failure::failed(anyhow!("the run was interrupted: the same command continues it")))
             }
             0 => Ok(()),
-            count => Err(Failure::failed(anyhow!(
-                "{count} samples are missing, for the reasons in {}: the same command takes them",
-                path.display()
-            ))),
+            count => {
+                let (missing, them) = if count == 1 {
+                    ("1 sample is".to_owned(), "it")
+                } else {
+                    (format!("{count} samples are"), "them")
+                };
+                let path = path.display();
+                let text = format!("{missing} missing, for the reasons in {path}: the same command takes {them}");
+                Err(Failure::failed(anyhow!(text)))
+            }
         }
     }
 }
@@ -110,6 +116,10 @@ impl Supervisor {
             let harness = Harness::unchecked_narrow(&harness);
             let unreachable = || format!("cannot reach the Harness of {host}");
             let commands = harness.list_commands().with_context(unreachable)?;
+            self.targets
+                .iter()
+                .filter(|target| target.host == host)
+                .try_for_each(|target| check_command(target, &commands))?;
             let versions = commands.into_iter().map(|command| (command.name, command.version)).collect();
             let properties = map(harness.machine().with_context(unreachable)?);
             let role = "server".to_owned();
@@ -224,6 +234,20 @@ impl Drop for Supervisor {
         // The process ends; connections need no farewell.
         _ = self.orb.begin_shutdown();
     }
+}
+
+/// Checks that the configuration of an agent has the server.
+fn check_command(target: &Target, commands: &[Command]) -> anyhow::Result<()> {
+    let Target { host, server, .. } = target;
+    let Some(command) = commands.iter().find(|command| command.name == server.name) else {
+        let known: Vec<&str> = commands.iter().map(|command| &*command.name).collect();
+        bail!("the agent of {host} has no command `{}` in its configuration, but: {}", server.name, known.join(", "));
+    };
+    if !command.architectures.contains(&server.architecture) {
+        let (name, architecture, known) = (&server.name, &server.architecture, command.architectures.join(", "));
+        bail!("the agent of {host} has no architecture `{architecture}` of the command `{name}`, but: {known}");
+    }
+    Ok(())
 }
 
 fn map(properties: Vec<Property>) -> BTreeMap<String, String> {

@@ -13,12 +13,15 @@ use super::interruption::Interruption;
 use crate::idl::orchestra::harness::{RecordError, ServerAddressError, StartServerError, StopServerError};
 use crate::idl::orchestra::work_team::{BeginError, TakeResultError};
 use crate::idl::orchestra::{Address, CpuTime, Harness, LoadResult, Scope, Snapshot, WorkTeam};
+use crate::load::CANCELLED;
 use crate::names::{self, Names};
 use crate::plan::{LoadPlan, Plan, Target};
 use crate::results::{Cpu, Latencies, LiveSample, Sample, now};
 
 /// The longest wait of one call for the end of a load, in seconds. The Harness is called between two waits.
 const WAIT: f64 = 5.0;
+/// The longest time in seconds for the server of a sample that is given up to end.
+const GIVEN_UP_GRACE: f64 = 0.5;
 
 /// The reason why a sample could not be taken.
 pub(super) struct SampleError {
@@ -97,11 +100,15 @@ impl Sampling<'_> {
             teams.push((client.as_str(), team));
         }
         let listening = called(harness.start_server(&self.target.server), host, "start_server")?;
+        self.interruption.set_teams(teams.iter().map(|(_, team)| team.clone()).collect());
         let measured = self.measure(&harness, &teams, &listening);
+        self.interruption.set_teams(Vec::new());
         if measured.is_err() {
             teams.iter().for_each(|(_, team)| _ = team.cancel());
         }
-        let stopped = called(harness.stop_server(self.plan.grace), host, "stop_server");
+        let is_given_up = measured.is_err() && self.interruption.is_requested();
+        let grace = if is_given_up { self.plan.grace.min(GIVEN_UP_GRACE) } else { self.plan.grace };
+        let stopped = called(harness.stop_server(grace), host, "stop_server");
         let sample = measured?;
         stopped?;
         Ok(sample)
@@ -116,6 +123,7 @@ impl Sampling<'_> {
     ) -> Result<Sample, SampleError> {
         let host = &self.target.host;
         self.interruption.wait(Duration::from_secs_f64(self.plan.settle));
+        self.check_interruption()?;
         let before = called(harness.take_snapshot(), host, "take_snapshot")?;
         if self.plan.live > 0.0 {
             called(harness.record(self.plan.live), host, "record")?;
@@ -125,13 +133,11 @@ impl Sampling<'_> {
         let mut results = Vec::new();
         for ((name, team), number) in teams.iter().zip(numbers) {
             results.push(loop {
-                if self.interruption.is_requested() {
-                    return Err(failed("the run was interrupted"));
-                }
+                self.check_interruption()?;
                 let taken = team.take_result(WAIT);
                 // The load of this sample is there until it is taken here, or cancelled.
                 if let Err(TakeResultError::NoLoad(_)) = taken {
-                    return Err(failed(format!("take_result on {name} failed: the load was cancelled")));
+                    return Err(failed(format!("take_result on {name} failed: {CANCELLED}")));
                 }
                 match called(taken, name, "take_result")? {
                     (true, result) if result.number == number => break result,
@@ -153,13 +159,25 @@ impl Sampling<'_> {
         Ok(sample)
     }
 
+    fn check_interruption(&self) -> Result<(), SampleError> {
+        match self.interruption.is_requested() {
+            true => Err(failed("the run was interrupted")),
+            false => Ok(()),
+        }
+    }
+
     /// Begins the loads of all clients at the same time, each with a thread of its own, so that many clients begin as
     /// one does. Returns their numbers.
     fn begin(&self, teams: &[(&str, WorkTeam)], address: &Address) -> Result<Vec<u32>, SampleError> {
         let begin = |(client, (name, team)): (usize, &(&str, WorkTeam))| {
             let greeting = self.target.server.greeting;
             let load = self.plan.load(self.load, address, client, self.round, greeting);
-            called(team.begin(&load), name, "begin")
+            match team.begin(&load) {
+                Err(BeginError::Busy(_)) => {
+                    Err(failed(format!("begin on {name} failed: another supervisor has begun a load there")))
+                }
+                begun => called(begun, name, "begin"),
+            }
         };
         if let [only] = teams {
             return Ok(vec![begin((0, only))?]);

@@ -57,7 +57,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000_000)]
     max_operations: u64,
     /// The time limit of a call
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = time)]
     timeout: Duration,
     #[command(flatten)]
     client: ClientArgs,
@@ -67,7 +67,7 @@ impl ScriptArgs {
     /// Runs the script to its end.
     ///
     /// # Errors
-    /// A script that cannot be read or has an error; IDL that cannot be read.
+    /// A script that cannot be read, lacks an argument or has an error; IDL that cannot be read.
     pub fn run(&self) -> Result<(), Failure> {
         let text = std::fs::read_to_string(&self.script)
             .with_context(|| format!("cannot read the script {}", self.script.display()))
@@ -83,8 +83,32 @@ impl ScriptArgs {
         let finder = Finder::new(orb.clone(), names, idl);
         let outcome = run(&text, &self.arguments, finder, self.max_operations);
         _ = orb.shutdown();
-        outcome.map_err(|error| Failure::failed(anyhow!("{}: {error}", self.script.display())))
+        let script = self.script.display();
+        outcome.map_err(|error| match missing_argument(&error, &text) {
+            Some(index) => Failure::usage(anyhow!(
+                "{script} needs argument {} (ARGS[{index}], {}), and {} are given: spandrel orchestra script \
+                 {script} ARGUMENT…",
+                index + 1,
+                error.position(),
+                self.arguments.len(),
+            )),
+            None => Failure::failed(anyhow!("{script}: {error}")),
+        })
     }
+}
+
+/// Parses the time limit of a call.
+fn time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| "expected a time with its unit, such as 90s or 15m".to_owned())
+}
+
+/// The index of the argument that the script has used and that was not given, if that is the error.
+fn missing_argument(error: &EvalAltResult, text: &str) -> Option<i64> {
+    let EvalAltResult::ErrorArrayBounds(_, index, position) = error else { return None };
+    let line = text.lines().nth(position.line()?.checked_sub(1)?)?;
+    let before: String = line.chars().take(position.position()?.checked_sub(1)?).collect();
+    before.trim_end().strip_suffix('[')?.trim_end().ends_with("ARGS").then_some(*index)
 }
 
 fn own_idl() -> Descriptions {
