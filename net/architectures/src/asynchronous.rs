@@ -125,7 +125,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
 
     /// Accepts connections while there is room for them.
     fn accept(&mut self) -> io::Result<()> {
-        let limit = self.shared.settings.max_connections;
+        let limit = self.shared.accepting.room();
         while self.connections.len() < limit
             && let Some(accepted) = self.waiting.pop_front()
         {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use spandrel_ipc::inet::{Acceptor, Inet};
 use spandrel_ipc::{Family, Shutdown, Transfer as _};
-use spandrel_reactor::strategy::AtMost;
 use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy};
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 
+use crate::listening::PortLimit;
 use crate::session::{Phase, Protocol, Session};
 use crate::{Port, Server, Settings};
 
@@ -60,7 +60,7 @@ impl<P: Protocol> EventDrivenServer<P> {
         let sessions = Arc::clone(&protocol);
         let server =
             spandrel_reactor::Acceptor::new(Inet::default(), move || SessionHandler::new(sessions.open(), limits))
-                .acceptance(AtMost(settings.max_connections))
+                .acceptance(PortLimit(port.clone(), settings.max_connections))
                 .check_every(limits.interval)
                 .adopt(reactor.registry(), duplicate(port)?)?;
         let this = Self { port: port.clone(), protocol, reactor, server, threads: ThreadManager::with_limit(threads) };

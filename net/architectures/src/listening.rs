@@ -3,12 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use spandrel_ipc::inet::{Acceptor, Addr, Stream};
+use spandrel_ipc::inet::{Acceptor, Addr, Inet, Stream};
+use spandrel_reactor::OpenConnections;
+use spandrel_reactor::strategy::{Acceptance, AtMost};
 #[cfg(proactor)]
 use spandrel_reactor::{ConnectionHandle, Waker};
 #[cfg(proactor)]
 use spandrel_sync::Mutex;
-use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, thread};
 
 use crate::Settings;
@@ -24,16 +26,22 @@ pub(crate) const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 pub struct Port {
     acceptor: Arc<Acceptor>,
     is_shared: bool,
+    /// The number of connections that former servers still serve.
+    former: Arc<AtomicUsize>,
 }
 
 impl Port {
+    fn new(acceptor: Acceptor, is_shared: bool) -> Self {
+        Self { acceptor: Arc::new(acceptor), is_shared, former: Arc::default() }
+    }
+
     /// A listening socket for one server only. To stop accepting, that server shuts the socket down, so that waiting
     /// needs no system call but `accept`. Connections that are still in the backlog are reset then.
     ///
     /// # Errors
     /// The errors of [`Acceptor::open`].
     pub fn exclusive(addr: &Addr) -> io::Result<Self> {
-        Ok(Self { acceptor: Arc::new(Acceptor::open(addr)?), is_shared: false })
+        Ok(Self::new(Acceptor::open(addr)?, false))
     }
 
     /// A listening socket for servers that follow each other. Those with a thread that waits in `accept` check for
@@ -44,13 +52,13 @@ impl Port {
     pub fn shared(addr: &Addr) -> io::Result<Self> {
         let acceptor = Acceptor::open(addr)?;
         acceptor.set_nonblocking(true)?;
-        Ok(Self { acceptor: Arc::new(acceptor), is_shared: true })
+        Ok(Self::new(acceptor, true))
     }
 
     /// The socket of another process, as [`is_shared`](Self::is_shared) there.
     #[cfg(target_os = "linux")]
     pub(crate) fn inherited(acceptor: Acceptor, is_shared: bool) -> Self {
-        Self { acceptor: Arc::new(acceptor), is_shared }
+        Self::new(acceptor, is_shared)
     }
 
     /// Whether several servers may use it, one after another.
@@ -76,6 +84,11 @@ impl Port {
         }
     }
 
+    /// The number of connections that a server may have besides those of former servers at this port.
+    pub(crate) fn room(&self, limit: usize) -> usize {
+        limit.saturating_sub(self.former.load(Ordering::Relaxed))
+    }
+
     /// The socket.
     pub(crate) fn acceptor(&self) -> &Arc<Acceptor> {
         &self.acceptor
@@ -95,6 +108,40 @@ impl Port {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn prepare(&self, _settings: &Settings) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The connections of one former server, counted at its port until this is dropped.
+#[derive(Debug)]
+pub(crate) struct FormerConnections {
+    port: Port,
+    count: usize,
+}
+
+impl FormerConnections {
+    pub(crate) fn none(port: &Port) -> Self {
+        Self { port: port.clone(), count: 0 }
+    }
+
+    pub(crate) fn set(&mut self, count: usize) {
+        self.port.former.fetch_add(count.wrapping_sub(self.count), Ordering::Relaxed); // wraps around to subtract
+        self.count = count;
+    }
+}
+
+impl Drop for FormerConnections {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Admits connections up to a limit, which includes those of former servers at the port.
+#[derive(Debug)]
+pub(crate) struct PortLimit(pub(crate) Port, pub(crate) usize);
+
+impl Acceptance<Inet> for PortLimit {
+    fn admits(&mut self, stream: &Stream, remote: &Addr, open: usize) -> bool {
+        Acceptance::<Inet>::admits(&mut AtMost(self.0.room(self.1)), stream, remote, open)
     }
 }
 
@@ -135,9 +182,20 @@ impl Accepting {
         })
     }
 
-    /// Waits for a connection; none once stopped. Failures are logged, and waited out.
-    pub(crate) fn accept(&self) -> Option<Stream> {
+    /// The number of connections that the server may have now.
+    pub(crate) fn room(&self) -> usize {
+        self.port.room(self.settings.max_connections)
+    }
+
+    /// Waits for a connection; none once stopped. Failures are logged, and waited out. While the server has no room for
+    /// more connections than those that are open, because former servers have some, the others stay in the backlog.
+    pub(crate) fn accept(&self, open: &OpenConnections) -> Option<Stream> {
         while !self.is_stopped() {
+            let room = self.room();
+            if room < self.settings.max_connections && open.len() >= room {
+                thread::park_timeout(FAILURE_PAUSE); // former servers do not report the ends of their connections
+                continue;
+            }
             let accepted = self.port.acceptor.accept();
             let prepared = accepted.and_then(|(stream, _)| prepare_stream(&stream, &self.settings).map(|()| stream));
             match prepared {

@@ -8,16 +8,20 @@ use spandrel_ipc::inet::Addr;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, ThreadManager, Weak};
 
+use crate::listening::FormerConnections;
 use crate::{Architecture, Port, Server, Service, Settings};
 
 /// The greatest number of former servers that still serve connections.
 const MOST_FORMER: usize = 16;
+/// The interval in which the connections of former servers are counted.
+const COUNT: Duration = Duration::from_millis(50);
 
 /// A server whose architecture can be changed while it serves.
 ///
 /// New connections go to the new architecture. The former one serves those that it has accepted to their end, for at
 /// most the time of [`start`](Self::start), and is stopped then. The listening socket stays open, so that no connection
-/// is lost.
+/// is lost. The connections of former servers count towards [`Settings::max_connections`] of the present one, from the
+/// moment in which it replaces them. Processes do not know those of former servers, and count their own.
 pub struct SwitchingServer {
     port: Port,
     state: Mutex<State>,
@@ -122,9 +126,11 @@ impl SwitchingServer {
         state.former.retain(|server| server.strong_count() > 0);
         state.former.push(Arc::downgrade(&old));
         old.retire();
+        let mut counted = FormerConnections::none(&self.port);
+        counted.set(old.connections());
         let drain = state.drain;
         let finish = move |_: &spandrel_sync::ThreadContext| {
-            let is_closed = old.wait_closed(drain);
+            let is_closed = wait_counting(&*old, drain, counted);
             let cut = old.stop(Duration::ZERO);
             tracing::debug!(%architecture, is_closed, cut, "a former server has ended");
         };
@@ -136,6 +142,21 @@ impl SwitchingServer {
         let state = self.state.lock();
         let former = state.former.iter().filter_map(Weak::upgrade);
         former.chain(state.current.as_ref().map(|(_, server)| Arc::clone(server))).collect()
+    }
+}
+
+/// Waits as [`Server::wait_closed`], and counts the connections that remain.
+fn wait_counting(server: &dyn Server, timeout: Duration, mut counted: FormerConnections) -> bool {
+    let began = Instant::now();
+    loop {
+        counted.set(server.connections());
+        let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+        if server.wait_closed(left.min(COUNT)) {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
     }
 }
 

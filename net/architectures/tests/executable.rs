@@ -220,6 +220,7 @@ fn wrong_usage_is_explained_in_one_line() {
         (&["iterative", "--port", "-1"], 2, "\"-1\" for --port: expected a whole number from 0 to 65535"),
         (&["pre-forked", "--idle", "99999999999"], 2, "for --idle: expected a whole number from 1 to 86400"),
         (&["iterative", "--host", "nosuch"], 2, "\"nosuch\" for --host: expected an IP address"),
+        (&["--port", "0", "iterative"], 2, "expected an architecture before --port"),
         (&[], 2, "expected an architecture"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_transfer-server")).args(arguments).output().unwrap();

@@ -1,5 +1,6 @@
 //! One architecture after another at one port, under load.
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,7 +11,7 @@ use spandrel_architectures::{
 use spandrel_ipc::inet::Addr;
 use spandrel_test_support::{TEST_TIMEOUT, wait_until};
 
-use crate::support::{SHORT, at_once, greeted, permitted, request, rest, transfer};
+use crate::support::{SHORT, at_once, connect, greeted, permitted, request, rest, transfer};
 
 /// The architectures without processes, whose `main` would have to be that of this program.
 fn switched() -> Vec<Architecture> {
@@ -105,6 +106,35 @@ fn a_former_server_is_stopped_after_its_time() {
     server.switch(Architecture::QueuePool, &service, &settings).unwrap();
     assert_eq!(rest(&silent), b"");
     wait_until("the former server has ended", || server.former() == 0);
+}
+
+#[test]
+fn the_connections_of_former_servers_count_towards_the_limit() {
+    let service = Service::Transfer(Transfer { has_greeting: true });
+    let settings = Settings { max_connections: 2, ..Settings::default() };
+    for architecture in switched() {
+        let first = Architecture::ThreadPerConnection;
+        let server = SwitchingServer::start(&Addr::loopback(0), first, &service, &settings, TEST_TIMEOUT).unwrap();
+        let address = server.addr().unwrap().into();
+        let [one, other] = [greeted(address), greeted(address)];
+        server.switch(architecture, &service, &settings).unwrap();
+        let mut third = connect(address);
+        if [Architecture::Reactive, Architecture::LeaderFollowers].contains(&architecture) {
+            assert_eq!(rest(&third), b"", "{architecture} closes the connections beyond the limit");
+            drop(one);
+            wait_until("a connection of the former server has ended", || server.connections() == 1);
+            let is_served = || (&connect(address)).read(&mut [0]).is_ok_and(|count| count > 0);
+            wait_until("there is room for another one", is_served);
+        } else {
+            third.set_read_timeout(Some(SHORT)).unwrap();
+            assert!(third.read(&mut [0]).is_err(), "{architecture} leaves connections beyond the limit in the backlog");
+            drop(one);
+            third.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+            assert_eq!(third.read(&mut [0]).unwrap(), 1, "{architecture}");
+            assert_eq!(server.connections(), 2, "{architecture}");
+        }
+        request(&other, &[b"4000"], 4_000);
+    }
 }
 
 #[test]

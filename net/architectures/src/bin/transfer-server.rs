@@ -97,6 +97,9 @@ fn fail(reason: &dyn Display, code: u8) -> ExitCode {
 fn parse(words: Vec<String>) -> Result<Arguments, String> {
     let mut words = words.into_iter();
     let name = words.next().ok_or("expected an architecture (--list, --help)")?;
+    if name.starts_with('-') {
+        return Err(format!("expected an architecture before {name} (--list, --help)"));
+    }
     let architecture = name.parse().map_err(|error: io::Error| error.to_string())?;
     let mut arguments = Arguments {
         architecture,
