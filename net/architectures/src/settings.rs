@@ -42,15 +42,28 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The most threads or processes of a pool.
+    pub const MOST_WORKERS: usize = 10_000;
+    /// The most connections that are served at once.
+    pub const MOST_CONNECTIONS: usize = 1_000_000;
+
     /// Checks the limits.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a limit of zero, or a time below a millisecond.
+    /// [`io::ErrorKind::InvalidInput`] for a limit of zero or above those here, or a time below a millisecond.
     pub fn check(&self) -> io::Result<()> {
         let Self { workers, max_connections, queue, idle, request, .. } = *self;
         let refuse = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        if workers == 0 || max_connections == 0 || queue == 0 {
-            return refuse("the numbers of workers, connections and places in the queue must be at least 1");
+        for (name, number, most) in [
+            ("workers", workers, Self::MOST_WORKERS),
+            ("connections", max_connections, Self::MOST_CONNECTIONS),
+            ("places in the queue", queue, usize::MAX),
+        ] {
+            if number == 0 {
+                return refuse(&format!("the number of {name} must be at least 1"));
+            } else if number > most {
+                return refuse(&format!("the number of {name} is {number}: expected at most {most}"));
+            }
         }
         if idle < Duration::from_millis(1) || request < Duration::from_millis(1) {
             return refuse("the time limits must be at least 1 ms");

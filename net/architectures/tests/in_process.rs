@@ -238,12 +238,14 @@ fn a_request_that_arrives_too_slowly_is_dropped() {
 }
 
 #[test]
-fn limits_of_zero_are_refused() {
+fn limits_of_zero_or_beyond_the_greatest_are_refused() {
     let service = Service::Transfer(Transfer { has_greeting: true });
     for settings in [
         Settings { workers: 0, ..Settings::default() },
         Settings { max_connections: 0, ..Settings::default() },
         Settings { queue: 0, ..Settings::default() },
+        Settings { workers: Settings::MOST_WORKERS + 1, ..Settings::default() },
+        Settings { max_connections: Settings::MOST_CONNECTIONS + 1, ..Settings::default() },
         Settings { idle: Duration::ZERO, ..Settings::default() },
     ] {
         for architecture in permitted() {

@@ -10,8 +10,10 @@ pub(crate) type ArgumentError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) fn parse<P: Parser>(arguments: &[String]) -> Result<P, ArgumentError> {
     P::try_parse_from(arguments).map_err(|error| {
         let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        line.strip_prefix("error: ").unwrap_or(line).into()
+        // The usage and hints come after an empty line.
+        let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let reason = lines.join(" ");
+        reason.strip_prefix("error: ").unwrap_or(&reason).into()
     })
 }
 

@@ -108,7 +108,7 @@ fn wrong_arguments_are_refused_in_one_line() {
     for (directive, reason) in [
         ("static Echo '-p x'", "invalid value 'x' for '-p <PORT>': invalid digit found in string"),
         ("static Echo '-z'", "unexpected argument '-z' found"),
-        ("static Gateway", "the following required arguments were not provided:"),
+        ("static Gateway", "the following required arguments were not provided: -r <LISTEN=TARGET,…>"),
         ("static Gateway '-r 127.0.0.1:1'", "expected LISTEN=TARGET[,TARGET…]"),
         ("static Administration", "expected a place: -u PATH, -p PORT or -o SERVICE"),
         ("static Naming '--data x'", "there is no ORB `ORB` before it (-o)"),

@@ -42,10 +42,6 @@ Usage: transfer-server ARCHITECTURE [OPTIONS]
 Prints `listening ADDRESS:PORT` when it serves, and ends at SIGTERM, on Windows at the events of a console.
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
-/// The most threads or processes of a pool.
-const MOST_WORKERS: usize = 10_000;
-/// The most connections that are served at once.
-const MOST_CONNECTIONS: usize = 1_000_000;
 /// The longest time limit, in seconds: a day.
 const LONGEST: u64 = 86_400;
 
@@ -130,8 +126,8 @@ fn parse(words: Vec<String>) -> Result<Arguments, String> {
                 let expected = || format!("invalid value \"{text}\" for {option}: expected an IP address");
                 arguments.address.set_ip(text.parse::<IpAddr>().map_err(|_| expected())?);
             }
-            "--workers" => arguments.settings.workers = number(&option, &value()?, 1..=MOST_WORKERS)?,
-            "--max" => arguments.settings.max_connections = number(&option, &value()?, 1..=MOST_CONNECTIONS)?,
+            "--workers" => arguments.settings.workers = number(&option, &value()?, 1..=Settings::MOST_WORKERS)?,
+            "--max" => arguments.settings.max_connections = number(&option, &value()?, 1..=Settings::MOST_CONNECTIONS)?,
             "--idle" => arguments.settings.idle = Duration::from_secs(number(&option, &value()?, 1..=LONGEST)?),
             "--drain" => arguments.drain = Duration::from_secs(number(&option, &value()?, 0..=LONGEST)?),
             "--http" => arguments.folder = Some(value()?.into()),
