@@ -4,7 +4,6 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_ipc::inet::{Acceptor, Addr, Inet, Stream};
-use spandrel_reactor::OpenConnections;
 use spandrel_reactor::strategy::{Acceptance, AtMost};
 #[cfg(proactor)]
 use spandrel_reactor::{ConnectionHandle, Waker};
@@ -188,11 +187,11 @@ impl Accepting {
     }
 
     /// Waits for a connection; none once stopped. Failures are logged, and waited out. While the server has no room for
-    /// more connections than those that are open, because former servers have some, the others stay in the backlog.
-    pub(crate) fn accept(&self, open: &OpenConnections) -> Option<Stream> {
+    /// more connections than the number `open`, because former servers have some, the others stay in the backlog.
+    pub(crate) fn accept(&self, open: impl Fn() -> usize) -> Option<Stream> {
         while !self.is_stopped() {
             let room = self.room();
-            if room < self.settings.max_connections && open.len() >= room {
+            if room < self.settings.max_connections && open() >= room {
                 thread::park_timeout(FAILURE_PAUSE); // former servers do not report the ends of their connections
                 continue;
             }

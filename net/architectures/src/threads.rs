@@ -26,7 +26,7 @@ pub(crate) struct Shared<P> {
 impl<P: Protocol> Shared<P> {
     /// Waits for a connection; none once the server is stopped.
     pub(crate) fn accept(&self) -> Option<Connection> {
-        let stream = self.accepting.accept(&self.open)?;
+        let stream = self.accepting.accept(|| self.open.len())?;
         Connection::new(stream, &self.open)
     }
 

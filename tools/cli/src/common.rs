@@ -18,13 +18,7 @@ use spandrel_lab::units::{Octets, UnitError, parse_sizes};
 
 /// Prints to standard output. A closed reader, such as `head`, is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::new(error).context("cannot write to standard output"))
-        }
-        _ => Ok(()),
-    }
+    spandrel_lab::output::print(text).context("cannot write to standard output")
 }
 
 /// Whether text on standard error may have colours: on a terminal, unless the environment has `NO_COLOR`

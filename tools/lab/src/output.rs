@@ -1,6 +1,7 @@
 //! Folders of results.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -15,6 +16,18 @@ pub fn default_directory(experiment: &str) -> PathBuf {
         Path::new("target").join(experiment)
     } else {
         PathBuf::from(format!("spandrel-{experiment}"))
+    }
+}
+
+/// Prints to standard output. A closed reader, such as `head`, is no error.
+///
+/// # Errors
+/// Standard output that cannot be written.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -15,6 +15,14 @@ pub mod run;
 pub mod script;
 mod toml_text;
 
+/// Prints to standard output.
+fn print(text: &str) -> Result<(), spandrel_daemon::Failure> {
+    use anyhow::Context as _;
+
+    let printed = spandrel_lab::output::print(text).context("cannot write to standard output");
+    printed.map_err(spandrel_daemon::Failure::failed)
+}
+
 /// The types and interfaces of `idl/orchestra.idl`.
 #[allow(clippy::all, missing_docs, unreachable_pub, missing_debug_implementations)]
 pub mod idl {

@@ -293,6 +293,11 @@ fn a_plan_without_its_agents_does_not_begin() {
     );
     let order = output(run(&site, &plan).arg("--dry-run"));
     assert_eq!(text(&order), "1 test/steady closed\n");
+    // A reader such as `head` ends before all is written.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let unread = run(&site, &plan).arg("--dry-run").stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    assert!(unread.status.success(), "{}", text(&unread));
 }
 
 #[test]

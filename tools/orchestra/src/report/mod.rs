@@ -51,9 +51,7 @@ impl ReportArgs {
         let folder = self.output.clone().unwrap_or_else(|| default_directory("orchestra"));
         let text = write(&results, &summary, &folder).context("cannot write the report (--output)");
         let text = text.map_err(Failure::failed)?;
-        print!("{text}");
-        println!("\nReport: {}", folder.join("report.html").display());
-        Ok(())
+        crate::print(&format!("{text}\nReport: {}\n", folder.join("report.html").display()))
     }
 }
 

@@ -58,10 +58,10 @@ impl RunArgs {
         let plan = Plan::read(&self.plan).map_err(Failure::usage)?;
         if self.dry_run {
             let (targets, steps) = (plan.targets(), plan.steps());
-            for Step { round, load, target } in steps {
-                println!("{} {} {}", round + 1, targets[target].name, plan.loads[load].name);
-            }
-            return Ok(());
+            let line = |Step { round, load, target }: Step| {
+                format!("{} {} {}\n", round + 1, targets[target].name, plan.loads[load].name)
+            };
+            return crate::print(&steps.into_iter().map(line).collect::<String>());
         }
         let path = self.results.clone().unwrap_or_else(|| self.plan.with_extension("jsonl"));
         let orb = self.client.orb(TIMEOUT)?;
@@ -73,7 +73,7 @@ impl RunArgs {
         let mut supervisor = Supervisor { orb, names, targets, plan, file, done, lost, interruption };
         supervisor.describe_hosts().map_err(Failure::failed)?;
         let missing = supervisor.take_all().map_err(Failure::failed)?;
-        println!("results: {}", path.display());
+        crate::print(&format!("results: {}\n", path.display()))?;
         match missing {
             1.. if supervisor.interruption.is_requested() => {
                 Err(Failure::failed(anyhow!("the run was interrupted: the same command continues it")))
