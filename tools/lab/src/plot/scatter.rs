@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use super::{BOTTOM, CHARACTER_WIDTH, COLOURS, GREY, HEIGHT, LEFT, LEGEND_WIDTH, LIGHT_GREY, TOP, WIDTH};
 use super::{escape, label, segment, step, text};
 
+/// The distance between two names of series.
+const NAME_HEIGHT: f64 = 24.0;
+
 /// The points of one series.
 #[derive(Clone, Debug)]
 pub struct ScatterSeries {
@@ -48,7 +51,10 @@ impl Axis {
         }
         let width = if high > low { high - low } else { high.abs().max(1e-9) * 0.1 };
         let step = step(width * 1.1);
-        Self { low: ((low - width * 0.05) / step).floor() * step, high: high + width * 0.05, step }
+        let beginning = ((low - width * 0.05) / step).floor() * step;
+        // Quantities that are never negative get no negative marks.
+        let beginning = if low >= 0.0 { beginning.max(0.0) } else { beginning };
+        Self { low: beginning, high: high + width * 0.05, step }
     }
 
     /// The part of the axis below a value, from 0 to 1.
@@ -66,15 +72,17 @@ impl ScatterPlot {
     /// Draws it.
     #[must_use]
     pub fn svg(&self) -> String {
+        let right = self.right();
+        let width = WIDTH.max(right + self.names_width());
+        let height = HEIGHT.max(TOP + NAME_HEIGHT * (self.series.len() as f64 + 1.0));
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\">\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\">\n"
         );
-        _ = writeln!(svg, "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>");
+        _ = writeln!(svg, "<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>");
         text(&mut svg, (24.0, 30.0), 20, "black", "start", &self.title);
         text(&mut svg, (24.0, 53.0), 13, GREY, "start", &self.subtitle);
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let (x, y) = (Axis::of(points().map(|point| point.0)), Axis::of(points().map(|point| point.1)));
-        let right = self.right();
         self.draw_axes(&mut svg, &x, &y, right);
         for (number, series) in self.series.iter().enumerate() {
             let colour = COLOURS[number % COLOURS.len()];
@@ -84,7 +92,7 @@ impl ScatterPlot {
                 let title = format!("{}: {at_x:.4}, {at_y:.4}", escape(&series.label));
                 mark(&mut svg, number, place, &title);
             }
-            let at = (right + 24.0, TOP + 16.0 + 24.0 * number as f64);
+            let at = (right + 24.0, TOP + 16.0 + NAME_HEIGHT * number as f64);
             mark(&mut svg, number, at, &escape(&series.label));
             text(&mut svg, (at.0 + 14.0, at.1 + 5.0), 14, "black", "start", &series.label);
             svg.push_str("</g>\n");
@@ -112,16 +120,22 @@ impl ScatterPlot {
         svg.push_str("</g>\n");
     }
 
-    /// The right end of the chart, before the column of names.
-    fn right(&self) -> f64 {
+    /// The width of the column of names.
+    fn names_width(&self) -> f64 {
         let longest = self.series.iter().map(|series| series.label.chars().count()).max().unwrap_or(0);
-        WIDTH - LEGEND_WIDTH.max(48.0 + CHARACTER_WIDTH * longest as f64).min(WIDTH / 2.0)
+        LEGEND_WIDTH.max(48.0 + CHARACTER_WIDTH * longest as f64)
+    }
+
+    /// The right end of the chart, before the column of names. Longer names make the drawing wider.
+    fn right(&self) -> f64 {
+        WIDTH - self.names_width().min(WIDTH / 2.0)
     }
 }
 
-/// A point. Its form depends on the series, so that series differ without colours, too.
+/// A point. Its form depends on the series, so that series differ without colours, too. Series of the same colour
+/// differ in their forms.
 fn mark(svg: &mut String, series: usize, (x, y): (f64, f64), title: &str) {
-    let shape = match series % 4 {
+    let shape = match (series + series / COLOURS.len()) % 4 {
         0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\">"),
         1 => format!("<rect x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\">", x - 3.5, y - 3.5),
         2 => {
@@ -160,6 +174,24 @@ mod tests {
             assert!(svg.contains(text), "{text} is missing in {svg}");
         }
         assert!(svg.trim_end().ends_with("</svg>"));
+    }
+
+    #[test]
+    fn long_names_and_many_series_enlarge_the_drawing() {
+        let series = |label: String| ScatterSeries { label, points: vec![(0.001, 0.0)] };
+        let all = (0..30).map(|number| series(format!("{}{number}", "x".repeat(100)))).collect();
+        let svg = plot(all).svg();
+        let width = WIDTH / 2.0 + 48.0 + CHARACTER_WIDTH * 102.0;
+        let size = format!("viewBox=\"0 0 {width} {}\"", TOP + NAME_HEIGHT * 31.0);
+        assert!(svg.contains(&size), "{size} is missing in {svg}");
+        assert!(!svg.contains(">-0"), "neither axis begins below zero: {svg}");
+        let form = |series: usize| {
+            let mut svg = String::new();
+            mark(&mut svg, series, (0.0, 0.0), "");
+            (series % COLOURS.len(), svg)
+        };
+        let forms: std::collections::BTreeSet<_> = (0..32).map(form).collect();
+        assert_eq!(forms.len(), 32);
     }
 
     #[test]
