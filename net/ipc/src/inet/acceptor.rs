@@ -133,6 +133,14 @@ impl Acceptor {
         Ok(Self { listener: Listener::listen(socket, options.backlog)? })
     }
 
+    /// As [`accept`](Self::accept), for a server that does not need the peer's address: the system does not copy it.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_unnamed(&self) -> io::Result<Stream> {
+        Stream::from_socket(self.listener.accept_unnamed()?)
+    }
+
     /// Takes over a connection that was accepted at this endpoint by other means, such as a completed operation of an
     /// `io_uring`. No system call checks that.
     ///

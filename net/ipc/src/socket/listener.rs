@@ -72,21 +72,40 @@ impl Listener {
 
     /// Waits for a connection and returns it with the peer's address.
     pub(crate) fn accept(&self) -> io::Result<(Socket, SockAddr)> {
+        let (socket, from) = self.accept_by(Socket::accept)?;
+        Ok((accepted(socket)?, from))
+    }
+
+    /// Waits for a connection, and does not ask for the peer's address.
+    pub(crate) fn accept_unnamed(&self) -> io::Result<Socket> {
+        #[cfg(target_os = "linux")]
+        let accept = |socket: &Socket| {
+            let accepted = rustix::net::accept_with(socket, rustix::net::SocketFlags::CLOEXEC)?;
+            Ok(Socket::from(accepted))
+        };
+        #[cfg(not(target_os = "linux"))]
+        let accept = |socket: &Socket| socket.accept().map(|(accepted, _)| accepted);
+        accepted(self.accept_by(accept)?)
+    }
+
+    /// Waits for a connection, which this function accepts.
+    #[inline]
+    fn accept_by<T>(&self, accept: impl Fn(&Socket) -> io::Result<T>) -> io::Result<T> {
         let mut pause = SHORTEST_PAUSE;
         loop {
             if self.is_shut_down() {
                 return Err(shut_down());
             }
-            match self.socket.accept() {
+            match accept(&self.socket) {
                 Ok(_) if self.is_shut_down() => {
                     // Woken by a connection to ourselves; another thread may be waiting for the same.
                     let _ = self.wake();
                 }
-                Ok((socket, from)) => return self.accepted(socket, from),
+                Ok(accepted) => return Ok(accepted),
                 Err(_) if self.is_shut_down() => {}
                 Err(error) => {
-                    if let Some((socket, from)) = self.recover(error, &mut pause)? {
-                        return self.accepted(socket, from);
+                    if let Some(accepted) = self.recover(error, &mut pause, &accept)? {
+                        return Ok(accepted);
                     }
                 }
             }
@@ -95,11 +114,18 @@ impl Listener {
 
     /// Handles a failed accept: returns the error, or none for a retry, or a connection that could be
     /// accepted after all.
-    fn recover(&self, error: io::Error, pause: &mut Duration) -> io::Result<Option<(Socket, SockAddr)>> {
+    #[cold]
+    #[cfg_attr(not(unix), allow(unused_variables))]
+    fn recover<T>(
+        &self,
+        error: io::Error,
+        pause: &mut Duration,
+        accept: &impl Fn(&Socket) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
         match recovery(&error) {
             Recovery::Retry => Ok(None),
             #[cfg(unix)]
-            Recovery::Shed => self.shed_one(error, pause),
+            Recovery::Shed => self.shed_one(error, pause, accept),
             #[cfg(unix)]
             Recovery::Pause => self.pause(error, pause).map(|()| None),
             Recovery::Fail => {
@@ -107,14 +133,6 @@ impl Listener {
                 Err(error)
             }
         }
-    }
-
-    /// Makes the accepted socket blocking, where it inherits the mode of the listening one.
-    fn accepted(&self, socket: Socket, from: SockAddr) -> io::Result<(Socket, SockAddr)> {
-        if !cfg!(any(target_os = "linux", target_os = "android")) {
-            socket.set_nonblocking(false)?;
-        }
-        Ok((socket, from))
     }
 
     /// The number of connections that were closed at once because no descriptors were left.
@@ -131,7 +149,12 @@ impl Listener {
     /// Without free descriptors: accepts a connection with the spare one. It is kept if a new spare can be
     /// made by then, otherwise closed.
     #[cfg(unix)]
-    fn shed_one(&self, error: io::Error, pause: &mut Duration) -> io::Result<Option<(Socket, SockAddr)>> {
+    fn shed_one<T>(
+        &self,
+        error: io::Error,
+        pause: &mut Duration,
+        accept: &impl Fn(&Socket) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
         if !self.socket.nonblocking()? {
             // Linux allocates a descriptor before it waits for a connection: without this wait, the spare one
             // would be missing until the next connection.
@@ -143,7 +166,7 @@ impl Listener {
             return self.pause(error, pause).map(|()| None);
         };
         drop(descriptor);
-        let accepted = self.socket.accept();
+        let accepted = accept(&self.socket);
         if let Ok(descriptor) = spare_descriptor() {
             *slot = Some(descriptor);
             drop(slot);
@@ -222,6 +245,14 @@ impl Pollable for Listener {
         #[cfg(windows)]
         return std::os::windows::io::AsSocket::as_socket(&self.socket);
     }
+}
+
+/// Makes an accepted socket blocking, where it inherits the mode of the listening one.
+fn accepted(socket: Socket) -> io::Result<Socket> {
+    if !cfg!(any(target_os = "linux", target_os = "android")) {
+        socket.set_nonblocking(false)?;
+    }
+    Ok(socket)
 }
 
 fn shut_down() -> io::Error {
