@@ -51,10 +51,7 @@ impl ForkedProcesses {
     pub fn spawn<S: Pollable>(&mut self, stream: S, keep: &[Handle<'_>], serve: impl FnOnce(&S)) -> io::Result<()> {
         match fork_with(fork::fork, || self.reap())? {
             // Never returns: the child owns nothing but its connection.
-            None => {
-                let kept: Vec<Handle<'_>> = keep.iter().copied().chain([stream.handle()]).collect();
-                fork::end_copy(&kept, || serve(&stream))
-            }
+            None => fork::end_copy(stream.handle(), keep, || serve(&stream)),
             Some(pid) => {
                 self.running.push(ForkedProcess { pid, handle: stream.handle().as_raw_fd() });
                 Ok(())

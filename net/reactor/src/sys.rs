@@ -31,12 +31,14 @@ use polling::{Event, PollMode, Poller};
 use spandrel_ipc::Handle;
 
 /// The raw handle.
+#[inline]
 #[cfg(unix)]
 pub(crate) fn number(handle: Handle<'_>) -> RawHandle {
     std::os::fd::AsRawFd::as_raw_fd(&handle)
 }
 
 /// The raw handle.
+#[inline]
 #[cfg(windows)]
 pub(crate) fn number(handle: Handle<'_>) -> RawHandle {
     std::os::windows::io::AsRawSocket::as_raw_socket(&handle)

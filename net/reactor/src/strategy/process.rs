@@ -104,7 +104,7 @@ where
                 None => {
                     service.connection.entry.remove_silently(); // the parent counts connections
                     let stream = Arc::clone(&service.connection.stream);
-                    fork::end_copy(&[stream.handle()], || blocking::serve(service))
+                    fork::end_copy(stream.handle(), &[], || blocking::serve(service))
                 }
                 Some(pid) => {
                     let handle = crate::sys::number(service.connection.stream.handle());

@@ -5,6 +5,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI8, Ordering};
 
 use rustix::process::Pid;
 use spandrel_ipc::Handle;
@@ -102,12 +104,24 @@ fn unblock(unblocks: bool) {
 
 /// The error of a process with several threads.
 fn require_one_thread() -> io::Result<()> {
-    if threads()? != 1 {
+    if !is_single_threaded() && threads()? != 1 {
         let message =
             "cannot fork a process with several threads: locks held by other threads would stay locked in the child";
         return Err(io::Error::new(io::ErrorKind::Unsupported, message));
     }
     Ok(())
+}
+
+/// Whether the C library has seen no second thread: `__libc_single_threaded` of glibc 2.32 and later, at no system call.
+/// False where it does not tell, also after the last other thread has ended.
+fn is_single_threaded() -> bool {
+    static FLAG: OnceLock<Option<&'static AtomicI8>> = OnceLock::new();
+    let flag = FLAG.get_or_init(|| {
+        // SAFETY: if the C library has the variable, it is a `char` that exists as long as the process. It is true only
+        // while one thread exists, so that no other one writes it meanwhile.
+        unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()).cast::<AtomicI8>().as_ref() }
+    });
+    flag.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)
 }
 
 /// The number of threads of this process: the folder of its threads has a link for each, besides the two of every
@@ -122,22 +136,26 @@ fn threads() -> io::Result<u64> {
     }
 }
 
-/// In the child: closes all handles above standard error but these, runs `serve`, and ends the process without
-/// unwinding.
-pub(crate) fn end_copy(keep: &[Handle<'_>], serve: impl FnOnce()) -> ! {
+/// In the child: closes all handles above standard error but `stream` and `keep`, runs `serve`, and ends the process
+/// without unwinding. It allocates nothing, so that the pages of the allocator are not copied for the child.
+pub(crate) fn end_copy(stream: Handle<'_>, keep: &[Handle<'_>], serve: impl FnOnce()) -> ! {
     let number = |handle: &Handle<'_>| u32::try_from(crate::sys::number(*handle)).expect("a handle is not negative");
-    let mut kept: Vec<u32> = keep.iter().map(number).collect();
-    kept.sort_unstable();
+    let kept = || keep.iter().chain([&stream]).map(number);
     let mut first = 3;
-    for last in kept.into_iter().map(|kept| kept.checked_sub(1)).chain([Some(u32::MAX)]) {
-        if let Some(last) = last.filter(|last| first <= *last) {
+    loop {
+        let next = kept().filter(|kept| *kept >= first).min();
+        let last = next.map_or(u32::MAX, |next| next - 1);
+        if first <= last {
             // SAFETY: the handles are the child's own; their owners in its memory are never used or dropped,
             // because this function runs `serve`, which uses no handles but those that stay, and does not return.
             // If a listening socket or other connections stayed open in the child, their peers would never
             // see the end.
             unsafe { libc::close_range(first, last, 0) };
         }
-        first = first.max(last.map_or(1, |last| last.saturating_add(2)));
+        match next {
+            Some(next) => first = next + 1,
+            None => break,
+        }
     }
     // A panic must not unwind into the reactor, whose handles are all closed.
     let _ = catch_unwind(AssertUnwindSafe(serve));
