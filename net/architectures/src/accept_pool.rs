@@ -7,7 +7,7 @@ use std::io;
 
 use spandrel_sync::{AdaptiveMutex, Mutex, Semaphore};
 
-use crate::blocking::Connection;
+use crate::blocking::ROOM;
 use crate::threads::ThreadedServer;
 use crate::{AcceptLock, Port, Protocol, Server, Settings};
 
@@ -19,9 +19,11 @@ use crate::{AcceptLock, Port, Protocol, Server, Settings};
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
     let server = ThreadedServer::new(port, protocol, settings, settings.workers)?;
     let lock = Locking::new(settings.lock);
+    server.watch(settings.idle, |_| {})?;
     server.spawn("accept-pool", settings.workers, move |shared| {
+        let mut buffer = [0; ROOM];
         while let Some(connection) = lock.accept(|| shared.accept()) {
-            shared.serve(connection);
+            connection.serve(&mut buffer);
         }
     })?;
     Ok(server)
@@ -47,7 +49,7 @@ impl Locking {
     }
 
     /// Accepts while holding the lock.
-    fn accept(&self, accept: impl FnOnce() -> Option<Connection>) -> Option<Connection> {
+    fn accept<T>(&self, accept: impl FnOnce() -> Option<T>) -> Option<T> {
         match self {
             Self::None => accept(),
             Self::Mutex(mutex) => {

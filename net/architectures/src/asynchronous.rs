@@ -10,10 +10,10 @@ mod connections;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
-use spandrel_reactor::{Completion, ConnectionHandle, OperationId, OperationKind, Proactor, Waker};
+use spandrel_reactor::{Completion, ConnectionHandle, OperationId, OperationKind, Proactor};
 use spandrel_sync::Arc;
+use spandrel_sync::atomic::Ordering;
 use spandrel_sync::time::Instant;
 
 use self::connections::{Connection, Connections};
@@ -30,8 +30,6 @@ const MAX_EXCHANGE: usize = 16 << 10;
 /// While there is room for more connections than this, one operation accepts them all. Otherwise each is accepted by
 /// itself, so that the others stay in the backlog.
 const AMPLE_ROOM: usize = 64;
-/// The interval in which time limits are checked.
-const CHECK: Duration = Duration::from_secs(1);
 /// The key of accepting; other keys are those of connections.
 const ACCEPT: u64 = u64::MAX;
 
@@ -45,6 +43,11 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
     let missing = |error: io::Error| io::Error::new(error.kind(), format!("there is no proactor: {error}"));
     drop(Proactor::new(limit).map_err(missing)?); // that of the server belongs to its thread
     let server = ThreadedServer::new(port, protocol, settings, 1)?;
+    // A thread tells the time: so neither the clock is read nor a timer started for each wait.
+    server.watch(settings.idle.min(settings.request), |shared| {
+        shared.is_check_due.store(true, Ordering::Release);
+        shared.accepting.wake();
+    })?;
     server.spawn("asynchronous", 1, move |shared| {
         if let Err(error) = Proactor::new(limit).and_then(|proactor| Driver::new(shared, proactor).run()) {
             tracing::error!(%error, "the asynchronous server has failed");
@@ -57,16 +60,32 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
 struct Driver<'a, P: Protocol> {
     shared: &'a Shared<P>,
     proactor: Proactor,
-    waker: Waker,
-    connections: Connections<P::Session>,
+    connections: Connections<P::Session, Counted<'a, P>>,
     accepting: Accepting,
     /// Accepted connections beyond the limit: several may be accepted at a time.
     waiting: VecDeque<ConnectionHandle>,
     has_accept_failed: bool,
+    /// The time of the last check of time limits.
     now: Instant,
     is_stopped: bool,
     is_draining: bool,
     is_cut: bool,
+}
+
+/// A connection that counts as open.
+struct Counted<'a, P: Protocol>(&'a Shared<P>);
+
+impl<'a, P: Protocol> Counted<'a, P> {
+    /// None once draining has begun.
+    fn new(shared: &'a Shared<P>) -> Option<Self> {
+        shared.open.enter().then_some(Self(shared))
+    }
+}
+
+impl<P: Protocol> Drop for Counted<'_, P> {
+    fn drop(&mut self) {
+        self.0.open.leave();
+    }
 }
 
 /// The pending operation that accepts.
@@ -84,12 +103,10 @@ enum Accepting {
 
 impl<'a, P: Protocol> Driver<'a, P> {
     fn new(shared: &'a Shared<P>, proactor: Proactor) -> Self {
-        let waker = proactor.waker();
-        shared.accepting.set_waker(waker.clone());
+        shared.accepting.set_waker(proactor.waker());
         Self {
             shared,
             proactor,
-            waker,
             connections: Connections::default(),
             accepting: Accepting::Not,
             waiting: VecDeque::new(),
@@ -104,20 +121,17 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Starts operations and takes their completions, until the server is stopped and all connections have ended.
     fn run(mut self) -> io::Result<()> {
         let mut completions = Vec::new();
-        let mut checked = self.now;
         loop {
             self.check_end()?;
             self.accept()?;
             if self.is_stopped && self.accepting == Accepting::Not && self.connections.is_empty() {
                 return Ok(());
             }
-            self.proactor.wait(Some(CHECK), &mut completions)?;
-            self.now = Instant::now();
+            self.proactor.wait(None, &mut completions)?;
             for completion in completions.drain(..) {
                 self.complete(completion);
             }
-            if self.now.saturating_duration_since(checked) >= CHECK {
-                checked = self.now;
+            if self.shared.is_check_due.load(Ordering::Relaxed) {
                 self.check_limits()?;
             }
         }
@@ -135,12 +149,12 @@ impl<'a, P: Protocol> Driver<'a, P> {
             spandrel_sync::thread::park_timeout(FAILURE_PAUSE); // must not become a busy loop
         }
         let room = limit.saturating_sub(self.connections.len() + self.waiting.len());
-        let acceptor = Arc::clone(self.shared.accepting.acceptor());
+        let acceptor = || Arc::clone(self.shared.accepting.acceptor());
         let started = match self.accepting {
             Accepting::Each(_) if room <= AMPLE_ROOM => return self.cancel_accept(),
             Accepting::Not if self.is_stopped || room == 0 => return Ok(()),
-            Accepting::Not if room > AMPLE_ROOM => self.proactor.accept_each(acceptor, ACCEPT).map(Accepting::Each),
-            Accepting::Not => self.proactor.accept(acceptor, ACCEPT).map(Accepting::One),
+            Accepting::Not if room > AMPLE_ROOM => self.proactor.accept_each(acceptor(), ACCEPT).map(Accepting::Each),
+            Accepting::Not => self.proactor.accept(acceptor(), ACCEPT).map(Accepting::One),
             _ => return Ok(()),
         };
         match started {
@@ -203,8 +217,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             Ok(stream) => Arc::new(stream),
             Err(error) => return tracing::debug!(%error, "a connection cannot be served"),
         };
-        let waker = self.waker.clone();
-        let Some(entry) = self.shared.open.add_notified(move || waker.wake()) else { return };
+        let Some(entry) = Counted::new(self.shared) else { return };
         let Ok(session) = catch_unwind(AssertUnwindSafe(|| self.shared.protocol.open())) else { return };
         let (key, data, buffer) = self.connections.insert(Connection::new(stream, session, entry, self.now));
         self.advance(key, data, buffer, |_, _| {});
@@ -283,9 +296,14 @@ impl<'a, P: Protocol> Driver<'a, P> {
         Ok(())
     }
 
-    /// Ends the operations of clients that have exceeded a time limit.
+    /// Ends the operations of clients that have exceeded a time limit. Times are those of the check before, so that a
+    /// client has one interval more.
     fn check_limits(&mut self) -> io::Result<()> {
+        self.shared.is_check_due.store(false, Ordering::Relaxed);
+        let interval = Instant::now().saturating_duration_since(self.now);
+        self.now += interval;
         let Settings { idle, request, .. } = self.shared.settings;
+        let (idle, request) = (idle.saturating_add(interval), request.saturating_add(interval));
         for connection in self.connections.iter_mut() {
             if connection.is_late(self.now, idle, request) {
                 connection.is_timed_out = true;

@@ -5,41 +5,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_ipc::inet::Stream;
 use spandrel_ipc::{Shutdown, is_timeout};
-use spandrel_reactor::{ConnectionEntry, OpenConnections};
-use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 
+use crate::open_streams::InputWaits;
 use crate::session::{Phase, Protocol, Session};
 use crate::{MAX_PIECE, Settings};
 
 /// The room for octets of one receive: few pages of the stack, which a new thread or process has to fault in.
-const ROOM: usize = 2 << 10;
-
-/// An accepted connection.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    stream: Arc<Stream>,
-    /// Dropped after the stream is served.
-    _entry: ConnectionEntry,
-}
-
-impl Connection {
-    /// Adds an accepted stream to the open connections; none once these are being drained.
-    pub(crate) fn new(stream: Stream, open: &Arc<OpenConnections>) -> Option<Self> {
-        let stream = Arc::new(stream);
-        let entry = open.add_stream(&stream)?;
-        Some(Self { stream, _entry: entry })
-    }
-
-    /// Serves it to its end. An error or a panic ends this connection only.
-    pub(crate) fn serve<P: Protocol>(self, protocol: &P, settings: &Settings) {
-        serve(&self.stream, protocol, settings);
-    }
-}
+pub(crate) const ROOM: usize = 2 << 10;
 
 /// Serves a stream to its end. An error or a panic ends this connection only.
-pub(crate) fn serve<P: Protocol>(stream: &Stream, protocol: &P, settings: &Settings) {
-    let run = AssertUnwindSafe(|| run(stream, &mut protocol.open(), settings));
+pub(crate) fn serve<P: Protocol>(
+    stream: &Stream,
+    protocol: &P,
+    settings: &Settings,
+    waits: &InputWaits,
+    buffer: &mut [u8; ROOM],
+) {
+    let run = AssertUnwindSafe(|| run(stream, &mut protocol.open(), settings, waits, buffer));
     match catch_unwind(run) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection ends"),
@@ -49,8 +32,13 @@ pub(crate) fn serve<P: Protocol>(stream: &Stream, protocol: &P, settings: &Setti
 
 // ANCHOR: run
 /// Sends and receives in turn, until the session or the client ends.
-fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::Result<()> {
-    let mut buffer = [0; ROOM];
+fn run(
+    stream: &Stream,
+    session: &mut impl Session,
+    settings: &Settings,
+    waits: &InputWaits,
+    buffer: &mut [u8; ROOM],
+) -> io::Result<()> {
     let mut request_began = None;
     let mut is_sending_open = true;
     loop {
@@ -72,9 +60,14 @@ fn run(stream: &Stream, session: &mut impl Session, settings: &Settings) -> io::
                 }
             }
         }
-        match stream.recv(&mut buffer) {
+        match waits.during(|| stream.recv(buffer)) {
+            Ok(0) if waits.is_late() => {
+                session.time_out();
+                return send_output(stream, session, settings);
+            }
             Ok(0) => session.end_input(),
             Ok(count) => session.receive(&buffer[..count]),
+            // In a process of its own: the system limits the wait.
             Err(error) if is_timeout(&error) => {
                 session.time_out();
                 request_began = None;

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use crate::blocking::ROOM;
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
 
@@ -14,9 +15,11 @@ use crate::{Port, Protocol, Server, Settings};
 /// Any error of the operating system.
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
     let server = ThreadedServer::new(port, protocol, settings, 1)?;
+    server.watch(settings.idle, |_| {})?;
     server.spawn("iterative", 1, |shared| {
+        let mut buffer = [0; ROOM];
         while let Some(connection) = shared.accept() {
-            shared.serve(connection);
+            connection.serve(&mut buffer);
         }
     })?;
     Ok(server)

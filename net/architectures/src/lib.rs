@@ -46,6 +46,7 @@ pub mod http;
 pub mod iterative;
 pub mod leader_followers;
 mod listening;
+mod open_streams;
 #[cfg(target_os = "linux")]
 pub mod pre_forked;
 #[cfg(target_os = "linux")]

@@ -93,14 +93,23 @@ impl Port {
         &self.acceptor
     }
 
-    /// Sets the options that accepted connections inherit where the system lets them: the time limits of transfers,
-    /// and no delay of small segments. So they cost no system call for each connection.
+    /// Sets the options that accepted connections inherit where the system lets them: the time limit of sending, none of
+    /// receiving, and no delay of small segments. So they cost no system call for each connection.
     #[cfg(target_os = "linux")]
     pub(crate) fn prepare(&self, settings: &Settings) -> io::Result<()> {
         use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay};
-        set_socket_timeout(&*self.acceptor, Timeout::Recv, Some(settings.idle))?;
+        set_socket_timeout(&*self.acceptor, Timeout::Recv, None)?;
         set_socket_timeout(&*self.acceptor, Timeout::Send, Some(settings.idle))?;
         set_tcp_nodelay(&*self.acceptor, true)?;
+        Ok(())
+    }
+
+    /// As [`prepare`](Self::prepare), with a time limit of receiving, for connections that no other thread watches.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn prepare_unwatched(&self, settings: &Settings) -> io::Result<()> {
+        use rustix::net::sockopt::{Timeout, set_socket_timeout};
+        self.prepare(settings)?;
+        set_socket_timeout(&*self.acceptor, Timeout::Recv, Some(settings.idle))?;
         Ok(())
     }
 
@@ -195,11 +204,11 @@ impl Accepting {
                 thread::park_timeout(FAILURE_PAUSE); // former servers do not report the ends of their connections
                 continue;
             }
-            let accepted = self.port.acceptor.accept();
-            let prepared = accepted.and_then(|(stream, _)| prepare_stream(&stream, &self.settings).map(|()| stream));
+            let accepted = self.port.acceptor.accept_unnamed();
+            let prepared = accepted.and_then(|stream| prepare_stream(&stream, &self.settings).map(|()| stream));
             match prepared {
                 Ok(stream) => return Some(stream),
-                // On an exclusive port, the inherited time limit of receiving has passed.
+                // A shared port does not wait by itself.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(),
                 Err(_) if self.is_stopped() || self.port.acceptor.is_shut_down() => return None,
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => return None, // shut down by another process
@@ -258,11 +267,16 @@ impl Accepting {
         self.is_stopped.store(true, Ordering::SeqCst);
         #[cfg(unix)]
         self.stop.raise();
+        self.wake();
+        self.port.shut_if_exclusive();
+    }
+
+    /// Ends the wait of a proactor.
+    pub(crate) fn wake(&self) {
         #[cfg(proactor)]
         if let Some(waker) = &*self.waker.lock() {
             waker.wake();
         }
-        self.port.shut_if_exclusive();
     }
 }
 

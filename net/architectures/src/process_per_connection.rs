@@ -7,13 +7,15 @@ use std::io;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use spandrel_ipc::inet::Acceptor;
+use spandrel_ipc::inet::{Acceptor, Stream};
 use spandrel_ipc::{Handle, Pollable, unix};
 use spandrel_reactor::ForkedProcesses;
 use spandrel_sync::thread;
 use spandrel_sync::time::Instant;
 
+use crate::blocking::ROOM;
 use crate::listening::FAILURE_PAUSE;
+use crate::open_streams::InputWaits;
 use crate::process_protocol::{Order, answer, next_order, report_ready};
 use crate::processes::ProcessServer;
 use crate::{Port, Server, Service, Settings, blocking};
@@ -39,10 +41,20 @@ pub fn start(port: &Port, service: &Service, settings: &Settings) -> io::Result<
 // ANCHOR: serve
 /// Accepts and forks, in a process with one thread.
 pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control: &unix::Stream) -> io::Result<()> {
-    port.prepare(settings)?;
+    port.prepare_unwatched(settings)?;
     let acceptor = port.acceptor();
     acceptor.set_nonblocking(true)?;
     let mut processes = ForkedProcesses::new()?;
+    let handles = service.handles();
+    // Those of the processes that serve. These allocate nothing, and copy few pages.
+    let (waits, mut buffer) = (InputWaits::default(), [0; ROOM]);
+    let mut serve = |stream: &Stream| {
+        // In the backlog of a shared port are connections that have inherited the limits of another server.
+        if port.is_shared() && stream.set_recv_timeout(Some(settings.idle)).is_err() {
+            return;
+        }
+        blocking::serve(stream, service, settings, &waits, &mut buffer);
+    };
     report_ready(control)?;
     let (mut is_accepting, mut forks) = (true, 0);
     loop {
@@ -66,20 +78,26 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
                     return Ok(());
                 }
             }
-        } else if ready.has_connection {
-            match acceptor.accept() {
-                Ok((stream, _)) => {
+        }
+        // Orders are looked for after some connections, or when there is no other one.
+        while is_accepting
+            && ready.has_connection
+            && forks < REAPED_FORKS
+            && processes.len() < settings.max_connections
+        {
+            match acceptor.accept_unnamed() {
+                Ok(stream) => {
                     forks += 1;
-                    let serve = |stream: &_| blocking::serve(stream, service, settings);
-                    if let Err(error) = processes.spawn(stream, &service.handles(), serve) {
+                    if let Err(error) = processes.spawn(stream, &handles, &mut serve) {
                         tracing::warn!(%error, "a connection is closed, since no process can be forked");
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => {
                     tracing::debug!(%error, "cannot accept");
                     thread::park_timeout(FAILURE_PAUSE); // a shortage of memory must not become a busy loop
                     is_accepting = !acceptor.is_shut_down() && error.kind() != io::ErrorKind::InvalidInput;
+                    break;
                 }
             }
         }

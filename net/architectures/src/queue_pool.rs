@@ -8,8 +8,8 @@ use std::io;
 use spandrel_stream::{MessageQueue, Position, Queued, Wait, WaterMarks};
 use spandrel_sync::Arc;
 
-use crate::blocking::Connection;
-use crate::threads::ThreadedServer;
+use crate::blocking::ROOM;
+use crate::threads::{Connection, ThreadedServer};
 use crate::{Port, Protocol, Server, Settings};
 
 // ANCHOR: start
@@ -21,11 +21,13 @@ use crate::{Port, Protocol, Server, Settings};
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
     let server = ThreadedServer::new(port, protocol, settings, settings.workers.saturating_add(1))?;
     let marks = WaterMarks::DEFAULT.messages(settings.queue);
-    let queue = Arc::new(MessageQueue::<Accepted>::new(marks));
+    let queue = Arc::new(MessageQueue::<Accepted<P>>::new(marks));
     let jobs = Arc::clone(&queue);
-    server.spawn("queue-pool", settings.workers, move |shared| {
+    server.watch(settings.idle, |_| {})?;
+    server.spawn("queue-pool", settings.workers, move |_| {
+        let mut buffer = [0; ROOM];
         while let Ok(Accepted(connection)) = jobs.dequeue(Wait::Forever) {
-            shared.serve(connection);
+            connection.serve(&mut buffer);
         }
     })?;
     server.spawn("accept", 1, move |shared| {
@@ -40,9 +42,9 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
 // ANCHOR_END: start
 
 /// A connection that waits for a worker.
-struct Accepted(Connection);
+struct Accepted<P: Protocol>(Connection<P>);
 
-impl Queued for Accepted {
+impl<P: Protocol> Queued for Accepted<P> {
     /// Only the number of connections is limited.
     fn octets(&self) -> usize {
         0

@@ -3,9 +3,7 @@
 //! One thread accepts, and starts a thread that serves the connection and ends with it.
 
 use std::io;
-
-use spandrel_reactor::start_connection_thread;
-use spandrel_sync::{Arc, Semaphore};
+use std::time::Duration;
 
 use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
@@ -21,19 +19,13 @@ const STACK: usize = 512 << 10;
 /// Any error of the operating system.
 pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::Result<impl Server + use<P>> {
     let server = ThreadedServer::new(port, protocol, settings, 1)?;
-    let room = Arc::new(Semaphore::new(settings.max_connections));
+    server.watch(settings.idle, |_| {})?;
+    let limit = settings.max_connections;
     server.spawn("accept", 1, move |shared| {
-        loop {
-            let permit = room.acquire_owned();
-            let Some(connection) = shared.accept() else { return };
-            let serving = Arc::clone(shared);
-            let serve = move || {
-                serving.serve(connection);
-                drop(permit);
-            };
-            if let Err(error) = start_connection_thread(STACK, serve) {
-                tracing::warn!(%error, "a connection is closed, since no thread can be started");
-            }
+        while shared.open.wait_below(limit, Duration::MAX)
+            && let Some(connection) = shared.accept()
+        {
+            connection.serve_in_thread(STACK);
         }
     })?;
     Ok(server)

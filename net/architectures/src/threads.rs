@@ -3,12 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use spandrel_reactor::OpenConnections;
+use spandrel_reactor::ConnectionThread;
+#[cfg(proactor)]
+use spandrel_sync::atomic::AtomicBool;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 
-use crate::blocking::Connection;
+use crate::blocking::{self, ROOM};
 use crate::listening::Accepting;
+use crate::open_streams::{OpenStream, OpenStreams};
 use crate::{Port, Protocol, Server, Settings};
 
 /// The time for threads to end after their connections are cut.
@@ -18,21 +21,56 @@ const END: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Shared<P> {
     pub(crate) accepting: Accepting,
-    pub(crate) open: Arc<OpenConnections>,
+    pub(crate) open: OpenStreams<Arc<Shared<P>>>,
+    /// An asynchronous server is to check its time limits.
+    #[cfg(proactor)]
+    pub(crate) is_check_due: AtomicBool,
     pub(crate) protocol: P,
     pub(crate) settings: Settings,
 }
 
 impl<P: Protocol> Shared<P> {
     /// Waits for a connection; none once the server is stopped.
-    pub(crate) fn accept(&self) -> Option<Connection> {
+    pub(crate) fn accept(self: &Arc<Self>) -> Option<Connection<P>> {
         let stream = self.accepting.accept(|| self.open.len())?;
-        Connection::new(stream, &self.open)
+        self.open.add(stream, Arc::clone(self)).map(|entry| Connection(Some(entry)))
+    }
+}
+
+/// An accepted connection, open until it is dropped.
+pub(crate) struct Connection<P: Protocol>(Option<Arc<OpenStream<Arc<Shared<P>>>>>);
+
+impl<P: Protocol> Connection<P> {
+    /// Serves it to its end. An error or a panic ends this connection only.
+    pub(crate) fn serve(mut self, buffer: &mut [u8; ROOM]) {
+        if let Some(entry) = &mut self.0 {
+            let (stream, server) = entry.content();
+            blocking::serve(stream, &server.protocol, &server.settings, &entry.waits, buffer);
+        }
     }
 
-    /// Serves a connection to its end.
-    pub(crate) fn serve(&self, connection: Connection) {
-        connection.serve(&self.protocol, &self.settings);
+    /// Serves it in a thread of its own. If that cannot be started, it is closed.
+    pub(crate) fn serve_in_thread(mut self, stack: usize) {
+        let Some(entry) = self.0.take() else { return };
+        if let Err((error, entry)) = spandrel_reactor::start_connection_thread(stack, entry) {
+            tracing::warn!(%error, "a connection is closed, since no thread can be started");
+            drop(Self(Some(entry)));
+        }
+    }
+}
+
+impl<P: Protocol> ConnectionThread for OpenStream<Arc<Shared<P>>> {
+    fn run(self: Arc<Self>) {
+        Connection(Some(self)).serve(&mut [0; ROOM]);
+    }
+}
+
+impl<P: Protocol> Drop for Connection<P> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.0.take() {
+            let server = Arc::clone(entry.content().1);
+            drop(server.open.remove(entry)); // closed without the lock
+        }
     }
 }
 
@@ -54,8 +92,20 @@ impl<P: Protocol> ThreadedServer<P> {
     pub(crate) fn new(port: &Port, protocol: P, settings: &Settings, limit: usize) -> io::Result<Self> {
         settings.check()?;
         let accepting = Accepting::new(port.clone(), settings)?;
-        let shared = Arc::new(Shared { accepting, open: Arc::default(), protocol, settings: *settings });
-        Ok(Self { shared, threads: ThreadManager::with_limit(limit) })
+        let shared = Arc::new(Shared {
+            accepting,
+            open: OpenStreams::default(),
+            #[cfg(proactor)]
+            is_check_due: AtomicBool::new(false),
+            protocol,
+            settings: *settings,
+        });
+        Ok(Self { shared, threads: ThreadManager::with_limit(limit.saturating_add(1)) })
+    }
+
+    /// Starts the thread that limits the waits for input to `limit`, and calls `tick` in intervals.
+    pub(crate) fn watch(&self, limit: Duration, tick: impl Fn(&Shared<P>) + Send + Sync + 'static) -> io::Result<()> {
+        self.spawn("limits", 1, move |shared| shared.open.watch(limit, || tick(shared)))
     }
 
     /// Starts `count` threads with this body.
@@ -82,13 +132,13 @@ impl<P: Protocol> Server for ThreadedServer<P> {
     }
 
     fn wait_closed(&self, timeout: Duration) -> bool {
-        self.shared.open.wait_empty(timeout)
+        self.shared.open.wait_below(1, timeout)
     }
 
     fn stop(&self, timeout: Duration) -> usize {
         let began = Instant::now();
         self.retire();
-        let cut = self.shared.open.drain(timeout);
+        let cut = self.shared.open.drain(timeout, || self.shared.accepting.wake());
         let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
         if let Err(error) = self.threads.wait_for(left.max(END)) {
             tracing::warn!(%error, "threads of a server have not ended");

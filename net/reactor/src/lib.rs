@@ -72,7 +72,7 @@ pub mod timer;
 mod wakeup;
 
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
-pub use connection_thread::start_connection_thread;
+pub use connection_thread::{ConnectionThread, start_connection_thread};
 pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
 #[cfg(target_os = "linux")]

@@ -4,7 +4,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use spandrel_ipc::inet::Stream;
-use spandrel_reactor::{ConnectionEntry, OperationId};
+use spandrel_reactor::OperationId;
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 
@@ -13,8 +13,8 @@ const MAX_SPARE: usize = 64;
 /// The capacity of buffers that are kept.
 const MAX_KEPT: usize = 16 << 10;
 
-/// A connection.
-pub(super) struct Connection<S> {
+/// A connection. Its entry is dropped with it.
+pub(super) struct Connection<S, E> {
     pub(super) stream: Arc<Stream>,
     pub(super) session: S,
     /// The pending operation; none before the first.
@@ -25,11 +25,11 @@ pub(super) struct Connection<S> {
     /// The time at which a part of the present request had arrived.
     request_began: Option<Instant>,
     has_ended_output: bool,
-    entry: ConnectionEntry,
+    entry: E,
 }
 
-impl<S> Connection<S> {
-    pub(super) fn new(stream: Arc<Stream>, session: S, entry: ConnectionEntry, now: Instant) -> Self {
+impl<S, E> Connection<S, E> {
+    pub(super) fn new(stream: Arc<Stream>, session: S, entry: E, now: Instant) -> Self {
         let (operation, request_began) = (None, None);
         let (is_timed_out, has_ended_output) = (false, false);
         Self { stream, session, operation, is_timed_out, active: now, request_began, has_ended_output, entry }
@@ -56,19 +56,19 @@ impl<S> Connection<S> {
 }
 
 /// Connections by their keys, which are used again.
-pub(super) struct Connections<S> {
-    slots: Vec<Option<Connection<S>>>,
+pub(super) struct Connections<S, E> {
+    slots: Vec<Option<Connection<S, E>>>,
     free: Vec<usize>,
     spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl<S> Default for Connections<S> {
+impl<S, E> Default for Connections<S, E> {
     fn default() -> Self {
         Self { slots: Vec::new(), free: Vec::new(), spare: Vec::new() }
     }
 }
 
-impl<S> Connections<S> {
+impl<S, E> Connections<S, E> {
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -78,7 +78,7 @@ impl<S> Connections<S> {
     }
 
     /// Adds a connection. Returns its key, and buffers for its first operation.
-    pub(super) fn insert(&mut self, connection: Connection<S>) -> (u64, Vec<u8>, Vec<u8>) {
+    pub(super) fn insert(&mut self, connection: Connection<S, E>) -> (u64, Vec<u8>, Vec<u8>) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -88,7 +88,7 @@ impl<S> Connections<S> {
         (slot as u64, data, buffer)
     }
 
-    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut Connection<S>> {
+    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut Connection<S, E>> {
         self.slots.get_mut(usize::try_from(key).ok()?)?.as_mut()
     }
 
@@ -104,7 +104,7 @@ impl<S> Connections<S> {
         Arc::into_inner(stream)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection<S>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection<S, E>> {
         self.slots.iter_mut().flatten()
     }
 

@@ -6,36 +6,38 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-type Body = Box<dyn FnOnce() + Send>;
+use spandrel_sync::Arc;
 
-/// Starts a detached thread with a stack of `stack` octets.
-pub(crate) fn start_detached(stack: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let body: Box<Body> = Box::new(Box::new(body));
+use crate::ConnectionThread;
+
+/// Starts a detached thread with a stack of `stack` octets. If that fails, the connection comes back.
+pub(crate) fn start_detached<T: ConnectionThread>(stack: usize, connection: Arc<T>) -> Result<(), (io::Error, Arc<T>)> {
     let mut attributes = MaybeUninit::uninit();
+    let pointer = Arc::into_raw(connection);
     // SAFETY: the attributes are initialised by the first call, used only if it succeeds, and destroyed by the last.
-    // The body is `Send`; it belongs to the thread once that is started, and to this function otherwise.
+    // The connection is `Send` and `Sync`; the pointer belongs to the thread once that is started, and to this function
+    // otherwise.
     unsafe {
-        result(libc::pthread_attr_init(attributes.as_mut_ptr()))?;
-        let set = result(libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED))
-            .and_then(|()| result(libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack)));
-        let body = Box::into_raw(body);
-        let mut thread = MaybeUninit::uninit();
-        let started = set.and_then(|()| {
-            result(libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, body.cast::<c_void>()))
+        let started = result(libc::pthread_attr_init(attributes.as_mut_ptr())).and_then(|()| {
+            let set = result(libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED))
+                .and_then(|()| result(libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack)));
+            let mut thread = MaybeUninit::uninit();
+            let argument = pointer.cast_mut().cast::<c_void>();
+            let started = set.and_then(|()| {
+                result(libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run::<T>, argument))
+            });
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+            started
         });
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        if started.is_err() {
-            drop(Box::from_raw(body));
-        }
-        started
+        started.map_err(|error| (error, Arc::from_raw(pointer)))
     }
 }
 
 /// The body of a thread. A panic, which its hook has reported, ends the thread only.
-extern "C" fn run(body: *mut c_void) -> *mut c_void {
-    // SAFETY: the pointer is that of `start_detached`, which gave the body away.
-    let body = unsafe { Box::from_raw(body.cast::<Body>()) };
-    let _ = catch_unwind(AssertUnwindSafe(body));
+extern "C" fn run<T: ConnectionThread>(connection: *mut c_void) -> *mut c_void {
+    // SAFETY: the pointer is that of `start_detached` with the same type, which gave it away.
+    let connection = unsafe { Arc::from_raw(connection.cast::<T>()) };
+    let _ = catch_unwind(AssertUnwindSafe(|| connection.run()));
     ptr::null_mut()
 }
 
@@ -48,31 +50,40 @@ fn result(number: libc::c_int) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Calls a function in the thread.
+    struct Body<F>(F);
+
+    impl<F: Fn() + Send + Sync + 'static> ConnectionThread for Body<F> {
+        fn run(self: Arc<Self>) {
+            (self.0)();
+        }
+    }
+
     #[test]
-    fn a_thread_runs_its_body() {
+    fn a_thread_serves_its_connection() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let here = std::thread::current().id();
-        start_detached(128 << 10, move || sender.send(std::thread::current().id()).unwrap()).unwrap();
+        let body = Body(move || sender.send(std::thread::current().id()).unwrap());
+        start_detached(128 << 10, Arc::new(body)).map_err(|(error, _)| error).unwrap();
         assert_ne!(receiver.recv().unwrap(), here);
     }
 
     #[test]
     fn a_panic_ends_the_thread_only() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        let body = move || {
-            let _sender = sender;
+        let body = Body(move || {
+            let _sender = &sender;
             std::panic::resume_unwind(Box::new("a panic that no hook reports"));
-        };
-        start_detached(128 << 10, body).unwrap();
-        assert!(receiver.recv().is_err(), "the body is dropped by unwinding");
+        });
+        start_detached(128 << 10, Arc::new(body)).map_err(|(error, _)| error).unwrap();
+        assert!(receiver.recv().is_err(), "the connection is dropped by unwinding");
     }
 
     #[test]
-    fn the_body_is_dropped_when_the_thread_cannot_be_started() {
-        let body = std::sync::Arc::new(());
-        let held = std::sync::Arc::clone(&body);
-        let error = start_detached(1, move || drop(held)).unwrap_err();
+    fn the_connection_comes_back_when_the_thread_cannot_be_started() {
+        let body = Arc::new(Body(|| {}));
+        let (error, back) = start_detached(1, Arc::clone(&body)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "a stack of one octet");
-        assert_eq!(std::sync::Arc::strong_count(&body), 1);
+        assert!(Arc::ptr_eq(&body, &back) && Arc::strong_count(&body) == 2);
     }
 }

@@ -112,13 +112,14 @@ fn retry_interrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R
 
 /// Submits the queued entries of a ring, and waits until one is completed, a signal arrives, or the timeout passes.
 pub(crate) fn submit_and_wait(ring: &IoUring, timeout: Option<Duration>) -> io::Result<()> {
-    let mut time = Timespec::new();
-    let mut args = SubmitArgs::new();
-    if let Some(timeout) = timeout {
-        time = time.sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
-        args = args.timespec(&time);
-    }
-    match ring.submitter().submit_with_args(1, &args) {
+    let submitted = match timeout {
+        None => ring.submit_and_wait(1),
+        Some(timeout) => {
+            let time = Timespec::new().sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
+            ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+        }
+    };
+    match submitted {
         Ok(_) => Ok(()),
         // Interrupted, timed out, or there are completions to be taken first.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => {
