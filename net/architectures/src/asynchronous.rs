@@ -76,9 +76,9 @@ struct Driver<'a, P: Protocol> {
 struct Counted<'a, P: Protocol>(&'a Shared<P>);
 
 impl<'a, P: Protocol> Counted<'a, P> {
-    /// None once draining has begun.
-    fn new(shared: &'a Shared<P>) -> Option<Self> {
-        shared.open.enter().then_some(Self(shared))
+    fn new(shared: &'a Shared<P>) -> Self {
+        shared.open.enter();
+        Self(shared)
     }
 }
 
@@ -180,19 +180,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
     }
 
     fn complete(&mut self, completion: Completion) {
-        let Completion { key, kind, goes_on, result, data, buffer, accepted, .. } = completion;
+        let Completion { key, kind, goes_on, result, data, buffer, connection, .. } = completion;
+        if kind == OperationKind::Accept {
+            return self.accepted(goes_on, result.map(|_| connection));
+        }
+        if let Some(ended) = self.connections.get_mut(key) {
+            ended.handle = connection;
+        }
         match (kind, result) {
-            (OperationKind::Accept, result) => {
-                let before = self.accepting;
-                if !goes_on {
-                    self.accepting = Accepting::Not;
-                }
-                match result {
-                    Ok(_) => self.waiting.extend(accepted),
-                    Err(_) if before == Accepting::Cancelled => {}
-                    Err(error) => self.accept_failed(&error),
-                }
-            }
+            (OperationKind::Accept, _) => {}
             (OperationKind::Send, Ok(_)) => self.advance(key, data, buffer, |_, _| {}),
             (OperationKind::Receive, Ok(count)) if count > 0 => {
                 self.advance(key, data, buffer, |session, buffer| session.receive(&buffer[..count]));
@@ -208,18 +204,34 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
+    /// Takes a connection, or the end of the operation that accepts.
+    fn accepted(&mut self, goes_on: bool, result: io::Result<Option<ConnectionHandle>>) {
+        let before = self.accepting;
+        if !goes_on {
+            self.accepting = Accepting::Not;
+        }
+        match result {
+            Ok(connection) => self.waiting.extend(connection),
+            Err(_) if before == Accepting::Cancelled => {}
+            Err(error) => self.accept_failed(&error),
+        }
+    }
+
     /// Begins to serve a connection.
     fn open(&mut self, accepted: ConnectionHandle) {
         if self.shared.accepting.acceptor().is_shut_down() {
             return; // its last connections are reset
         }
-        let stream = match self.shared.accepting.adopt(accepted) {
-            Ok(stream) => Arc::new(stream),
+        let handle = match self.shared.accepting.prepare(accepted) {
+            Ok(handle) => handle,
             Err(error) => return tracing::debug!(%error, "a connection cannot be served"),
         };
-        let Some(entry) = Counted::new(self.shared) else { return };
+        if self.is_draining {
+            return;
+        }
+        let entry = Counted::new(self.shared);
         let Ok(session) = catch_unwind(AssertUnwindSafe(|| self.shared.protocol.open())) else { return };
-        let (key, data, buffer) = self.connections.insert(Connection::new(stream, session, entry, self.now));
+        let (key, data, buffer) = self.connections.insert(Connection::new(handle, session, entry, self.now));
         self.advance(key, data, buffer, |_, _| {});
     }
 
@@ -244,17 +256,18 @@ impl<'a, P: Protocol> Driver<'a, P> {
         if self.is_cut || (data.is_empty() && is_last) {
             return self.close(key, data, buffer);
         }
-        if has_ended && data.is_empty() {
-            connection.end_output();
+        let mut handle = connection.handle.take();
+        if has_ended && data.is_empty() && connection.begin_end_output() {
+            handle = handle.and_then(|handle| self.shared.accepting.end_output(handle).ok());
         }
-        let stream = Arc::clone(&connection.stream);
+        let Some(handle) = handle else { return self.close(key, data, buffer) };
         let started = if has_more || has_ended && !data.is_empty() || is_last || data.len() > MAX_EXCHANGE {
-            self.proactor.send(stream, data, key)
+            self.proactor.send(handle, data, key)
         } else {
             buffer.resize(ROOM, 0);
             match data.is_empty() {
-                true => self.proactor.receive(stream, buffer, key),
-                false => self.proactor.exchange(stream, data, buffer, key),
+                true => self.proactor.receive(handle, buffer, key),
+                false => self.proactor.exchange(handle, data, buffer, key),
             }
         };
         match started {
@@ -274,8 +287,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
 
     /// Ends a connection without pending operations.
     fn close(&mut self, key: u64, data: Vec<u8>, buffer: Vec<u8>) {
-        if let Some(stream) = self.connections.remove(key, data, buffer) {
-            self.proactor.close(stream.into());
+        if let Some(handle) = self.connections.remove(key, data, buffer) {
+            self.proactor.close(handle);
         }
     }
 

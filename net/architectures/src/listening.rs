@@ -227,12 +227,23 @@ impl Accepting {
         &self.port.acceptor
     }
 
-    /// Takes over a connection that a proactor has accepted.
+    /// Prepares a connection that a proactor has accepted.
     #[cfg(proactor)]
-    pub(crate) fn adopt(&self, accepted: ConnectionHandle) -> io::Result<Stream> {
+    pub(crate) fn prepare(&self, accepted: ConnectionHandle) -> io::Result<ConnectionHandle> {
+        if cfg!(target_os = "linux") {
+            return Ok(accepted);
+        }
         let stream = self.port.acceptor.adopt(accepted)?;
         prepare_stream(&stream, &self.settings)?;
-        Ok(stream)
+        Ok(stream.into())
+    }
+
+    /// Ends the sending side of such a connection. A peer that has ended is noticed by the next operation.
+    #[cfg(proactor)]
+    pub(crate) fn end_output(&self, accepted: ConnectionHandle) -> io::Result<ConnectionHandle> {
+        let stream = self.port.acceptor.adopt(accepted)?;
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        Ok(stream.into())
     }
 
     /// Lets [`stop`](Self::stop) end the waits of a proactor.

@@ -8,7 +8,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use spandrel_ipc::inet::Stream;
-use spandrel_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use spandrel_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex};
 
@@ -66,17 +66,13 @@ struct Table<T> {
     open: Vec<Option<Arc<OpenStream<T>>>>,
     /// Allocations of ended connections. So a thread that serves one connection neither allocates nor frees.
     spare: Vec<Arc<OpenStream<T>>>,
-    /// The number of open connections without an entry.
-    others: usize,
-    /// The number of threads that wait for the end of a connection.
-    waiting: usize,
     is_draining: bool,
     is_cut: bool,
 }
 
 impl<T> Table<T> {
     fn len(&self) -> usize {
-        self.open.len() - self.spare.len() + self.others
+        self.open.len() - self.spare.len()
     }
 
     /// Calls a function with all entries. The lock is held meanwhile, so that no stream is closed by its end.
@@ -89,6 +85,10 @@ impl<T> Table<T> {
 #[derive(Debug)]
 pub(crate) struct OpenStreams<T> {
     table: Mutex<Table<T>>,
+    /// The number of open connections without an entry.
+    others: AtomicUsize,
+    /// The number of threads that wait for the end of a connection.
+    waiting: AtomicUsize,
     /// A connection has ended.
     ended: Condition,
     /// All connections are cut.
@@ -98,15 +98,20 @@ pub(crate) struct OpenStreams<T> {
 impl<T> Default for OpenStreams<T> {
     fn default() -> Self {
         let (open, spare) = (Vec::new(), Vec::new());
-        let table = Table { open, spare, others: 0, waiting: 0, is_draining: false, is_cut: false };
-        Self { table: Mutex::new(table), ended: Condition::new(), cut: Condition::new() }
+        let table = Mutex::new(Table { open, spare, is_draining: false, is_cut: false });
+        let (others, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { table, others, waiting, ended: Condition::new(), cut: Condition::new() }
     }
 }
 
 impl<T> OpenStreams<T> {
     /// The number of open connections.
     pub(crate) fn len(&self) -> usize {
-        self.table.lock().len()
+        self.len_with(&self.table.lock())
+    }
+
+    fn len_with(&self, table: &Table<T>) -> usize {
+        table.len() + self.others.load(Ordering::SeqCst)
     }
 
     /// Adds a stream until [`remove`](Self::remove); none once draining has begun.
@@ -135,44 +140,44 @@ impl<T> OpenStreams<T> {
         table.open[entry.place] = None;
         let content = Arc::get_mut(&mut entry).and_then(|entry| entry.content.take());
         table.spare.push(entry);
-        self.notify_ended(table.waiting);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.ended.notify_all();
+        }
         content
     }
 
-    /// Counts a connection until [`leave`](Self::leave); false once draining has begun.
+    /// Counts a connection without an entry until [`leave`](Self::leave).
     #[cfg(proactor)]
-    pub(crate) fn enter(&self) -> bool {
-        let mut table = self.table.lock();
-        table.others += usize::from(!table.is_draining);
-        !table.is_draining
+    pub(crate) fn enter(&self) {
+        self.others.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A counted connection has ended.
     #[cfg(proactor)]
     pub(crate) fn leave(&self) {
-        let mut table = self.table.lock();
-        table.others -= 1;
-        self.notify_ended(table.waiting);
-    }
-
-    fn notify_ended(&self, waiting: usize) {
-        if waiting > 0 {
+        self.others.fetch_sub(1, Ordering::SeqCst);
+        // A thread that begins to wait afterwards finds the new number.
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            let _table = self.table.lock(); // a thread that has found the old one waits by now
             self.ended.notify_all();
         }
     }
 
     /// Waits until there are fewer connections than this; false after `timeout`.
     pub(crate) fn wait_below(&self, count: usize, timeout: Duration) -> bool {
-        let began = Instant::now();
         let mut table = self.table.lock();
-        table.waiting += 1;
+        if self.len_with(&table) < count {
+            return true;
+        }
+        let began = Instant::now();
+        self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut left = timeout;
-        while table.len() >= count && !left.is_zero() {
+        while self.len_with(&table) >= count && !left.is_zero() {
             self.ended.wait_for(&mut table, left);
             left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
         }
-        table.waiting -= 1;
-        table.len() < count
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.len_with(&table) < count
     }
 
     /// Whether draining has begun.
@@ -199,7 +204,7 @@ impl<T> OpenStreams<T> {
         let mut table = self.table.lock();
         table.is_cut = true;
         table.each(|entry| shut(entry, Shutdown::Both));
-        let cut = table.len();
+        let cut = self.len_with(&table);
         self.cut.notify_all();
         drop(table);
         notify();

@@ -80,10 +80,7 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
             }
         }
         // Orders are looked for after some connections, or when there is no other one.
-        while is_accepting
-            && ready.has_connection
-            && forks < REAPED_FORKS
-            && processes.len() < settings.max_connections
+        while is_accepting && ready.has_connection && forks < REAPED_FORKS && processes.len() < settings.max_connections
         {
             match acceptor.accept_unnamed() {
                 Ok(stream) => {

@@ -17,7 +17,8 @@ pub struct Settings {
     pub max_connections: usize,
     /// The number of accepted connections that wait for a worker of [`queue_pool`](crate::queue_pool); 64 by default.
     pub queue: usize,
-    /// The time after which a connection without any transfer is closed: 30 s by default.
+    /// The time after which a connection without any transfer is closed: 30 s by default. Connections are compared in
+    /// intervals, so that some have up to a quarter more.
     pub idle: Duration,
     /// The time from the first octet of a request to its last: 10 s by default.
     pub request: Duration,

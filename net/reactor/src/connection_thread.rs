@@ -21,7 +21,10 @@ pub trait ConnectionThread: Send + Sync + 'static {
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] beyond the limits of the system; [`io::ErrorKind::InvalidInput`] if it does not allow
 /// a stack of that size. The connection comes back with the error.
-pub fn start_connection_thread<T: ConnectionThread>(stack: usize, connection: Arc<T>) -> Result<(), (io::Error, Arc<T>)> {
+pub fn start_connection_thread<T: ConnectionThread>(
+    stack: usize,
+    connection: Arc<T>,
+) -> Result<(), (io::Error, Arc<T>)> {
     #[cfg(unix)]
     let started = crate::sys::thread::start_detached(stack, connection);
     #[cfg(not(unix))]

@@ -66,22 +66,22 @@ fn a_connection_is_accepted_received_from_and_sent_to() {
     let mut client = connect(&listener);
     let accepted = next(&mut proactor);
     assert_eq!((accepted.key, accepted.kind, accepted.result.unwrap()), (1, OperationKind::Accept, 0));
-    let stream: Arc<ConnectionHandle> = Arc::new(accepted.accepted.unwrap());
+    let stream: Arc<ConnectionHandle> = Arc::new(accepted.connection.unwrap());
 
-    proactor.receive(Arc::clone(&stream) as _, vec![0; 16], 2).unwrap();
+    proactor.receive(Arc::clone(&stream) as SharedHandle, vec![0; 16], 2).unwrap();
     client.write_all(b"request").unwrap();
     let received = next(&mut proactor);
     assert_eq!((received.key, received.kind, received.result.unwrap()), (2, OperationKind::Receive, 7));
     assert_eq!((&received.buffer[..7], received.buffer.len()), (&b"request"[..], 16));
 
-    proactor.send(Arc::clone(&stream) as _, b"reply".to_vec(), 3).unwrap();
+    proactor.send(Arc::clone(&stream) as SharedHandle, b"reply".to_vec(), 3).unwrap();
     let sent = next(&mut proactor);
     assert_eq!((sent.key, sent.kind, sent.result.unwrap(), &*sent.data), (3, OperationKind::Send, 5, &b"reply"[..]));
     let mut reply = [0; 5];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(&reply, b"reply");
 
-    proactor.receive(Arc::clone(&stream) as _, received.buffer, 4).unwrap();
+    proactor.receive(Arc::clone(&stream) as SharedHandle, received.buffer, 4).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     assert_eq!(next(&mut proactor).result.unwrap(), 0, "the end");
     assert!(proactor.is_empty());
@@ -100,11 +100,11 @@ fn connections_are_waited_for_at_a_nonblocking_handle() {
     begin(&mut proactor);
     let _client = connect(&listener);
     let accepted = next(&mut proactor);
-    assert!(accepted.accepted.is_some(), "{accepted:?}");
+    assert!(accepted.connection.is_some(), "{accepted:?}");
     let waiting = ids.into_iter().find(|id| *id != accepted.id).unwrap();
     proactor.cancel(waiting).unwrap();
     let cancelled = next(&mut proactor);
-    assert!(cancelled.id == waiting && cancelled.result.is_err() && cancelled.accepted.is_none());
+    assert!(cancelled.id == waiting && cancelled.result.is_err() && cancelled.connection.is_none());
     // None of them takes a connection any more.
     let client = connect(&listener);
     assert_eq!(listener.accept().unwrap().1, client.local_addr().unwrap());
@@ -127,13 +127,15 @@ fn each_connection_is_accepted_until_that_is_cancelled() {
             assert!(completions.iter().all(|completion| completion.goes_on && completion.id == id), "{completions:?}");
             for (mut client, completion) in clients.into_iter().zip(completions) {
                 client.write_all(b"text").unwrap();
-                proactor.receive(Arc::new(completion.accepted.unwrap()), vec![0; 4], 2).unwrap();
-                assert_eq!(next(&mut proactor).buffer, b"text");
+                proactor.receive(completion.connection.unwrap(), vec![0; 4], 2).unwrap();
+                let received = next(&mut proactor);
+                assert_eq!(received.buffer, b"text");
+                assert!(received.connection.is_some(), "the operation's own handle comes back");
             }
         }
         proactor.cancel(id).unwrap();
         let last = next(&mut proactor);
-        assert!(last.id == id && !last.goes_on && last.result.is_err() && last.accepted.is_none());
+        assert!(last.id == id && !last.goes_on && last.result.is_err() && last.connection.is_none());
         assert!(proactor.is_empty());
     }
 }
@@ -149,7 +151,7 @@ fn several_proactors_accept_at_one_handle() {
         let accepted = next(&mut proactor);
         assert_eq!((accepted.key, accepted.kind), (key, OperationKind::Accept));
         client.write_all(b"text").unwrap();
-        proactor.receive(Arc::new(accepted.accepted.unwrap()), vec![0; 4], 9).unwrap();
+        proactor.receive(accepted.connection.unwrap(), vec![0; 4], 9).unwrap();
         assert_eq!(next(&mut proactor).buffer, b"text");
         // Another is pending when the proactor ends.
         proactor.accept_each(Arc::clone(&listener) as _, key).unwrap();

@@ -1,11 +1,8 @@
 //! The connections of an asynchronous server, each with one operation at a time.
 
-use std::net::Shutdown;
 use std::time::Duration;
 
-use spandrel_ipc::inet::Stream;
-use spandrel_reactor::OperationId;
-use spandrel_sync::Arc;
+use spandrel_reactor::{ConnectionHandle, OperationId};
 use spandrel_sync::time::Instant;
 
 /// The number of pairs of buffers that wait for the next connections.
@@ -15,7 +12,8 @@ const MAX_KEPT: usize = 16 << 10;
 
 /// A connection. Its entry is dropped with it.
 pub(super) struct Connection<S, E> {
-    pub(super) stream: Arc<Stream>,
+    /// The handle; none while it belongs to the pending operation.
+    pub(super) handle: Option<ConnectionHandle>,
     pub(super) session: S,
     /// The pending operation; none before the first.
     pub(super) operation: Option<OperationId>,
@@ -29,17 +27,24 @@ pub(super) struct Connection<S, E> {
 }
 
 impl<S, E> Connection<S, E> {
-    pub(super) fn new(stream: Arc<Stream>, session: S, entry: E, now: Instant) -> Self {
+    pub(super) fn new(handle: ConnectionHandle, session: S, entry: E, now: Instant) -> Self {
         let (operation, request_began) = (None, None);
         let (is_timed_out, has_ended_output) = (false, false);
-        Self { stream, session, operation, is_timed_out, active: now, request_began, has_ended_output, entry }
+        Self {
+            handle: Some(handle),
+            session,
+            operation,
+            is_timed_out,
+            active: now,
+            request_began,
+            has_ended_output,
+            entry,
+        }
     }
 
-    /// Ends its sending side, once. A peer that has ended is noticed by the next operation.
-    pub(super) fn end_output(&mut self) {
-        if !std::mem::replace(&mut self.has_ended_output, true) {
-            let _ = self.stream.shutdown(Shutdown::Write);
-        }
+    /// Whether its sending side is to be ended, once.
+    pub(super) fn begin_end_output(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_ended_output, true)
     }
 
     /// An operation begins, perhaps in the middle of a request.
@@ -92,16 +97,16 @@ impl<S, E> Connections<S, E> {
         self.slots.get_mut(usize::try_from(key).ok()?)?.as_mut()
     }
 
-    /// Removes a connection, and keeps its buffers for others. Returns its stream.
-    pub(super) fn remove(&mut self, key: u64, data: Vec<u8>, buffer: Vec<u8>) -> Option<Stream> {
+    /// Removes a connection, and keeps its buffers for others. Returns its handle.
+    pub(super) fn remove(&mut self, key: u64, data: Vec<u8>, buffer: Vec<u8>) -> Option<ConnectionHandle> {
         let slot = usize::try_from(key).ok()?;
-        let Connection { stream, entry, .. } = self.slots.get_mut(slot)?.take()?;
+        let Connection { handle, entry, .. } = self.slots.get_mut(slot)?.take()?;
         self.free.push(slot);
         if self.spare.len() < MAX_SPARE && data.capacity() <= MAX_KEPT {
             self.spare.push((data, buffer));
         }
         drop(entry);
-        Arc::into_inner(stream)
+        handle
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection<S, E>> {

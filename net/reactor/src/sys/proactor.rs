@@ -15,7 +15,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-pub use completion::{Completion, ConnectionHandle, OperationKind, SharedHandle};
+pub use completion::{Completion, ConnectionHandle, OperationHandle, OperationKind, SharedHandle};
 #[cfg(windows)]
 use completion_port::CompletionPort as Engine;
 #[cfg(io_uring)]
@@ -94,16 +94,21 @@ impl Proactor {
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
-    pub fn receive(&mut self, stream: SharedHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
-        self.engine.receive(stream, buffer, key)
+    pub fn receive(
+        &mut self,
+        stream: impl Into<OperationHandle>,
+        buffer: Vec<u8>,
+        key: u64,
+    ) -> io::Result<OperationId> {
+        self.engine.receive(stream.into(), buffer, key)
     }
 
     /// Sends all octets of `data`, at least one.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
-    pub fn send(&mut self, stream: SharedHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
-        self.engine.send(stream, data, key)
+    pub fn send(&mut self, stream: impl Into<OperationHandle>, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
+        self.engine.send(stream.into(), data, key)
     }
 
     /// Sends all octets of `data`, at least one, and then receives into `buffer`. There is one completion: of the kind
@@ -113,12 +118,12 @@ impl Proactor {
     /// As [`accept`](Self::accept).
     pub fn exchange(
         &mut self,
-        stream: SharedHandle,
+        stream: impl Into<OperationHandle>,
         data: Vec<u8>,
         buffer: Vec<u8>,
         key: u64,
     ) -> io::Result<OperationId> {
-        self.engine.exchange(stream, data, buffer, key)
+        self.engine.exchange(stream.into(), data, buffer, key)
     }
 
     /// Closes a connection without pending operations, possibly during the next [`wait`](Self::wait).

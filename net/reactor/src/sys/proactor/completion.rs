@@ -20,6 +20,65 @@ pub type ConnectionHandle = std::os::fd::OwnedFd;
 #[cfg(windows)]
 pub type ConnectionHandle = std::os::windows::io::OwnedSocket;
 
+/// The handle of an operation, which keeps it open.
+pub enum OperationHandle {
+    /// Others use it, too.
+    Shared(SharedHandle),
+    /// The operation's own, which its last completion returns. So no count of owners is kept.
+    Owned(ConnectionHandle),
+}
+
+impl OperationHandle {
+    /// The handle, if it is the operation's own.
+    pub(super) fn into_owned(self) -> Option<ConnectionHandle> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Owned(handle) => Some(handle),
+        }
+    }
+}
+
+impl From<SharedHandle> for OperationHandle {
+    fn from(handle: SharedHandle) -> Self {
+        Self::Shared(handle)
+    }
+}
+
+impl From<ConnectionHandle> for OperationHandle {
+    fn from(handle: ConnectionHandle) -> Self {
+        Self::Owned(handle)
+    }
+}
+
+#[cfg(unix)]
+impl std::os::fd::AsFd for OperationHandle {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self {
+            Self::Shared(handle) => handle.as_fd(),
+            Self::Owned(handle) => handle.as_fd(),
+        }
+    }
+}
+
+#[cfg(windows)]
+impl std::os::windows::io::AsSocket for OperationHandle {
+    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
+        match self {
+            Self::Shared(handle) => handle.as_socket(),
+            Self::Owned(handle) => handle.as_socket(),
+        }
+    }
+}
+
+impl std::fmt::Debug for OperationHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Shared(_) => f.write_str("Shared"),
+            Self::Owned(_) => f.write_str("Owned"),
+        }
+    }
+}
+
 /// The kind of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
@@ -48,6 +107,6 @@ pub struct Completion {
     pub data: Vec<u8>,
     /// The buffer for received octets.
     pub buffer: Vec<u8>,
-    /// The accepted connection.
-    pub accepted: Option<ConnectionHandle>,
+    /// The accepted connection; or the handle of the operation, if it was its own.
+    pub connection: Option<ConnectionHandle>,
 }

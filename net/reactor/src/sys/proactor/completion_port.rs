@@ -19,7 +19,7 @@ use windows_sys::Win32::System::Threading::INFINITE;
 
 use self::operation::{Operation, Pending, Task, handle_of, raw};
 use super::accept_ex::{AcceptEx, inherit};
-use super::completion::{Completion, OperationKind, SharedHandle};
+use super::completion::{Completion, OperationHandle, OperationKind, SharedHandle};
 use super::table::{OperationId, Table};
 use super::waker::{Doorbell, Waker};
 
@@ -92,7 +92,8 @@ impl CompletionPort {
     fn accepting(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<Box<Operation>> {
         let is_attached = self.attach_listener(&acceptor)?;
         let accept = AcceptEx::new(acceptor.as_socket())?;
-        let mut operation = Operation::new(key, Task::Accept(accept), acceptor, Vec::new(), AcceptEx::addresses());
+        let mut operation =
+            Operation::new(key, Task::Accept(accept), acceptor.into(), Vec::new(), AcceptEx::addresses());
         if !is_attached && let Task::Accept(accept) = &mut operation.task {
             // SAFETY: the operation belongs to this function. It is boxed, and so keeps its address.
             unsafe { accept.report_to(&self.port, operation.overlapped.get()) }?;
@@ -117,17 +118,17 @@ impl CompletionPort {
         Ok(is_attached)
     }
 
-    pub(super) fn receive(&mut self, stream: SharedHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
+    pub(super) fn receive(&mut self, stream: OperationHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
         self.start(Operation::new(key, Task::Receive, stream, Vec::new(), buffer))
     }
 
-    pub(super) fn send(&mut self, stream: SharedHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
+    pub(super) fn send(&mut self, stream: OperationHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
         self.start(Operation::new(key, Task::Send, stream, data, Vec::new()))
     }
 
     pub(super) fn exchange(
         &mut self,
-        stream: SharedHandle,
+        stream: OperationHandle,
         data: Vec<u8>,
         buffer: Vec<u8>,
         key: u64,
@@ -255,8 +256,8 @@ impl CompletionPort {
             Ok(accepted) if !is_reset && self.prepare(accepted.as_socket(), &operation.handle).is_ok() => {
                 let Some((id, _)) = self.operations.slot_mut(operation.slot) else { return };
                 let (key, kind, goes_on) = (operation.key, OperationKind::Accept, true);
-                let (result, data, buffer, accepted) = (Ok(0), Vec::new(), Vec::new(), Some(accepted));
-                completions.push(Completion { id, key, kind, goes_on, result, data, buffer, accepted });
+                let (result, data, buffer, connection) = (Ok(0), Vec::new(), Vec::new(), Some(accepted));
+                completions.push(Completion { id, key, kind, goes_on, result, data, buffer, connection });
             }
             Ok(_) => {}
         }
@@ -277,7 +278,7 @@ impl CompletionPort {
     }
 
     /// Prepares an accepted connection.
-    fn prepare(&self, accepted: BorrowedSocket<'_>, listener: &SharedHandle) -> io::Result<()> {
+    fn prepare(&self, accepted: BorrowedSocket<'_>, listener: &OperationHandle) -> io::Result<()> {
         inherit(accepted, listener.as_socket())?;
         self.attach_socket(accepted)
     }
@@ -286,9 +287,9 @@ impl CompletionPort {
         let Operation { slot, key, task, handle, data, buffer, .. } = operation;
         let Some((id, _)) = self.operations.slot_mut(slot) else { return };
         self.remove(slot);
-        let (kind, result, accepted) = match task {
-            Task::Receive => (OperationKind::Receive, result, None),
-            Task::Send => (OperationKind::Send, result, None),
+        let (kind, result, connection) = match task {
+            Task::Receive => (OperationKind::Receive, result, handle.into_owned()),
+            Task::Send => (OperationKind::Send, result, handle.into_owned()),
             Task::Accept(accept) => {
                 let accepted = accept.into_connection();
                 match result.and_then(|_| self.prepare(accepted.as_socket(), &handle)) {
@@ -297,7 +298,7 @@ impl CompletionPort {
                 }
             }
         };
-        completions.push(Completion { id, key, kind, goes_on: false, result, data, buffer, accepted });
+        completions.push(Completion { id, key, kind, goes_on: false, result, data, buffer, connection });
     }
 }
 

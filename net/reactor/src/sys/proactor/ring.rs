@@ -6,7 +6,6 @@
 mod operation;
 
 use std::io;
-use std::mem::take;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 
 use self::operation::{AcceptCount, Features, Operation, Step, Task, sending, token};
-use super::completion::{Completion, OperationKind, SharedHandle};
+use super::completion::{Completion, OperationHandle, OperationKind, SharedHandle};
 use super::table::{OperationId, Table};
 use super::waker::{Doorbell, Waker};
 use crate::sys::uring::submit_and_wait;
@@ -80,24 +79,24 @@ impl Ring {
     }
 
     pub(super) fn accept(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
-        self.start(Task::Accept(AcceptCount::One), acceptor, Vec::new(), Vec::new(), key)
+        self.start(Task::Accept(AcceptCount::One), acceptor.into(), Vec::new(), Vec::new(), key)
     }
 
     pub(super) fn accept_each(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
-        self.start(Task::Accept(AcceptCount::Each), acceptor, Vec::new(), Vec::new(), key)
+        self.start(Task::Accept(AcceptCount::Each), acceptor.into(), Vec::new(), Vec::new(), key)
     }
 
-    pub(super) fn receive(&mut self, stream: SharedHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
+    pub(super) fn receive(&mut self, stream: OperationHandle, buffer: Vec<u8>, key: u64) -> io::Result<OperationId> {
         self.start(Task::Receive, stream, Vec::new(), buffer, key)
     }
 
-    pub(super) fn send(&mut self, stream: SharedHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
+    pub(super) fn send(&mut self, stream: OperationHandle, data: Vec<u8>, key: u64) -> io::Result<OperationId> {
         self.start(Task::Send, stream, data, Vec::new(), key)
     }
 
     pub(super) fn exchange(
         &mut self,
-        stream: SharedHandle,
+        stream: OperationHandle,
         data: Vec<u8>,
         buffer: Vec<u8>,
         key: u64,
@@ -153,7 +152,7 @@ impl Ring {
     fn start(
         &mut self,
         task: Task,
-        handle: SharedHandle,
+        handle: OperationHandle,
         data: Vec<u8>,
         buffer: Vec<u8>,
         key: u64,
@@ -222,17 +221,17 @@ impl Ring {
         completions: &mut Vec<Completion>,
     ) {
         let Some((id, operation)) = self.operations.slot_mut(slot) else { return };
-        let (key, data, buffer) = (operation.key, take(&mut operation.data), take(&mut operation.buffer));
-        if !goes_on {
-            self.operations.remove(slot);
-        }
-        let (result, accepted) = match (kind, result) {
+        let key = operation.key;
+        let ended = if goes_on { None } else { self.operations.remove(slot) };
+        let parts = ended.map(|Operation { data, buffer, handle, .. }| (data, buffer, handle.into_owned()));
+        let (data, buffer, owned) = parts.unwrap_or_default();
+        let (result, connection) = match (kind, result) {
             // SAFETY: the result of a successful accept is a new handle, which belongs to nothing else.
             (OperationKind::Accept, Ok(handle)) => (Ok(0), Some(unsafe { OwnedFd::from_raw_fd(handle) })),
-            (OperationKind::Send, Ok(_)) => (Ok(data.len()), None),
-            (_, result) => (result.map(|count| usize::try_from(count).expect("not negative")), None),
+            (OperationKind::Send, Ok(_)) => (Ok(data.len()), owned),
+            (_, result) => (result.map(|count| usize::try_from(count).expect("not negative")), owned),
         };
-        completions.push(Completion { id, key, kind, goes_on, result, data, buffer, accepted });
+        completions.push(Completion { id, key, kind, goes_on, result, data, buffer, connection });
     }
 
     /// Lets the ring report each ring of the doorbell. It is watched for edges, so that it need not be read.
@@ -302,6 +301,10 @@ mod tests {
         Some(ring)
     }
 
+    fn shared(stream: &Arc<UnixStream>) -> OperationHandle {
+        OperationHandle::Shared(Arc::clone(stream) as _)
+    }
+
     /// Waits for one completion, which is the only one.
     fn next(ring: &mut Ring) -> Completion {
         let mut completions = Vec::new();
@@ -317,14 +320,14 @@ mod tests {
         let Some(mut ring) = ring() else { return };
         let (here, mut there) = UnixStream::pair().unwrap();
         let here = Arc::new(here);
-        ring.exchange(Arc::clone(&here) as _, b"text".to_vec(), vec![0; 8], 1).unwrap();
+        ring.exchange(shared(&here), b"text".to_vec(), vec![0; 8], 1).unwrap();
         there.write_all(b"next").unwrap();
         let completion = next(&mut ring);
         assert_eq!((completion.kind, completion.result.unwrap()), (OperationKind::Receive, 4));
         there.read_exact(&mut [0; 4]).unwrap();
 
         drop(there);
-        ring.exchange(Arc::clone(&here) as _, b"text".to_vec(), vec![0; 8], 2).unwrap();
+        ring.exchange(shared(&here), b"text".to_vec(), vec![0; 8], 2).unwrap();
         let completion = next(&mut ring);
         assert_eq!((completion.kind, completion.buffer.len()), (OperationKind::Send, 8));
         assert_eq!(completion.result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
@@ -341,17 +344,17 @@ mod tests {
         while completions.len() < 3 {
             ring.wait(None, &mut completions).unwrap();
         }
-        assert!(completions.drain(..).all(|completion| completion.goes_on && completion.accepted.is_some()));
+        assert!(completions.drain(..).all(|completion| completion.goes_on && completion.connection.is_some()));
         ring.cancel(id).unwrap();
         let last = next(&mut ring);
-        assert!(!last.goes_on && last.accepted.is_none() && last.result.is_err());
+        assert!(!last.goes_on && last.connection.is_none() && last.result.is_err());
     }
 
     #[test]
     fn the_rest_of_octets_that_are_sent_in_part_follows() {
         let Some(mut ring) = ring() else { return };
         let (here, mut there) = UnixStream::pair().unwrap();
-        let id = ring.exchange(Arc::new(here), b"text".to_vec(), vec![0; 8], 1).unwrap();
+        let id = ring.exchange(shared(&Arc::new(here)), b"text".to_vec(), vec![0; 8], 1).unwrap();
         // As if an older kernel had sent the half.
         let (_, operation) = ring.operations.slot_mut(id.slot()).unwrap();
         operation.awaited = 2;

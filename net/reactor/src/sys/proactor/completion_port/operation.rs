@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::io;
-use std::os::windows::io::{AsRawSocket, BorrowedSocket};
+use std::os::windows::io::{AsRawSocket, AsSocket, BorrowedSocket};
 use std::ptr::{self, NonNull};
 
 use windows_sys::Win32::Foundation::HANDLE;
@@ -12,7 +12,7 @@ use windows_sys::Win32::Networking::WinSock::{
 use windows_sys::Win32::System::IO::{CancelIoEx, OVERLAPPED};
 
 use crate::sys::proactor::accept_ex::AcceptEx;
-use crate::sys::proactor::completion::SharedHandle;
+use crate::sys::proactor::completion::OperationHandle;
 
 /// An operation that belongs to the system.
 pub(super) struct Pending(pub(super) NonNull<Operation>);
@@ -24,7 +24,7 @@ pub(super) struct Operation {
     pub(super) slot: usize,
     pub(super) key: u64,
     pub(super) task: Task,
-    pub(super) handle: SharedHandle,
+    pub(super) handle: OperationHandle,
     pub(super) data: Vec<u8>,
     pub(super) buffer: Vec<u8>,
     /// Whether it receives after it has sent.
@@ -43,7 +43,7 @@ pub(super) enum Task {
 }
 
 impl Operation {
-    pub(super) fn new(key: u64, task: Task, handle: SharedHandle, data: Vec<u8>, buffer: Vec<u8>) -> Box<Self> {
+    pub(super) fn new(key: u64, task: Task, handle: OperationHandle, data: Vec<u8>, buffer: Vec<u8>) -> Box<Self> {
         Box::new(Self {
             overlapped: UnsafeCell::new(OVERLAPPED::default()),
             slot: 0,

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
 
-use crate::sys::proactor::completion::{OperationKind, SharedHandle};
+use crate::sys::proactor::completion::{OperationHandle, OperationKind};
 
 /// The features of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Operation {
     pub(super) key: u64,
     pub(super) task: Task,
     /// The kernel holds the file, but a handle that is closed early would make its number that of another.
-    pub(super) handle: SharedHandle,
+    pub(super) handle: OperationHandle,
     pub(super) data: Vec<u8>,
     /// The octets of `data` that are sent.
     pub(super) sent: usize,
@@ -66,7 +66,7 @@ pub(super) enum Step {
 }
 
 impl Operation {
-    pub(super) fn new(key: u64, task: Task, handle: SharedHandle, data: Vec<u8>, buffer: Vec<u8>) -> Self {
+    pub(super) fn new(key: u64, task: Task, handle: OperationHandle, data: Vec<u8>, buffer: Vec<u8>) -> Self {
         let (sent, awaited, failure, is_cancelled) = (0, 0, None, false);
         Self { key, task, handle, data, sent, buffer, awaited, failure, is_cancelled }
     }
