@@ -38,7 +38,6 @@
 //! call, no allocation, no contended lock, and no reading of a clock without timers.
 
 mod acceptor;
-mod connection_thread;
 mod connector;
 mod core;
 mod current;
@@ -72,7 +71,6 @@ pub mod timer;
 mod wakeup;
 
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
-pub use connection_thread::{ConnectionThread, start_connection_thread};
 pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
 #[cfg(target_os = "linux")]
@@ -97,5 +95,6 @@ pub use spandrel_ipc::{Family, Interest, Pollable};
 pub use sys::proactor::{
     Completion, ConnectionHandle, OperationHandle, OperationId, OperationKind, Proactor, SharedHandle, Waker,
 };
+pub use sys::thread::{ConnectionThread, start_connection_thread};
 pub use termination::{TerminationHandler, TerminationRequest, on_termination};
 pub use timer::TimerId;

@@ -15,7 +15,6 @@ pub(crate) mod fork;
 pub(crate) mod proactor;
 #[cfg(unix)]
 pub(crate) mod scan;
-#[cfg(unix)]
 pub(crate) mod thread;
 #[cfg(io_uring)]
 pub(crate) mod uring;

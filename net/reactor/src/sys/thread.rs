@@ -1,17 +1,52 @@
-//! Starting threads by POSIX alone.
+//! Threads that serve one connection each, without a manager: on UNIX started by POSIX alone.
 
+#[cfg(unix)]
 use std::ffi::c_void;
 use std::io;
+#[cfg(unix)]
 use std::mem::MaybeUninit;
+#[cfg(unix)]
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(unix)]
 use std::ptr;
 
 use spandrel_sync::Arc;
 
-use crate::ConnectionThread;
+/// A connection that a thread of its own serves.
+pub trait ConnectionThread: Send + Sync + 'static {
+    /// Serves it.
+    fn run(self: Arc<Self>);
+}
 
-/// Starts a detached thread with a stack of `stack` octets. If that fails, the connection comes back.
-pub(crate) fn start_detached<T: ConnectionThread>(stack: usize, connection: Arc<T>) -> Result<(), (io::Error, Arc<T>)> {
+/// Starts a thread that serves one connection, with a stack of `stack` octets, and ends with it (paper 004, section
+/// 4.4). It has no name, and is not joined.
+///
+/// On UNIX the start costs what the system needs for it. A thread of the standard library has a second stack besides, on
+/// which the overflow of the first is reported, at the cost of eight system calls; here an overflow ends the process by
+/// SIGSEGV without a message. The thread gets the pointer alone. If it also frees nothing, the C library gives it no
+/// heap. A panic ends the thread only.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] beyond the limits of the system; [`io::ErrorKind::InvalidInput`] if it does not allow
+/// a stack of that size. The connection comes back with the error.
+pub fn start_connection_thread<T: ConnectionThread>(
+    stack: usize,
+    connection: Arc<T>,
+) -> Result<(), (io::Error, Arc<T>)> {
+    #[cfg(unix)]
+    let started = start_detached(stack, connection);
+    #[cfg(not(unix))]
+    let started = {
+        let served = Arc::clone(&connection);
+        let thread = spandrel_sync::thread::Builder::new().stack_size(stack);
+        thread.spawn(|| served.run()).map(drop).map_err(|error| (error, connection))
+    };
+    started
+}
+
+/// Starts it by POSIX alone.
+#[cfg(unix)]
+fn start_detached<T: ConnectionThread>(stack: usize, connection: Arc<T>) -> Result<(), (io::Error, Arc<T>)> {
     let mut attributes = MaybeUninit::uninit();
     let pointer = Arc::into_raw(connection);
     // SAFETY: the attributes are initialised by the first call, used only if it succeeds, and destroyed by the last.
@@ -34,6 +69,7 @@ pub(crate) fn start_detached<T: ConnectionThread>(stack: usize, connection: Arc<
 }
 
 /// The body of a thread. A panic, which its hook has reported, ends the thread only.
+#[cfg(unix)]
 extern "C" fn run<T: ConnectionThread>(connection: *mut c_void) -> *mut c_void {
     // SAFETY: the pointer is that of `start_detached` with the same type, which gave it away.
     let connection = unsafe { Arc::from_raw(connection.cast::<T>()) };
@@ -42,11 +78,12 @@ extern "C" fn run<T: ConnectionThread>(connection: *mut c_void) -> *mut c_void {
 }
 
 /// The result of a call that returns the number of an error.
+#[cfg(unix)]
 fn result(number: libc::c_int) -> io::Result<()> {
     if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
@@ -64,7 +101,7 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel();
         let here = std::thread::current().id();
         let body = Body(move || sender.send(std::thread::current().id()).unwrap());
-        start_detached(128 << 10, Arc::new(body)).map_err(|(error, _)| error).unwrap();
+        start_connection_thread(128 << 10, Arc::new(body)).map_err(|(error, _)| error).unwrap();
         assert_ne!(receiver.recv().unwrap(), here);
     }
 
@@ -75,14 +112,14 @@ mod tests {
             let _sender = &sender;
             std::panic::resume_unwind(Box::new("a panic that no hook reports"));
         });
-        start_detached(128 << 10, Arc::new(body)).map_err(|(error, _)| error).unwrap();
+        start_connection_thread(128 << 10, Arc::new(body)).map_err(|(error, _)| error).unwrap();
         assert!(receiver.recv().is_err(), "the connection is dropped by unwinding");
     }
 
     #[test]
     fn the_connection_comes_back_when_the_thread_cannot_be_started() {
         let body = Arc::new(Body(|| {}));
-        let (error, back) = start_detached(1, Arc::clone(&body)).unwrap_err();
+        let (error, back) = start_connection_thread(1, Arc::clone(&body)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "a stack of one octet");
         assert!(Arc::ptr_eq(&body, &back) && Arc::strong_count(&body) == 2);
     }
