@@ -95,5 +95,6 @@ pub use spandrel_ipc::{Family, Interest, Pollable};
 /// Asynchronous operations, where the target has an `io_uring` or completion ports.
 #[cfg(proactor)]
 pub use sys::proactor::{Completion, ConnectionHandle, OperationId, OperationKind, Proactor, SharedHandle, Waker};
+pub use sys::batch_sender::BatchSender;
 pub use termination::{TerminationHandler, TerminationRequest, on_termination};
 pub use timer::TimerId;

@@ -17,6 +17,8 @@ pub(crate) mod proactor;
 pub(crate) mod scan;
 #[cfg(unix)]
 pub(crate) mod thread;
+#[cfg_attr(not(io_uring), path = "sys/no_batch_sender.rs")]
+pub(crate) mod batch_sender;
 #[cfg(io_uring)]
 pub(crate) mod uring;
 
