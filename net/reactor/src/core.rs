@@ -12,11 +12,11 @@ use spandrel_sync::{Arc, Mutex};
 use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
 use crate::lead::Leadership;
+use crate::options::WaitHook;
 use crate::queue::{Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
-use crate::options::WaitHook;
 use crate::{Options, ThreadStrategy};
 
 /// No timer is scheduled.

@@ -25,8 +25,12 @@ thread_local! {
 pub(crate) trait BatchedConnection: Send + Sync {
     fn send_socket(&self) -> Handle<'_>;
 
-    /// Handles the result of sending the reply `octets`: the number of octets that the socket has taken.
-    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>);
+    /// Records the result of sending the reply `octets`: the number of octets that the socket has taken. Returns whether
+    /// a part of it, or a later message, waits for a reactor.
+    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>) -> bool;
+
+    /// Continues after [`batched_reply_sent`](Self::batched_reply_sent) has returned `waits`.
+    fn after_batched_reply(&self, waits: bool);
 }
 
 /// The replies of one round.
@@ -99,7 +103,8 @@ impl ReplyBatch {
     /// Sends the collected replies, and reports the results to their connections. When it returns, no other thread
     /// sends any.
     pub(crate) fn send(&self) {
-        self.sending.lock().send(&self.collected);
+        let sent = self.sending.lock().send(&self.collected);
+        go_on(sent);
         self.send_or_leave(); // replies that were left meanwhile
     }
 
@@ -108,25 +113,41 @@ impl ReplyBatch {
         // Checked again after the lock is free: another thread may have left its replies meanwhile.
         while !self.collected.lock().entries.is_empty() {
             let Some(mut sending) = self.sending.try_lock() else { return };
-            sending.send(&self.collected);
+            let sent = sending.send(&self.collected);
+            drop(sending);
+            go_on(sent);
         }
     }
 }
 
+/// The connections of sent replies, and whether a part waits.
+type Sent = Vec<(Arc<dyn BatchedConnection>, bool)>;
+
+/// Called without a lock, because a connection may end here.
+fn go_on(sent: Sent) {
+    for (connection, waits) in sent {
+        connection.after_batched_reply(waits);
+    }
+}
+
 impl Sending {
-    fn send(&mut self, collected: &Mutex<Replies>) {
+    fn send(&mut self, collected: &Mutex<Replies>) -> Sent {
         let Self { sender, replies, results } = self;
         swap(&mut *collected.lock(), replies);
         let Replies { entries, octets } = replies;
         if entries.is_empty() {
-            return;
+            return Sent::new();
         }
         let messages = entries.iter().map(|entry| (entry.connection.send_socket(), &octets[entry.start..entry.end]));
-        sender.send(messages, |sent| results.push(sent));
-        for (Entry { connection, start, end, charge }, sent) in entries.drain(..).zip(results.drain(..)) {
-            connection.batched_reply_sent(&octets[start..end], charge, sent);
-        }
+        sender.send(messages, |result| results.push(result));
+        let record = |(entry, result)| {
+            let Entry { connection, start, end, charge } = entry;
+            let waits = connection.batched_reply_sent(&octets[start..end], charge, result);
+            (connection, waits)
+        };
+        let sent = entries.drain(..).zip(results.drain(..)).map(record).collect();
         octets.clear();
+        sent
     }
 }
 

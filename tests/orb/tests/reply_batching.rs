@@ -17,11 +17,17 @@ use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
+    probe::Target,
     support::{TEST_TIMEOUT, in_background, read_message, wait_until},
 };
 
+/// With one thread, so that all requests of a wait are in one batch.
 fn batching() -> OrbBuilder {
-    Orb::builder().concurrency(Concurrency::Reactive).reply_batching(true)
+    batching_with(Concurrency::Reactive)
+}
+
+fn batching_with(strategy: Concurrency) -> OrbBuilder {
+    Orb::builder().concurrency(strategy).reply_batching(true)
 }
 
 fn connect(server: &Server) -> TcpStream {
@@ -70,21 +76,25 @@ fn in_one_round(server: &Server, gate: u32, send: impl FnOnce()) {
     assert_eq!(read_reply(&mut first).0, gate);
 }
 
+fn call_often(target: &Target, id: i32) {
+    for round in 0..100 {
+        assert_eq!(target.add(id, round).unwrap(), id + round);
+        let data = vec![7; 3000 + 20 * usize::try_from(round).unwrap()];
+        assert_eq!(target.echo_octets(&data).unwrap(), data);
+    }
+}
+
 #[test]
 fn each_client_gets_its_own_replies() {
-    let server = Server::with(batching());
-    thread::scope(|scope| {
-        for id in 0..32 {
-            let target = server.client();
-            scope.spawn(move || {
-                for round in 0..100 {
-                    assert_eq!(target.add(id, round).unwrap(), id + round);
-                    let data = vec![round as u8; 3000 + 20 * round as usize];
-                    assert_eq!(target.echo_octets(&data).unwrap(), data);
-                }
-            });
-        }
-    });
+    for strategy in [Concurrency::Reactive, Concurrency::LeaderFollowers { threads: None }] {
+        let server = Server::with(batching_with(strategy));
+        thread::scope(|scope| {
+            for id in 0..32 {
+                let target = server.client();
+                scope.spawn(move || call_often(&target, id));
+            }
+        });
+    }
 }
 
 #[test]

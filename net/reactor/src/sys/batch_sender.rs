@@ -140,9 +140,9 @@ mod tests {
         let messages: Vec<_> = pairs.iter().map(|(here, _)| (here, b"text".as_slice())).collect();
         let all = results(&messages);
         assert!(all.iter().all(|results| results == &vec![Ok(4); MAX_MESSAGES]));
-        for (_, mut there) in &pairs {
+        for (_, there) in &pairs {
             let mut octets = vec![0; 4 * all.len()];
-            there.read_exact(&mut octets).unwrap();
+            (&*there).read_exact(&mut octets).unwrap();
             assert!(octets.chunks(4).all(|chunk| chunk == b"text"));
         }
     }

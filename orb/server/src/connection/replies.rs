@@ -210,10 +210,15 @@ impl BatchedConnection for ServerConnection {
         self.link.transport().send_socket().expect("a link with a reply in a batch has a socket")
     }
 
-    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>) {
-        match self.link.end_batched(octets, charge, sent) {
-            SendProgress::Whole => self.after_deferred(),
-            SendProgress::InPart => self.write_later(),
+    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>) -> bool {
+        self.link.end_batched(octets, charge, sent) == SendProgress::InPart
+    }
+
+    fn after_batched_reply(&self, waits: bool) {
+        if waits {
+            self.write_later();
+        } else {
+            self.after_deferred();
         }
     }
 }
