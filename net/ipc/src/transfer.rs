@@ -11,7 +11,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use crate::deadline::Deadline;
-use crate::{Interest, Pollable, TransferError, exact, wait_ready};
+use crate::{Handle, Interest, Pollable, TransferError, exact, wait_ready};
 
 /// An endpoint from which octets are received.
 pub trait Receive: Pollable {
@@ -213,6 +213,12 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
 
     /// The time left for the handshake; `None` without a handshake, after it, or without a limit.
     fn handshake_left(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The socket, if octets that are sent on it are sent as by [`try_send`](Transmit::try_send). `None` in families that
+    /// encode octets or do not use a socket.
+    fn send_socket(&self) -> Option<Handle<'_>> {
         None
     }
 

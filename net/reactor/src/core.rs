@@ -12,6 +12,7 @@ use spandrel_sync::{Arc, Mutex};
 use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
 use crate::lead::Leadership;
+use crate::options::WaitHook;
 use crate::queue::{Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
@@ -30,6 +31,7 @@ pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) queue: Queue<J>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) threads: ThreadStrategy,
+    pub(crate) before_wait: Option<WaitHook>,
     /// The number of threads inside of `run` and its variants.
     pub(crate) running: AtomicUsize,
     /// Counts the waits.
@@ -112,6 +114,7 @@ impl<H: ?Sized, J> Core<H, J> {
             queue: Queue::new(options.max_notices),
             clock: Arc::clone(&options.clock),
             threads: options.threads,
+            before_wait: options.before_wait.clone(),
             running: AtomicUsize::new(0),
             round: AtomicU64::new(0),
             max_events: options.max_events_per_wait,

@@ -90,6 +90,7 @@ pub use shard::Shards;
 pub use signal::Signal;
 /// The items of `spandrel-ipc` that handlers name.
 pub use spandrel_ipc::{Family, Interest, Pollable};
+pub use sys::batch_sender::BatchSender;
 /// Asynchronous operations, where the target has an `io_uring` or completion ports.
 #[cfg(proactor)]
 pub use sys::proactor::{

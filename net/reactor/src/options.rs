@@ -1,5 +1,6 @@
 //! The options of a reactor.
 
+use std::fmt;
 use std::time::Duration;
 
 use spandrel_sync::Arc;
@@ -29,6 +30,17 @@ pub struct Options {
     pub(crate) max_events_per_wait: usize,
     pub(crate) max_notices: usize,
     pub(crate) takeover_after: Duration,
+    pub(crate) before_wait: Option<WaitHook>,
+}
+
+/// A function that is called before each wait.
+#[derive(Clone)]
+pub(crate) struct WaitHook(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for WaitHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WaitHook")
+    }
 }
 
 impl Options {
@@ -45,6 +57,7 @@ impl Options {
             max_events_per_wait: 64,
             max_notices: 65_536,
             takeover_after: Duration::from_millis(1),
+            before_wait: None,
         }
     }
 
@@ -107,6 +120,16 @@ impl Options {
     #[must_use]
     pub fn max_notices(mut self, notices: usize) -> Self {
         self.max_notices = notices.max(1);
+        self
+    }
+
+    /// A function that each thread calls before it waits, for work that handlers leave to the end of a round; none by
+    /// default. The thread has dispatched its events of the round
+    /// ([`Context::is_one_of_several`](crate::Context::is_one_of_several)) then. After an event that was the only one
+    /// of its wait, the function is not called.
+    #[must_use]
+    pub fn before_wait(mut self, function: impl Fn() + Send + Sync + 'static) -> Self {
+        self.before_wait = Some(WaitHook(Arc::new(function)));
         self
     }
 

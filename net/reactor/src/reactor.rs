@@ -12,6 +12,7 @@ use crate::core::Scratch;
 use crate::current::CurrentReactor;
 use crate::demux::{self, Demultiplexer};
 use crate::lead::{Action, DispatchId, Leadership};
+use crate::options::WaitHook;
 use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};
 use crate::{HandlerId, Options, Registry, ThreadStrategy};
@@ -179,7 +180,7 @@ impl Reactor {
             if run.is_done() {
                 break Ok(());
             }
-            match lead.next(run.until, condition_checks, |item| registry.claim_shared(item)) {
+            match self.next(run.until, condition_checks) {
                 Action::Lead => match self.lead(run, &mut scratch) {
                     Ok(true) => {}
                     Ok(false) => break Ok(()),
@@ -197,6 +198,22 @@ impl Reactor {
         };
         registry.core().return_scratch(scratch);
         result
+    }
+
+    /// The next action of this thread. Runs the hook before a wait.
+    #[inline]
+    fn next(&self, until: Option<Instant>, condition_checks: Option<u64>) -> Action<Item> {
+        let registry = self.registry();
+        let Core { lead, before_wait, .. } = registry.core();
+        if let Some(WaitHook(before_wait)) = before_wait
+            && !lead.is_stopped()
+        {
+            if let Some(item) = lead.take(|item| registry.claim_shared(item)) {
+                return Action::Work(item);
+            }
+            before_wait();
+        }
+        lead.next(until, condition_checks, |item| registry.claim_shared(item))
     }
 
     /// Leads as long as possible. False: the run has ended.
@@ -334,8 +351,12 @@ impl Drop for Owner {
 /// The loop of a worker of a half-sync/half-async reactor.
 fn work(registry: &Registry) {
     let _current = CurrentReactor::enter(registry.core());
-    while let Some(item) = registry.core().lead.next_work() {
+    let Core { lead, before_wait, .. } = registry.core();
+    while let Some(item) = lead.next_work() {
         registry.dispatch(item, DispatchId::NONE);
+        if let Some(WaitHook(before_wait)) = before_wait {
+            before_wait();
+        }
     }
 }
 

@@ -240,6 +240,12 @@ impl<'a> Context<'a> {
         self.registry.schedule(self.id, delay, interval, argument)
     }
 
+    /// Whether the event is one of several that the reactor has found together.
+    #[must_use]
+    pub fn is_one_of_several(&self) -> bool {
+        self.dispatch_id == DispatchId::NONE
+    }
+
     /// Lets another waiting thread lead from now on: to be called before long work, so that other handlers do
     /// not wait until the reactor notices by itself.
     pub fn promote(&self) {

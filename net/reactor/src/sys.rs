@@ -5,6 +5,8 @@
 //! registered. So the table stores the raw handle, and here it becomes a borrowed one for the length of one
 //! system call. None of these calls transfers, closes or owns anything: they start or stop watching a handle.
 
+#[cfg_attr(not(io_uring), path = "sys/no_batch_sender.rs")]
+pub(crate) mod batch_sender;
 #[cfg(windows)]
 pub(crate) mod console;
 #[cfg(target_os = "linux")]

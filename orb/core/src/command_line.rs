@@ -53,6 +53,7 @@ impl OrbBuilder {
     /// | `-ORBFragmentSize` | octets, or `off`; with `PEER=` before it, for that peer |
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBPendingRequests` | a number |
     /// | `-ORBConcurrency` | `reactive`, `thread-per-connection:64`, `leader-followers`, `leader-followers:4`, `thread-pool:8:1024` (see [`Concurrency`](crate::Concurrency)) |
+    /// | `-ORBReplyBatching` | `yes` or `no` |
     /// | `-ORBQueueOverflow` | `wait` or `refuse` |
     /// | `-ORBMaxConnectionMemory`, `-ORBMaxServerMemory` | octets |
     /// | `-ORBMaxServerThreads` | a number |

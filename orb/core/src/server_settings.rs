@@ -67,6 +67,8 @@ pub struct ServerSettings {
     pub evicts_idle: bool,
     /// The assignment of threads to reading requests and running them.
     pub concurrency: Concurrency,
+    /// Whether the reactor's threads send the replies of one round together.
+    pub batches_replies: bool,
     /// The handling of requests that find the queue of `concurrency` full.
     pub queue_overflow: QueueOverflow,
     /// Whether a request is first looked up where the last one of its connection was found.
@@ -149,6 +151,7 @@ impl Default for ServerSettings {
             idle_timeout: Some(Duration::from_secs(600)),
             message_timeout: Some(Duration::from_secs(60)),
             concurrency: Concurrency::default(),
+            batches_replies: false,
             queue_overflow: QueueOverflow::default(),
             nests: false,
             sockets: SocketSettings::default(),

@@ -63,6 +63,7 @@ mod monitor;
 mod nesting;
 mod queue;
 mod reactor_pool;
+mod reply_batch;
 mod request_of_thread;
 mod request_server;
 mod resources;

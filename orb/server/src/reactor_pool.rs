@@ -31,6 +31,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     queue::{Job, WorkerQueue},
+    reply_batch::ReplyBatch,
     threads::ServerThreads,
     worker_counts::{WaitScope, WorkerCounts, WorkerVisit},
 };
@@ -48,6 +49,10 @@ pub(super) struct Pool {
     log_limit: Arc<LogLimit>,
     /// Whether its threads serve other connections while they wait for replies.
     nests: bool,
+    /// Whether the replies of one round are sent together, if the system can.
+    batches_replies: bool,
+    /// Set before the reactor.
+    reply_batch: OnceLock<Arc<ReplyBatch>>,
     /// The queue for the requests that its thread reads, unless its threads run them.
     queue: Option<Arc<dyn WorkerQueue>>,
 }
@@ -115,6 +120,8 @@ impl Pool {
             // The threads of a fixed pool always nest. The thread that fills a queue runs nothing that could
             // wait.
             nests: (settings.nests || worker_counts.is_fixed()) && queue.is_none(),
+            batches_replies: settings.batches_replies && queue.is_none(),
+            reply_batch: OnceLock::new(),
             worker_counts,
             threads,
             log_limit,
@@ -125,12 +132,40 @@ impl Pool {
     /// The reactor's registry. At least one thread then runs the reactor.
     pub(super) fn registry(&self) -> io::Result<&Registry> {
         if self.reactor.get().is_none() {
-            let reactor = Reactor::with(&Options::new().max_handlers(self.max_handlers))?;
+            let mut options = Options::new().max_handlers(self.max_handlers);
+            if let Some(batch) = self.new_reply_batch() {
+                options = options.before_wait(move || batch.send_or_leave());
+            }
+            let reactor = Reactor::with(&options)?;
             // If another thread was faster, its reactor is used, and this one was never run.
             let _ = self.reactor.set(reactor);
         }
         self.ensure_workers(1)?;
         Ok(self.reactor.get().expect("it was set").registry())
+    }
+
+    /// The batch of replies for a new reactor, if there is one.
+    fn new_reply_batch(&self) -> Option<Arc<ReplyBatch>> {
+        if self.batches_replies && self.reply_batch.get().is_none() {
+            match ReplyBatch::new() {
+                Ok(batch) => drop(self.reply_batch.set(Arc::new(batch))),
+                Err(error) => tracing::debug!(%error, "replies are sent one by one"),
+            }
+        }
+        self.reply_batch.get().cloned()
+    }
+
+    /// The batch that each of the reactor's threads sends before it waits.
+    #[inline]
+    pub(super) fn reply_batch(&self) -> Option<&ReplyBatch> {
+        self.reply_batch.get().map(|batch| &**batch)
+    }
+
+    /// Sends the replies that have been left in the batch.
+    pub(super) fn send_batch(&self) {
+        if let Some(batch) = self.reply_batch() {
+            batch.send();
+        }
     }
 
     /// The pool's threads, as an executor of futures.
@@ -223,12 +258,16 @@ impl Pool {
                 break;
             }
             let (reactor, worker_counts, nests) = (reactor.clone(), Arc::clone(&self.worker_counts), self.nests);
+            let reply_batch = self.reply_batch.get().cloned();
             let spawned = self.threads.spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {
                     let (reactor, worker_counts) = (reactor.clone(), Arc::clone(&worker_counts));
                     nesting::join(Arc::new(PoolReactor { reactor, worker_counts }))
                 });
                 worker_counts.run(&reactor);
+                if let Some(batch) = reply_batch {
+                    batch.send(); // those of a round that the end of the reactor cut short
+                }
             });
             if let Err(error) = spawned {
                 self.worker_counts.record_left();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use spandrel_cdr::Encoder;
-use spandrel_ipc::{Pollable, Receive, Shutdown, Transfer, Transmit};
+use spandrel_ipc::{Handle, Pollable, Receive, Shutdown, Transfer, Transmit};
 
 /// A connected byte stream. All methods may be called from several threads; one reads and one writes at a
 /// time.
@@ -46,6 +46,10 @@ pub trait ReactorTransport: Transport + Any {
     /// Writes as many octets as possible without waiting; [`io::ErrorKind::WouldBlock`] if none.
     fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
         self.try_send_v(&[IoSlice::new(octets)])
+    }
+    /// The socket, if octets that are sent on it are sent as by [`try_send`](Self::try_send).
+    fn send_socket(&self) -> Option<Handle<'_>> {
+        None
     }
     /// Reads the octets that have arrived; [`io::ErrorKind::WouldBlock`] if none have.
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize>;
@@ -117,6 +121,11 @@ impl<S: Transfer> ReactorTransport for S {
     #[inline]
     fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
         Transmit::try_send(self, octets)
+    }
+
+    #[inline]
+    fn send_socket(&self) -> Option<Handle<'_>> {
+        Transfer::send_socket(self)
     }
 
     #[inline]

@@ -16,6 +16,9 @@ use spandrel_naming::{
 
 /// The standard port of naming services.
 const PORT: u16 = 2809;
+/// Options of the ORB unless the command line has others. Calls are short: many clients cost the least processor time
+/// if they share threads.
+const ORB_OPTIONS: [&str; 2] = ["-ORBConcurrency thread-per-connection:2", "-ORBReplyBatching yes"];
 
 /// The OMG's naming service: names for object references, kept on disk.
 #[derive(Debug, Parser)]
@@ -92,7 +95,8 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 
 impl Args {
     fn serve(&self) -> Result<(), Failure> {
-        let daemon = self.daemon.start(PORT)?;
+        let with_option = |args: DaemonArgs, option: &&str| args.with_orb_option(option);
+        let daemon = ORB_OPTIONS.iter().fold(self.daemon.clone(), with_option).start(PORT)?;
         let purge = self.purge.map(|seconds| PurgeOptions {
             removes_unreachable: self.purge_unreachable,
             ..PurgeOptions::new(Duration::from_secs(seconds.max(1)))

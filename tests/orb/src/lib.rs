@@ -241,7 +241,7 @@ pub fn configured_servers(builder: OrbBuilder) -> OrbBuilder {
         Ok("pooled") => builder.concurrency(Concurrency::LeaderFollowers { threads: None }),
         Ok("fixed") => builder.concurrency(Concurrency::LeaderFollowers { threads: Some(1) }),
         Ok("queued") => builder.concurrency(Concurrency::ThreadPool { threads: 80, queue: 64 }),
-        Ok("reactive") => builder.concurrency(Concurrency::Reactive),
+        Ok("reactive") => builder.concurrency(Concurrency::Reactive).reply_batching(true),
         Ok("over_uds") => listen_beside_iiop(builder, "uds"),
         Ok("over_shm") => listen_beside_iiop(builder, "shm"),
         Ok(other) => panic!("{SERVERS}={other}"),

@@ -14,6 +14,7 @@ mod malformed_messages;
 mod many_connections;
 mod partial_writes;
 mod pooled_connections;
+mod reply_batching;
 mod server_limits;
 mod shutdown;
 mod shutdown_anywhere;

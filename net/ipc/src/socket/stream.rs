@@ -52,6 +52,9 @@ macro_rules! socket_stream {
             fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
                 self.$socket.set_nonblocking(on)
             }
+            fn send_socket(&self) -> Option<$crate::Handle<'_>> {
+                Some($crate::Pollable::handle(self))
+            }
             fn shutdown(&self, how: $crate::Shutdown) -> ::std::io::Result<()> {
                 self.$socket.shutdown(how)
             }

@@ -25,6 +25,7 @@ pub(super) fn option(
         "-ORBServerTransportRule" | "-ORBserverTransportRule" => builder.server_transport_rule(value).map_err(bad)?,
         "-ORBExceptionDetails" => builder.exception_details(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
         "-ORBConcurrency" => builder.concurrency(value.parse().map_err(|_| bad(CONCURRENCY))?),
+        "-ORBReplyBatching" => builder.reply_batching(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
         "-ORBMaxConnectionMemory" => {
             builder.max_connection_memory(value.parse().map_err(|_| bad("a number of octets"))?)
         }

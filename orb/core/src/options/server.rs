@@ -40,6 +40,14 @@ impl OrbBuilder {
         self
     }
 
+    /// Whether a thread that serves several connections sends the replies to requests that were found by one wait
+    /// together, by one system call (default: no). This needs an `io_uring`; without one each reply is sent by itself.
+    #[must_use]
+    pub fn reply_batching(mut self, is_on: bool) -> Self {
+        self.server_mut().batches_replies = is_on;
+        self
+    }
+
     /// The treatment of requests while the queue of a [thread pool](Concurrency::ThreadPool) is full
     /// (default: they are not read until there is room).
     #[must_use]

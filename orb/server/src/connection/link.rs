@@ -223,6 +223,44 @@ impl Link {
         Ok(if writer.is_writing { SendProgress::Whole } else { SendProgress::InPart })
     }
 
+    /// Begins the sending of a short message in a batch: no other is written before [`end_batched`](Self::end_batched).
+    /// `None` if the message must be sent by itself.
+    pub(crate) fn begin_batched(&self, octets: usize) -> Option<Charge> {
+        let mut writer = self.writer.lock();
+        let is_idle = writer.is_idle() && writer.half.may_write() && self.adopted.get().is_none();
+        if !is_idle || octets > self.fragment_size || self.transport.send_socket().is_none() {
+            return None;
+        }
+        let charge = Charge::new(&self.intake, octets).ok()?;
+        writer.is_writing = true;
+        self.is_blocked.store(true, Ordering::SeqCst);
+        Some(charge)
+    }
+
+    /// Ends the sending of a message in a batch. Octets that the transport has not taken are left for a reactor.
+    pub(crate) fn end_batched(&self, octets: &[u8], mut charge: Charge, sent: io::Result<usize>) -> SendProgress {
+        let mut writer = self.writer.lock();
+        writer.is_writing = false;
+        let written = match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            sent => sent,
+        };
+        match written {
+            Ok(count) if count < octets.len() && writer.half.may_write() => {
+                charge.reduce_to(octets.len() - count);
+                writer.push_front(QueuedMessage::of(&octets[count..], charge));
+            }
+            Ok(_) => {}
+            Err(error) => self.give_up(&mut writer, &error),
+        }
+        if !writer.is_idle() {
+            return SendProgress::InPart;
+        }
+        self.unblock(&writer);
+        SendProgress::Whole
+    }
+
     /// Charges a message. If the thread waits and there is room, also charges the request that the message
     /// answers, since the request is kept as long. Returns true in that case.
     fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), MemoryLimitExceeded> {

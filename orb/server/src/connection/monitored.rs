@@ -56,6 +56,9 @@ impl MonitoredConnection for ServerConnection {
         }
         let pool = &self.resources.pool;
         let is_registered = ReaderWord::from_bits(turn).is_registered();
+        if is_registered {
+            pool.send_batch(); // the thread would send it after the upcall
+        }
         if is_registered && pool.is_fixed() {
             return self.listen_in_fixed_pool(turn, has_input);
         }

@@ -65,6 +65,8 @@ impl EventHandler for PooledConnection {
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
         let _visit = WorkerVisit::begin(&self.worker_counts);
+        // A single reply is sent sooner by itself.
+        let _collecting = if context.is_one_of_several() { self.connection.collect_replies() } else { None };
         match self.connection.serve_ready() {
             VisitOutcome::Idle => {}
             VisitOutcome::Ended => context.close(),

@@ -288,6 +288,9 @@ impl ServerConnection {
         if self.close_state.is_reading_finished() {
             return self.drop_ready();
         }
+        if self.is_blocked() {
+            self.resources.pool.send_batch(); // its reply may be in the batch
+        }
         if !self.reader_role.word().is_registered() || self.is_blocked() {
             // A thread has taken over reading, or left a reply to be written, and is about to update the
             // registration.
@@ -334,6 +337,11 @@ impl ServerConnection {
                 Err(error) => self.handle_read_failure(error)?,
             }
             let mut reader = self.reader.lock();
+            if self.is_blocked() && !reader.is_drained() {
+                drop(reader);
+                self.resources.pool.send_batch();
+                reader = self.reader.lock();
+            }
             if self.is_blocked() {
                 // Progress is not checked meanwhile: the client is not to blame for the pause.
                 reader.stop();

@@ -7,13 +7,18 @@
 //! Nothing further is read from a client until it has taken everything. A bidirectional connection is read
 //! on, because replies to this side's requests may arrive.
 //!
+//! A reactor may send the replies of a round [together](crate::reply_batch).
+//!
 //! A request that is too long or exceeds a memory limit is answered with an exception, and the connection goes
 //! on.
+
+use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion};
 use spandrel_giop::{
     CompletionStatus, ReplyStatus, SystemException, SystemExceptionKind, begin_reply, exception_detail, ids,
 };
+use spandrel_ipc::Handle;
 use spandrel_orb::statistics::Event;
 use spandrel_transport::{Charge, DiscardedRequest, MemoryLimitExceeded, ReadError, RejectReason};
 
@@ -24,7 +29,11 @@ use super::{
     pooled,
     reply_queue::no_room_for_reply,
 };
-use crate::{request_of_thread::Frame, upcall::origin::AnswerKind};
+use crate::{
+    reply_batch::{BatchedConnection, Collecting, ReplyBatch},
+    request_of_thread::Frame,
+    upcall::origin::AnswerKind,
+};
 
 impl ServerConnection {
     /// Sends a reply, or keeps it until the client takes it.
@@ -33,6 +42,9 @@ impl ServerConnection {
     /// There is no memory to keep it; nothing was sent.
     #[inline]
     pub(super) fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
+        if self.add_to_batch(answer) {
+            return Ok(());
+        }
         match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {
             Ok(SendProgress::Whole) => Ok(()),
             Ok(SendProgress::InPart) => {
@@ -41,6 +53,22 @@ impl ServerConnection {
             }
             Err(no_memory) => self.refuse_over_budget(kind, &no_memory),
         }
+    }
+
+    /// Collects the replies of this visit of the reactor's thread in its batch, if it has one.
+    pub(super) fn collect_replies(&self) -> Option<Collecting> {
+        self.resources.pool.reply_batch().map(ReplyBatch::collect)
+    }
+
+    /// Adds a reply to the batch that collects those of this thread. False if the reply must be sent by itself.
+    #[inline]
+    fn add_to_batch(&self, answer: &Encoder<'_>) -> bool {
+        let batch = self.resources.pool.reply_batch().filter(|batch| batch.accepts(answer.position()));
+        let Some(batch) = batch else { return false };
+        let Some(octets) = answer.contiguous() else { return false };
+        let Some(charge) = self.link.begin_batched(octets.len()) else { return false };
+        batch.push(self.shared(), octets, charge);
+        true
     }
 
     #[cold]
@@ -173,6 +201,24 @@ impl ServerConnection {
         match exception.encode(&mut out).and_then(|()| body.end(&mut out)) {
             Ok(()) => drop(self.send(&out, AnswerKind::Refusal)),
             Err(error) => tracing::error!(%error, "an exception could not be marshaled"),
+        }
+    }
+}
+
+impl BatchedConnection for ServerConnection {
+    fn send_socket(&self) -> Handle<'_> {
+        self.link.transport().send_socket().expect("a link with a reply in a batch has a socket")
+    }
+
+    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>) -> bool {
+        self.link.end_batched(octets, charge, sent) == SendProgress::InPart
+    }
+
+    fn after_batched_reply(&self, waits: bool) {
+        if waits {
+            self.write_later();
+        } else {
+            self.after_deferred();
         }
     }
 }

@@ -44,6 +44,11 @@ impl ReplyQueue {
         self.queued.push_back(message);
     }
 
+    /// Adds the rest of a message that was sent in part.
+    pub(crate) fn push_front(&mut self, message: QueuedMessage) {
+        self.queued.push_front(message);
+    }
+
     /// Removes the next message, for a thread that writes without the lock.
     pub(crate) fn take(&mut self) -> Option<QueuedMessage> {
         self.queued.pop_front()
