@@ -81,7 +81,6 @@ pub use options::{Options, ThreadStrategy};
 pub use queue::Expired;
 pub use reactor::Reactor;
 pub use registry::{CloseReason, Context, EventHandler, HeldRegistrations, Registry};
-pub use service::open_connections::{ConnectionEntry, OpenConnections};
 pub use service::posted::{MAX_NOTICES, Notice, SendError};
 pub use service::sender::Sender;
 pub use service::{MAX_WAITING, Peer, Service, ServiceHandler};

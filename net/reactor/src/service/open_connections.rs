@@ -35,19 +35,6 @@ impl<S: Transfer> Member for Weak<S> {
     }
 }
 
-/// A connection whose server asks for the state itself, after each call.
-struct Notified<F>(F);
-
-impl<F: Fn() + Send + Sync> Member for Notified<F> {
-    fn drain(&self) {
-        (self.0)();
-    }
-
-    fn cut(&self) {
-        (self.0)();
-    }
-}
-
 /// A stream served by a reactor.
 pub(crate) struct ReactorConnection<S> {
     pub(crate) stream: Weak<S>,
@@ -97,12 +84,9 @@ const DRAINING: u8 = 1;
 /// The time limit has passed for all connections that are still open, also for those whose members are set later.
 const CUT: u8 = 2;
 
-/// The open connections of a server: counted, and ended together.
-///
-/// An [`Acceptor`](crate::Acceptor) has its own. A server that accepts and runs its connections itself adds each
-/// with [`add_stream`](Self::add_stream).
+/// The open connections of an acceptor or connector: counted, and ended together.
 #[derive(Default)]
-pub struct OpenConnections {
+pub(crate) struct OpenConnections {
     members: Mutex<Members>,
     /// The length of `members`, and one of the states above: changed under the lock, and read without it.
     len: AtomicUsize,
@@ -123,40 +107,22 @@ impl fmt::Debug for OpenConnections {
 
 impl OpenConnections {
     /// The number of open connections.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
     /// Whether there is no open connection.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a connection that a thread serves, until the entry is dropped; none once draining has begun.
-    #[must_use]
-    pub fn add_stream<S: Transfer>(self: &Arc<Self>, stream: &Arc<S>) -> Option<ConnectionEntry> {
-        self.add(Arc::new(Arc::downgrade(stream)))
-    }
-
-    /// Adds a connection until the entry is dropped; none once draining has begun. `notify` is called when
-    /// [`is_draining`](Self::is_draining) or [`is_cut`](Self::is_cut) becomes true, in any thread and without a lock. The
-    /// connection's server then ends its input, or closes it.
-    #[must_use]
-    pub fn add_notified(self: &Arc<Self>, notify: impl Fn() + Send + Sync + 'static) -> Option<ConnectionEntry> {
-        self.add(Arc::new(Notified(notify)))
-    }
-
     /// Whether draining has begun.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.state.load(Ordering::SeqCst) != ADMITTING
     }
 
     /// Whether the time limit of draining has passed.
-    #[must_use]
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.state.load(Ordering::SeqCst) == CUT
     }
 
@@ -220,7 +186,7 @@ impl OpenConnections {
 
     /// Admits no more connections, and lets all open ones finish: ends their input, so that each receives the octets
     /// that have arrived, and then the end.
-    pub fn begin_drain(&self) {
+    pub(crate) fn begin_drain(&self) {
         let members = self.members.lock();
         self.state.fetch_max(DRAINING, Ordering::SeqCst);
         let all = all(&members);
@@ -229,8 +195,7 @@ impl OpenConnections {
     }
 
     /// Waits until there is no open connection; false after `timeout`. Admits further connections.
-    #[must_use]
-    pub fn wait_empty(&self, timeout: Duration) -> bool {
+    pub(crate) fn wait_empty(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut members = self.members.lock();
         while !members.is_empty() {
@@ -245,8 +210,7 @@ impl OpenConnections {
 
     /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` closes the
     /// rest. Returns the number of connections closed so.
-    #[must_use = "how many connections were cut"]
-    pub fn drain(&self, timeout: Duration) -> usize {
+    pub(crate) fn drain(&self, timeout: Duration) -> usize {
         self.begin_drain();
         let _ = self.wait_empty(timeout);
         let members = self.members.lock();
@@ -259,7 +223,7 @@ impl OpenConnections {
 }
 
 /// The entry of an open connection in its [`OpenConnections`]. Dropping it removes the entry.
-pub struct ConnectionEntry {
+pub(crate) struct ConnectionEntry {
     open_connections: Arc<OpenConnections>,
     /// The key of the member, which is another's once this one is removed.
     number: usize,
