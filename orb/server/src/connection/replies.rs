@@ -65,6 +65,9 @@ impl ServerConnection {
     fn add_to_batch(&self, answer: &Encoder<'_>) -> bool {
         let batch = self.resources.pool.reply_batch().filter(|batch| batch.accepts(answer.position()));
         let Some(batch) = batch else { return false };
+        if !self.reader_role.word().is_registered() {
+            return false; // a thread of its own reads on, which must not wait for others
+        }
         let Some(octets) = answer.contiguous() else { return false };
         let Some(charge) = self.link.begin_batched(octets.len()) else { return false };
         batch.push(self.shared(), octets, charge);
