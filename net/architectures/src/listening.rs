@@ -81,20 +81,17 @@ impl Port {
         &self.acceptor
     }
 
-    /// Sets the options that accepted connections inherit where the system lets them: the time limits of transfers,
-    /// and no delay of small segments. So they cost no system call for each connection.
-    #[cfg(target_os = "linux")]
+    /// Sets the options that accepted connections inherit where the system lets them: no delay of small segments, and
+    /// on Linux the time limits of transfers. So they cost no system call for each connection.
+    #[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
     pub(crate) fn prepare(&self, settings: &Settings) -> io::Result<()> {
-        use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay};
-        set_socket_timeout(&*self.acceptor, Timeout::Recv, Some(settings.idle))?;
-        set_socket_timeout(&*self.acceptor, Timeout::Send, Some(settings.idle))?;
-        set_tcp_nodelay(&*self.acceptor, true)?;
-        Ok(())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn prepare(&self, _settings: &Settings) -> io::Result<()> {
-        Ok(())
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::net::sockopt::{Timeout, set_socket_timeout};
+            set_socket_timeout(&*self.acceptor, Timeout::Recv, Some(settings.idle))?;
+            set_socket_timeout(&*self.acceptor, Timeout::Send, Some(settings.idle))?;
+        }
+        self.acceptor.set_no_delay(true)
     }
 }
 
@@ -106,7 +103,7 @@ fn prepare_stream(stream: &Stream, settings: &Settings) -> io::Result<()> {
     }
     stream.set_recv_timeout(Some(settings.idle))?;
     stream.set_send_timeout(Some(settings.idle))?;
-    stream.set_no_delay(true)
+    if cfg!(windows) { Ok(()) } else { stream.set_no_delay(true) }
 }
 
 /// The acceptance of connections by the threads of one server, until it is stopped.
@@ -138,8 +135,8 @@ impl Accepting {
     /// Waits for a connection; none once stopped. Failures are logged, and waited out.
     pub(crate) fn accept(&self) -> Option<Stream> {
         while !self.is_stopped() {
-            let accepted = self.port.acceptor.accept();
-            let prepared = accepted.and_then(|(stream, _)| prepare_stream(&stream, &self.settings).map(|()| stream));
+            let accepted = self.port.acceptor.accept_stream();
+            let prepared = accepted.and_then(|stream| prepare_stream(&stream, &self.settings).map(|()| stream));
             match prepared {
                 Ok(stream) => return Some(stream),
                 // On an exclusive port, the inherited time limit of receiving has passed.

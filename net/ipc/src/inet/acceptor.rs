@@ -133,6 +133,14 @@ impl Acceptor {
         Ok(Self { listener: Listener::listen(socket, options.backlog)? })
     }
 
+    /// As [`accept`](Self::accept), without the peer's address, which costs a further system call on some systems.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_stream(&self) -> io::Result<Stream> {
+        Stream::from_accepted(self.listener.accept_without_address()?, &self.listener)
+    }
+
     /// Takes over a connection that was accepted at this endpoint by other means, such as a completed operation of an
     /// `io_uring`. No system call checks that.
     ///
@@ -140,6 +148,15 @@ impl Acceptor {
     /// Any error of the operating system.
     pub fn adopt(&self, accepted: OwnedHandle) -> io::Result<Stream> {
         Stream::from_socket(Socket::from(accepted))
+    }
+
+    /// Lets accepted streams send small segments without delay (`TCP_NODELAY`) from the beginning, where they inherit
+    /// that: on Linux, and on Windows, where they have the properties of the listening socket.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn set_no_delay(&self, on: bool) -> io::Result<()> {
+        self.listener.socket().set_tcp_nodelay(on)
     }
 
     /// Among acceptors that share an address ([`reuse_port`](AcceptorOptions::reuse_port)), this one gets the
@@ -170,7 +187,7 @@ impl TryFrom<OwnedHandle> for Acceptor {
     type Error = io::Error;
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?) })
+        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?)? })
     }
 }
 
