@@ -93,15 +93,17 @@ impl Port {
         &self.acceptor
     }
 
-    /// Sets the options that accepted connections inherit where the system lets them: the time limit of sending, none of
-    /// receiving, and no delay of small segments. So they cost no system call for each connection.
-    #[cfg(target_os = "linux")]
+    /// Sets the options that accepted connections inherit where the system lets them: no delay of small segments, and
+    /// on Linux the time limit of sending, and none of receiving. So they cost no system call for each connection.
+    #[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
     pub(crate) fn prepare(&self, settings: &Settings) -> io::Result<()> {
-        use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay};
-        set_socket_timeout(&*self.acceptor, Timeout::Recv, None)?;
-        set_socket_timeout(&*self.acceptor, Timeout::Send, Some(settings.idle))?;
-        set_tcp_nodelay(&*self.acceptor, true)?;
-        Ok(())
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::net::sockopt::{Timeout, set_socket_timeout};
+            set_socket_timeout(&*self.acceptor, Timeout::Recv, None)?;
+            set_socket_timeout(&*self.acceptor, Timeout::Send, Some(settings.idle))?;
+        }
+        self.acceptor.set_no_delay(true)
     }
 
     /// As [`prepare`](Self::prepare), with a time limit of receiving, for connections that no other thread watches.
@@ -110,11 +112,6 @@ impl Port {
         use rustix::net::sockopt::{Timeout, set_socket_timeout};
         self.prepare(settings)?;
         set_socket_timeout(&*self.acceptor, Timeout::Recv, Some(settings.idle))?;
-        Ok(())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn prepare(&self, _settings: &Settings) -> io::Result<()> {
         Ok(())
     }
 }
@@ -161,7 +158,7 @@ fn prepare_stream(stream: &Stream, settings: &Settings) -> io::Result<()> {
     }
     stream.set_recv_timeout(Some(settings.idle))?;
     stream.set_send_timeout(Some(settings.idle))?;
-    stream.set_no_delay(true)
+    if cfg!(windows) { Ok(()) } else { stream.set_no_delay(true) }
 }
 
 /// The acceptance of connections by the threads of one server, until it is stopped.

@@ -27,6 +27,8 @@ mod error;
 mod exact;
 mod family;
 mod inherent;
+#[cfg(unix)]
+mod interrupted;
 mod pollable;
 mod process_mark;
 mod socket;

@@ -11,8 +11,6 @@ pub(crate) mod calls;
 #[cfg(windows)]
 #[path = "socket/calls_windows.rs"]
 pub(crate) mod calls;
-#[cfg(unix)]
-pub(crate) mod interrupted;
 mod listener;
 mod send_file;
 mod stream;

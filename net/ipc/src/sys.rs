@@ -9,9 +9,14 @@ pub(crate) mod dgram;
 pub(crate) mod host_name;
 #[cfg(windows)]
 pub(crate) mod named_pipe;
+#[cfg(windows)]
+pub(crate) mod overlapped;
 #[cfg(target_os = "linux")]
 pub(crate) mod shm;
 #[cfg(unix)]
 pub(crate) mod signal_driven;
 #[cfg(unix)]
+pub(crate) mod socket;
+#[cfg(windows)]
+#[path = "sys/socket_windows.rs"]
 pub(crate) mod socket;

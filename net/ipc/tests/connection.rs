@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
+use spandrel_ipc::{Interest, wait_ready};
 use spandrel_test_support::{TEST_TIMEOUT, within_time};
 
 /// An address without a listener, reserved while the socket lives.
@@ -193,6 +194,29 @@ fn an_ipv6_acceptor_takes_ipv4_only_if_dual_stack() {
         Acceptor::open(&Addr::any(port)).is_ok() // unless another process has it by chance
     });
     assert!(ipv4_left_free);
+}
+
+#[test]
+fn accepted_streams_wait_and_send_without_delay_if_the_acceptor_says_so() {
+    let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
+    acceptor.set_no_delay(true).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    for is_nonblocking in [false, true] {
+        let client = Connector::connect(&addr).unwrap();
+        acceptor.set_nonblocking(is_nonblocking).unwrap();
+        wait_ready(&acceptor, Interest::INPUT, None).unwrap();
+        let server = acceptor.accept_unnamed().unwrap();
+        if cfg!(any(target_os = "linux", windows)) {
+            assert!(server.no_delay().unwrap());
+        }
+        let receiving = thread::spawn(move || {
+            let mut octet = [0];
+            server.recv_n(&mut octet).unwrap();
+            octet
+        });
+        client.send_n(b"x").unwrap();
+        assert_eq!(&receiving.join().unwrap(), b"x");
+    }
 }
 
 #[test]

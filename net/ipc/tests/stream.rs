@@ -175,6 +175,31 @@ fn a_receive_timeout_leaves_the_connection_usable() {
 }
 
 #[test]
+fn receives_that_time_out_lose_no_octets() {
+    let (client, server) = pair();
+    server.set_recv_timeout(Some(Duration::from_millis(1))).unwrap();
+    let expected = pattern(20_000);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for octets in expected.chunks(7) {
+                client.send_n(octets).unwrap();
+                thread::yield_now();
+            }
+            client.close_writer().unwrap();
+        });
+        let (mut received, mut one, mut other) = (Vec::new(), [0; 3], [0; 2]);
+        loop {
+            match server.recv_v(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)]) {
+                Ok(0) => break,
+                Ok(count) => received.extend_from_slice(&[&one[..], &other[..]].concat()[..count]),
+                Err(error) => assert!(is_timeout(&error), "{error}"),
+            }
+        }
+        assert!(received == expected, "{} octets were received", received.len());
+    });
+}
+
+#[test]
 fn a_half_close_leaves_the_other_direction_open() {
     let (client, server) = pair();
     client.send_n(b"question").unwrap();

@@ -2,16 +2,16 @@
 
 mod backend;
 mod demultiplexer;
-#[cfg(unix)]
+#[cfg_attr(windows, path = "demux/doorbell_windows.rs")]
 mod doorbell;
 #[cfg(target_os = "linux")]
 mod epoll;
+#[cfg(windows)]
+mod growing;
 #[cfg(unix)]
 mod poll;
 mod portable;
-#[cfg(unix)]
 mod scan;
-#[cfg(unix)]
 mod select;
 #[cfg(io_uring)]
 mod uring;
@@ -47,6 +47,8 @@ fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
         Backend::Poll => Box::new(scan::Scanner::new(poll::Poll::default())?),
         #[cfg(unix)]
         Backend::Select => Box::new(scan::Scanner::new(select::Select)?),
+        #[cfg(windows)]
+        Backend::Select => Box::new(growing::Growing::new()?),
         #[cfg(not(target_os = "linux"))]
         Backend::Auto => Box::new(portable::Portable::new()?),
         Backend::Polling => Box::new(portable::Portable::new()?),
@@ -54,8 +56,8 @@ fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
 }
 
 impl Backend {
-    /// The back ends that work on this system, the best first, without [`Auto`](Self::Auto), which is the
-    /// first of them.
+    /// The back ends that work on this system, the best first, without [`Auto`](Self::Auto), which is the first of them
+    /// (on Windows for several threads).
     #[must_use]
     pub fn available() -> Vec<Self> {
         Self::KNOWN.iter().copied().filter(|backend| open_exactly(*backend).is_ok()).collect()

@@ -68,6 +68,12 @@ impl Options {
         self
     }
 
+    /// The mechanism, where the system's best depends on the threads.
+    pub(crate) fn chosen_backend(&self) -> Backend {
+        let is_for_one_thread = self.backend == Backend::Auto && self.threads == ThreadStrategy::Reactive;
+        if cfg!(windows) && is_for_one_thread { Backend::Select } else { self.backend }
+    }
+
     /// The timer queue; a hierarchical wheel by default.
     #[must_use]
     pub fn timers(mut self, strategy: TimerStrategy) -> Self {

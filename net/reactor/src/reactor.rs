@@ -63,7 +63,7 @@ impl Reactor {
     /// # Errors
     /// Any error of the operating system, such as for a [`Backend`](crate::Backend) that is not available.
     pub fn with(options: &Options) -> io::Result<Self> {
-        Self::over(options, demux::open(options.backend)?)
+        Self::over(options, demux::open(options.chosen_backend())?)
     }
 
     /// Over a given demultiplexer.

@@ -15,7 +15,7 @@ pub(crate) mod eventfd;
 pub(crate) mod fork;
 #[cfg(proactor)]
 pub(crate) mod proactor;
-#[cfg(unix)]
+#[cfg_attr(windows, path = "sys/scan_windows.rs")]
 pub(crate) mod scan;
 pub(crate) mod thread;
 #[cfg(io_uring)]

@@ -133,12 +133,13 @@ impl Acceptor {
         Ok(Self { listener: Listener::listen(socket, options.backlog)? })
     }
 
-    /// As [`accept`](Self::accept), for a server that does not need the peer's address: the system does not copy it.
+    /// As [`accept`](Self::accept), without the peer's address: the system copies it for nothing on Linux, and needs a
+    /// further system call for it on Windows.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
     pub fn accept_unnamed(&self) -> io::Result<Stream> {
-        Stream::from_socket(self.listener.accept_unnamed()?)
+        Stream::from_accepted(self.listener.accept_unnamed()?, &self.listener)
     }
 
     /// Takes over a connection that was accepted at this endpoint by other means, such as a completed operation of an
@@ -148,6 +149,15 @@ impl Acceptor {
     /// Any error of the operating system.
     pub fn adopt(&self, accepted: OwnedHandle) -> io::Result<Stream> {
         Stream::from_socket(Socket::from(accepted))
+    }
+
+    /// Lets accepted streams send small segments without delay (`TCP_NODELAY`) from the beginning, where they inherit
+    /// that: on Linux, and on Windows, where they have the properties of the listening socket.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn set_no_delay(&self, on: bool) -> io::Result<()> {
+        self.listener.socket().set_tcp_nodelay(on)
     }
 
     /// Among acceptors that share an address ([`reuse_port`](AcceptorOptions::reuse_port)), this one gets the
@@ -178,7 +188,7 @@ impl TryFrom<OwnedHandle> for Acceptor {
     type Error = io::Error;
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?) })
+        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?)? })
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use socket2::{Domain, Socket, Type};
 
 use super::Addr;
-use crate::socket::{Expected, OwnedHandle, StreamSocket, adopt, socket_stream};
+use crate::socket::{Expected, Listener, OwnedHandle, StreamSocket, adopt, socket_stream};
 
 /// A TCP connection.
 ///
@@ -25,6 +25,16 @@ impl Stream {
 
     pub(super) fn from_socket(socket: Socket) -> io::Result<Self> {
         StreamSocket::adopt(socket).map(Self)
+    }
+
+    /// Takes over a connection that the listener of an acceptor has accepted.
+    pub(super) fn from_accepted(socket: Socket, listener: &Listener) -> io::Result<Self> {
+        StreamSocket::adopt_accepted(socket, listener).map(Self)
+    }
+
+    /// The socket, for a call that does not wait.
+    pub(super) fn nonblocking_socket(&self) -> io::Result<&Socket> {
+        self.0.nonblocking()
     }
 
     /// Another handle to the same connection.

@@ -20,7 +20,8 @@ impl Stream {
         let flags = SendFlags::OOB | crate::socket::calls::NO_SIGNAL;
         #[cfg(windows)]
         let flags = SendFlags::OOB;
-        match rustix::io::retry_on_intr(|| rustix::net::send(self.socket(), &[octet], flags))? {
+        let socket = self.nonblocking_socket()?;
+        match rustix::io::retry_on_intr(|| rustix::net::send(socket, &[octet], flags))? {
             1 => Ok(()),
             _ => Err(io::ErrorKind::WriteZero.into()),
         }
@@ -33,8 +34,8 @@ impl Stream {
     /// [`io::ErrorKind::WouldBlock`] when there is none, it was received already, or it is received inline
     /// ([`set_urgent_inline`](Self::set_urgent_inline)); others of receiving.
     pub fn recv_urgent(&self) -> io::Result<u8> {
-        let mut octet = [0];
-        match rustix::io::retry_on_intr(|| rustix::net::recv(self.socket(), &mut octet, RecvFlags::OOB)) {
+        let (socket, mut octet) = (self.nonblocking_socket()?, [0]);
+        match rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut octet, RecvFlags::OOB)) {
             Ok((_, 0)) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => Ok(octet[0]),
             Err(rustix::io::Errno::INVAL) => Err(io::ErrorKind::WouldBlock.into()),

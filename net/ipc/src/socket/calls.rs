@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
 
-use super::interrupted::retry_interrupted;
 use crate::Interest;
+use crate::interrupted::retry_interrupted;
 
 /// The implementation of a stream: on Unix, a plain socket suffices.
 #[derive(Debug)]
@@ -19,6 +19,16 @@ impl StreamSocket {
     #[inline]
     pub(crate) fn adopt(socket: Socket) -> io::Result<Self> {
         Ok(Self(socket))
+    }
+
+    /// Takes over a connection of a listener.
+    pub(crate) fn adopt_accepted(socket: Socket, _listener: &super::Listener) -> io::Result<Self> {
+        Self::adopt(socket)
+    }
+
+    /// The socket, for a call that does not wait because of its flags.
+    pub(crate) fn nonblocking(&self) -> io::Result<&Socket> {
+        Ok(&self.0)
     }
 
     pub(crate) fn try_clone(&self) -> io::Result<Self> {

@@ -1,10 +1,14 @@
 //! The system calls of transfers over sockets, on Windows.
 //!
 //! Winsock has no flag for a single nonblocking transfer, and a blocking send that times out leaves unknown
-//! how much was sent ("the socket state is indeterminate", in the description of `SO_SNDTIMEO`). So the
-//! handle never blocks here, and a transfer that may wait waits for readiness, with its own deadline. A wait
-//! is interrupted from time to time, since Winsock does not promise that a shutdown of the socket ends waits
-//! for it.
+//! how much was sent ("the socket state is indeterminate", in the description of `SO_SNDTIMEO`). So no
+//! transfer blocks in its call:
+//!
+//! - A receive that may wait is an overlapped operation, which is cancelled at its deadline or by a shutdown of
+//!   the reading side. A cancelled receive has taken no octets.
+//! - A send, and a receive that leaves the octets in the queue, wait for readiness between nonblocking
+//!   attempts, with their own deadline. A wait is interrupted from time to time, since Winsock does not promise
+//!   that a shutdown of the socket ends waits for it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::ops::Deref;
@@ -17,11 +21,12 @@ use socket2::Socket;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex};
 
+use super::Listener;
 use crate::Shutdown;
 use crate::deadline::Deadline;
+use crate::sys::socket::WaitingReceives;
 
-/// A nonblocking stream socket with the settings of its waits. Clones of a stream share the settings, as on
-/// Unix.
+/// A stream socket with the settings of its waits. Clones of a stream share the settings, as on Unix.
 #[derive(Debug)]
 pub(crate) struct StreamSocket {
     socket: Socket,
@@ -31,6 +36,8 @@ pub(crate) struct StreamSocket {
 #[derive(Debug, Default)]
 struct Settings {
     nonblocking: AtomicBool,
+    /// Whether the handle is nonblocking, which most attempts need.
+    is_handle_nonblocking: AtomicBool,
     recv_timeout: Mutex<Option<Duration>>,
     send_timeout: Mutex<Option<Duration>>,
     /// Counts the calls of `shutdown`, so that waits begun before one check again.
@@ -38,13 +45,29 @@ struct Settings {
     /// This side receives the queued octets, and then the end. Winsock's own half-close would reset the
     /// connection if more octets arrived.
     is_reader_closed: AtomicBool,
+    waiting_receives: WaitingReceives,
 }
 
 impl StreamSocket {
     /// Takes over a socket.
     pub(crate) fn adopt(socket: Socket) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
         Ok(Self { socket, settings: Arc::default() })
+    }
+
+    /// Takes over a connection of a listener.
+    pub(crate) fn adopt_accepted(socket: Socket, listener: &Listener) -> io::Result<Self> {
+        let this = Self::adopt(socket)?;
+        this.settings.is_handle_nonblocking.store(listener.is_nonblocking(), Ordering::Relaxed);
+        Ok(this)
+    }
+
+    /// The socket, with a nonblocking handle.
+    pub(crate) fn nonblocking(&self) -> io::Result<&Socket> {
+        if !self.settings.is_handle_nonblocking.load(Ordering::Relaxed) {
+            self.socket.set_nonblocking(true)?;
+            self.settings.is_handle_nonblocking.store(true, Ordering::Relaxed);
+        }
+        Ok(&self.socket)
     }
 
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
@@ -80,7 +103,34 @@ impl StreamSocket {
         }
         let result = if how == Shutdown::Read { Ok(()) } else { self.socket.shutdown(how) };
         self.settings.shutdowns.fetch_add(1, Ordering::SeqCst);
+        if how != Shutdown::Write {
+            self.settings.waiting_receives.end(self.socket.as_socket());
+        }
         result
+    }
+
+    /// Receives as this socket is configured.
+    fn receive(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let settings = &*self.settings;
+        let is_closed = &settings.is_reader_closed;
+        if settings.nonblocking.load(Ordering::Relaxed) || is_closed.load(Ordering::SeqCst) {
+            return try_recv_v(self, slices);
+        }
+        if slices.iter().all(|slice| slice.is_empty()) {
+            return Ok(0); // the operation would wait
+        }
+        let deadline = Deadline::after(*settings.recv_timeout.lock());
+        loop {
+            match settings.waiting_receives.receive(self.socket.as_socket(), slices, deadline, is_closed) {
+                Ok(Some(count)) => return Ok(count),
+                Ok(None) if is_closed.load(Ordering::SeqCst) => return try_recv_v(self, slices),
+                Ok(None) if deadline.left().is_some_and(|left| left.is_zero()) => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Ok(None) => {} // cancelled by other means
+                Err(error) => return self.received(Err(error)),
+            }
+        }
     }
 
     /// The result of an attempt to receive: the end, if this side has closed its reader and nothing is
@@ -141,7 +191,7 @@ pub(crate) fn send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
 }
 
 pub(crate) fn recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
-    socket.wait(PollFlags::IN, &socket.settings.recv_timeout, || try_recv(socket, buffer))
+    socket.receive(&mut [IoSliceMut::new(buffer)])
 }
 
 pub(crate) fn send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -149,29 +199,30 @@ pub(crate) fn send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Resul
 }
 
 pub(crate) fn recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-    socket.wait(PollFlags::IN, &socket.settings.recv_timeout, || try_recv_v(socket, slices))
+    let count = slices.len().min(MAX_SLICES);
+    socket.receive(&mut slices[..count])
 }
 
 pub(crate) fn peek(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
-    let attempt = || Ok(rustix::net::recv(&socket.socket, &mut *buffer, RecvFlags::PEEK)?.1);
+    let attempt = || Ok(rustix::net::recv(socket.nonblocking()?, &mut *buffer, RecvFlags::PEEK)?.1);
     socket.wait(PollFlags::IN, &socket.settings.recv_timeout, attempt)
 }
 
 pub(crate) fn try_send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
-    (&socket.socket).write(data).map_err(broken)
+    socket.nonblocking()?.write(data).map_err(broken)
 }
 
 pub(crate) fn try_recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
-    socket.received((&socket.socket).read(buffer))
+    socket.received(socket.nonblocking()?.read(buffer))
 }
 
 pub(crate) fn try_send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    (&socket.socket).write_vectored(&slices[..slices.len().min(MAX_SLICES)]).map_err(broken)
+    socket.nonblocking()?.write_vectored(&slices[..slices.len().min(MAX_SLICES)]).map_err(broken)
 }
 
 pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     let count = slices.len().min(MAX_SLICES);
-    socket.received((&socket.socket).read_vectored(&mut slices[..count]))
+    socket.received(socket.nonblocking()?.read_vectored(&mut slices[..count]))
 }
 
 /// Sending after a shutdown (`WSAESHUTDOWN`) is a broken pipe, as on Unix.
@@ -205,7 +256,7 @@ impl AsSocket for StreamSocket {
     }
 }
 
-/// Its handle is nonblocking.
+/// Its handle may be nonblocking.
 impl From<StreamSocket> for OwnedSocket {
     fn from(socket: StreamSocket) -> Self {
         socket.socket.into()

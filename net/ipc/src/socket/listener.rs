@@ -10,6 +10,8 @@ use socket2::{SockAddr, Socket};
 use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+#[cfg(windows)]
+use crate::sys::socket::accept_unnamed;
 use crate::{Handle, Pollable};
 #[cfg(unix)]
 use crate::{Interest, wait_ready};
@@ -18,6 +20,8 @@ use crate::{Interest, wait_ready};
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: Socket,
+    #[cfg(windows)]
+    is_nonblocking: AtomicBool,
     shut_down: AtomicBool,
     /// A spare descriptor for accepting, and thereby refusing, a connection when no others are left.
     #[cfg(unix)]
@@ -39,21 +43,22 @@ impl Listener {
     /// Starts to listen with a socket that is bound.
     pub(crate) fn listen(socket: Socket, backlog: u16) -> io::Result<Self> {
         socket.listen(i32::from(backlog))?;
-        Ok(Self::from_listening(socket))
+        Self::from_listening(socket)
     }
 
     /// For a socket that listens already.
-    pub(crate) fn from_listening(socket: Socket) -> Self {
-        Self {
+    pub(crate) fn from_listening(socket: Socket) -> io::Result<Self> {
+        Ok(Self {
             socket,
+            #[cfg(windows)]
+            is_nonblocking: AtomicBool::new(false),
             shut_down: AtomicBool::new(false),
             #[cfg(unix)]
             spare: Mutex::new(spare_descriptor().ok()),
             shed: AtomicU64::new(0),
-        }
+        })
     }
 
-    #[cfg(target_os = "linux")]
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -63,7 +68,17 @@ impl Listener {
     }
 
     pub(crate) fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        self.socket.set_nonblocking(on)
+        self.socket.set_nonblocking(on)?;
+        #[cfg(windows)]
+        self.is_nonblocking.store(on, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether accepted sockets are nonblocking: on Windows they have the mode of the listening one (the description of
+    /// `accept`).
+    #[cfg(windows)]
+    pub(crate) fn is_nonblocking(&self) -> bool {
+        self.is_nonblocking.load(Ordering::SeqCst)
     }
 
     pub(crate) fn into_socket(self) -> Socket {
@@ -72,31 +87,23 @@ impl Listener {
 
     /// Waits for a connection and returns it with the peer's address.
     pub(crate) fn accept(&self) -> io::Result<(Socket, SockAddr)> {
-        let (socket, from) = self.accept_by(Socket::accept)?;
-        Ok((accepted(socket)?, from))
+        self.accept_by(accept)
     }
 
     /// Waits for a connection, and does not ask for the peer's address.
     pub(crate) fn accept_unnamed(&self) -> io::Result<Socket> {
-        #[cfg(target_os = "linux")]
-        let accept = |socket: &Socket| {
-            let accepted = rustix::net::accept_with(socket, rustix::net::SocketFlags::CLOEXEC)?;
-            Ok(Socket::from(accepted))
-        };
-        #[cfg(not(target_os = "linux"))]
-        let accept = |socket: &Socket| socket.accept().map(|(accepted, _)| accepted);
-        accepted(self.accept_by(accept)?)
+        self.accept_by(accept_unnamed)
     }
 
-    /// Waits for a connection, which this function accepts.
+    /// Waits for a connection and returns the result of the attempt that accepts it.
     #[inline]
-    fn accept_by<T>(&self, accept: impl Fn(&Socket) -> io::Result<T>) -> io::Result<T> {
+    fn accept_by<T>(&self, attempt: fn(&Socket) -> io::Result<T>) -> io::Result<T> {
         let mut pause = SHORTEST_PAUSE;
         loop {
             if self.is_shut_down() {
                 return Err(shut_down());
             }
-            match accept(&self.socket) {
+            match attempt(&self.socket) {
                 Ok(_) if self.is_shut_down() => {
                     // Woken by a connection to ourselves; another thread may be waiting for the same.
                     let _ = self.wake();
@@ -104,7 +111,7 @@ impl Listener {
                 Ok(accepted) => return Ok(accepted),
                 Err(_) if self.is_shut_down() => {}
                 Err(error) => {
-                    if let Some(accepted) = self.recover(error, &mut pause, &accept)? {
+                    if let Some(accepted) = self.recover(error, attempt, &mut pause)? {
                         return Ok(accepted);
                     }
                 }
@@ -115,17 +122,17 @@ impl Listener {
     /// Handles a failed accept: returns the error, or none for a retry, or a connection that could be
     /// accepted after all.
     #[cold]
-    #[cfg_attr(not(unix), allow(unused_variables))]
+    #[cfg_attr(windows, expect(unused_variables))]
     fn recover<T>(
         &self,
         error: io::Error,
+        attempt: fn(&Socket) -> io::Result<T>,
         pause: &mut Duration,
-        accept: &impl Fn(&Socket) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         match recovery(&error) {
             Recovery::Retry => Ok(None),
             #[cfg(unix)]
-            Recovery::Shed => self.shed_one(error, pause, accept),
+            Recovery::Shed => self.shed_one(error, attempt, pause),
             #[cfg(unix)]
             Recovery::Pause => self.pause(error, pause).map(|()| None),
             Recovery::Fail => {
@@ -152,8 +159,8 @@ impl Listener {
     fn shed_one<T>(
         &self,
         error: io::Error,
+        attempt: fn(&Socket) -> io::Result<T>,
         pause: &mut Duration,
-        accept: &impl Fn(&Socket) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         if !self.socket.nonblocking()? {
             // Linux allocates a descriptor before it waits for a connection: without this wait, the spare one
@@ -166,7 +173,7 @@ impl Listener {
             return self.pause(error, pause).map(|()| None);
         };
         drop(descriptor);
-        let accepted = accept(&self.socket);
+        let accepted = attempt(&self.socket);
         if let Ok(descriptor) = spare_descriptor() {
             *slot = Some(descriptor);
             drop(slot);
@@ -247,12 +254,24 @@ impl Pollable for Listener {
     }
 }
 
-/// Makes an accepted socket blocking, where it inherits the mode of the listening one.
-fn accepted(socket: Socket) -> io::Result<Socket> {
-    if !cfg!(any(target_os = "linux", target_os = "android")) {
+/// Accepts a connection.
+fn accept(listener: &Socket) -> io::Result<(Socket, SockAddr)> {
+    let (socket, from) = listener.accept()?;
+    // Elsewhere it inherits the mode of the listening socket, which the stream on Windows takes into account.
+    if !cfg!(any(target_os = "linux", target_os = "android", windows)) {
         socket.set_nonblocking(false)?;
     }
-    Ok(socket)
+    Ok((socket, from))
+}
+
+#[cfg(target_os = "linux")]
+fn accept_unnamed(listener: &Socket) -> io::Result<Socket> {
+    Ok(rustix::net::accept_with(listener, rustix::net::SocketFlags::CLOEXEC)?.into())
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn accept_unnamed(listener: &Socket) -> io::Result<Socket> {
+    accept(listener).map(|(socket, _)| socket)
 }
 
 fn shut_down() -> io::Error {

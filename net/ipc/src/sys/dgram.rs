@@ -39,7 +39,7 @@ mod linux {
     use rustix::net::{RecvFlags, SendFlags, SocketAddrAny};
 
     use crate::Interest;
-    use crate::socket::interrupted::retry_interrupted;
+    use crate::interrupted::retry_interrupted;
 
     /// The system's numbers of options and control messages.
     pub(crate) mod names {

@@ -1,21 +1,20 @@
 //! Windows named pipes: creating, listening, receiving. Sending is in [`outgoing`].
 //!
-//! All handles are opened for overlapped operations. The system accesses the memory of an operation until it
-//! has ended. So a wait that ends early cancels the operation and then waits for its end.
+//! All handles are opened for overlapped operations.
 
 mod outgoing;
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
-use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
+use std::os::windows::io::{AsRawHandle, OwnedHandle, RawHandle};
 use std::ptr;
 use std::time::Duration;
 
 use spandrel_sync::Arc;
 use windows_sys::Win32::Foundation::{
-    ERROR_ACCESS_DENIED, ERROR_IO_PENDING, ERROR_NO_DATA, ERROR_OPERATION_ABORTED, ERROR_PIPE_BUSY,
-    ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT, INVALID_HANDLE_VALUE, LocalFree, WAIT_OBJECT_0, WAIT_TIMEOUT,
+    ERROR_ACCESS_DENIED, ERROR_IO_PENDING, ERROR_NO_DATA, ERROR_PIPE_BUSY, ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT,
+    LocalFree,
 };
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
@@ -24,83 +23,15 @@ use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_FIRST_PIPE_INSTANCE, FILE_FLAG_OVERLAPPED, PIPE_ACCESS_DUPLEX, ReadFile, SECURITY_IDENTIFICATION,
 };
-use windows_sys::Win32::System::IO::{CancelIoEx, GetOverlappedResult, OVERLAPPED};
+use windows_sys::Win32::System::IO::GetOverlappedResult;
 use windows_sys::Win32::System::Pipes::{
     ConnectNamedPipe, CreateNamedPipeW, GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, PIPE_READMODE_BYTE,
     PIPE_REJECT_REMOTE_CLIENTS, PIPE_TYPE_BYTE, PIPE_WAIT, WaitNamedPipeW,
 };
-use windows_sys::Win32::System::Threading::{CreateEventW, INFINITE, SetEvent, WaitForMultipleObjects};
 
+use super::overlapped::{Event, Overlapped, is_aborted, milliseconds, owned, wait};
 use crate::deadline::Deadline;
 pub(crate) use outgoing::Outgoing;
-
-/// A manual-reset event, set until an operation starts that uses it.
-#[derive(Debug)]
-pub(crate) struct Event(OwnedHandle);
-
-impl Event {
-    /// Not set.
-    pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: without attributes and without a name there is nothing to refer to.
-        let handle = unsafe { CreateEventW(ptr::null(), 1, 0, ptr::null()) };
-        // SAFETY: the handle is new and not shared.
-        owned(handle).map(Self)
-    }
-
-    /// Wakes all waiting threads, now and later.
-    pub(crate) fn set(&self) {
-        // SAFETY: the handle is open as long as `self` is. The call fails for no event.
-        unsafe { SetEvent(self.raw()) };
-    }
-
-    /// Waits for it to be set; false after the deadline.
-    pub(crate) fn wait(&self, deadline: Deadline) -> io::Result<bool> {
-        Ok(wait([self], deadline)?.is_some())
-    }
-
-    /// Whether it is set.
-    pub(crate) fn is_set(&self) -> io::Result<bool> {
-        self.wait(Deadline::after(Some(Duration::ZERO)))
-    }
-
-    fn raw(&self) -> RawHandle {
-        self.0.as_raw_handle()
-    }
-}
-
-/// Takes over a handle that a call has just created, or returns the call's error.
-fn owned(handle: RawHandle) -> io::Result<OwnedHandle> {
-    if handle.is_null() || handle == INVALID_HANDLE_VALUE {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: all callers pass a handle that the system has just created for them alone.
-    Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
-}
-
-/// Waits for one of several distinct events; returns its index, or `None` after the deadline.
-fn wait<const N: usize>(events: [&Event; N], deadline: Deadline) -> io::Result<Option<usize>> {
-    let handles = events.map(Event::raw);
-    let count = N as u32; // two at most
-    loop {
-        let left = deadline.left();
-        // SAFETY: that many handles, open as long as the borrowed events are.
-        let woken = unsafe { WaitForMultipleObjects(count, handles.as_ptr(), 0, milliseconds(left)) };
-        match woken {
-            WAIT_TIMEOUT if deadline.left().is_some_and(|left| left.is_zero()) => return Ok(None),
-            WAIT_TIMEOUT => {} // of a time beyond the range of the system
-            _ if woken.wrapping_sub(WAIT_OBJECT_0) < count => return Ok(Some((woken - WAIT_OBJECT_0) as usize)),
-            _ => return Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// A timeout in the system's unit, rounded up; at most 49 days, unless it is unlimited.
-fn milliseconds(time: Option<Duration>) -> u32 {
-    match time {
-        Some(time) => u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).min(INFINITE - 1),
-        None => INFINITE,
-    }
-}
 
 /// The parameters of an instance of a pipe.
 #[derive(Clone, Copy, Debug)]
@@ -234,20 +165,27 @@ impl Pipe {
         events: [&Event; 2],
         deadline: Deadline,
     ) -> io::Result<Option<usize>> {
-        let mut ended = false;
+        let mut is_cancelled = false;
         if began == 0 {
             let error = io::Error::last_os_error();
             if error.raw_os_error() != Some(ERROR_IO_PENDING as i32) {
                 return Err(error); // it has not started
             }
-            if !matches!(wait(events, deadline), Ok(Some(0))) {
-                ended = true;
-                overlapped.end(self, events[0]);
-            }
+            is_cancelled = !overlapped.settle(self.raw(), events, deadline);
         }
-        match overlapped.result(self) {
-            Err(error) if ended && is_aborted(&error) => Ok(None),
+        match self.result(overlapped) {
+            Err(error) if is_cancelled && is_aborted(&error) => Ok(None),
             result => result.map(Some),
+        }
+    }
+
+    /// The result of an operation, which has ended: the number of octets.
+    fn result(&self, overlapped: &Overlapped) -> io::Result<usize> {
+        let mut octets = 0;
+        // SAFETY: handle and `overlapped` are borrowed for the call, and `octets` outlives it.
+        match unsafe { GetOverlappedResult(self.raw(), overlapped.as_ptr(), &mut octets, 0) } {
+            0 => Err(io::Error::last_os_error()),
+            _ => Ok(octets as usize),
         }
     }
 
@@ -267,48 +205,6 @@ pub(crate) enum Received {
     /// The other side has closed, and all its octets were received.
     End,
 }
-
-/// The OVERLAPPED structure of an operation.
-struct Overlapped(std::cell::UnsafeCell<OVERLAPPED>);
-
-impl Overlapped {
-    /// For an operation that sets `event` at its end, and does not notify a completion port.
-    fn new(event: &Event) -> Self {
-        let untold = event.raw().map_addr(|addr| addr | 1);
-        Self(OVERLAPPED { hEvent: untold, ..OVERLAPPED::default() }.into())
-    }
-
-    fn as_ptr(&self) -> *mut OVERLAPPED {
-        self.0.get()
-    }
-
-    /// Cancels the operation and waits for its end. `event` is the event that it sets.
-    fn end(&self, pipe: &Pipe, event: &Event) {
-        // SAFETY: handle and `overlapped` are borrowed for the call. It fails when the operation has already
-        // ended.
-        unsafe { CancelIoEx(pipe.raw(), self.as_ptr()) };
-        if !matches!(event.wait(Deadline::after(None)), Ok(true)) {
-            // The system would still write to memory that is about to be reused. This does not happen.
-            std::process::abort();
-        }
-    }
-
-    /// The result of the operation, which has ended: the number of octets.
-    fn result(&self, pipe: &Pipe) -> io::Result<usize> {
-        let mut octets = 0;
-        // SAFETY: handle and `overlapped` are borrowed for the call, and `octets` outlives it.
-        match unsafe { GetOverlappedResult(pipe.raw(), self.as_ptr(), &mut octets, 0) } {
-            0 => Err(io::Error::last_os_error()),
-            _ => Ok(octets as usize),
-        }
-    }
-}
-
-// SAFETY: a shared reference only passes its address to the system, which serialises calls of several
-// threads.
-unsafe impl Send for Overlapped {}
-// SAFETY: as above.
-unsafe impl Sync for Overlapped {}
 
 /// An instance that waits for a client.
 pub(crate) struct Listening {
@@ -355,7 +251,7 @@ impl Listening {
         if !self.event.is_set()? {
             return Ok(false);
         }
-        self.overlapped.result(&self.pipe).map(|_| true)
+        self.pipe.result(&self.overlapped).map(|_| true)
     }
 
     pub(crate) fn pipe(&self) -> &Arc<Pipe> {
@@ -366,7 +262,7 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         if !self.is_connected {
-            self.overlapped.end(&self.pipe, &self.event);
+            self.overlapped.end(self.pipe.raw(), &self.event);
         }
     }
 }
@@ -398,11 +294,6 @@ pub(crate) fn is_busy(error: &io::Error) -> bool {
 /// Whether a first instance could not be created because the name exists.
 pub(crate) fn is_in_use(error: &io::Error) -> bool {
     is_busy(error) || error.raw_os_error() == Some(ERROR_ACCESS_DENIED as i32)
-}
-
-/// Whether an operation was aborted: by us, or because its thread has ended.
-pub(crate) fn is_aborted(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(ERROR_OPERATION_ABORTED as i32)
 }
 
 /// Whether the other side has closed.

@@ -20,8 +20,8 @@ use rustix::net::{
 use super::{Addr, ConnectedDgram, Dgram, Stream};
 use crate::deadline::Deadline;
 use crate::dgram::{Encode as _, Name};
+use crate::interrupted::retry_interrupted;
 use crate::socket::calls::NO_SIGNAL;
-use crate::socket::interrupted::retry_interrupted;
 use crate::{Interest, Pollable, fifo, inet, unix, wait_ready};
 
 /// A type whose values can be passed to another process over a UNIX-domain stream or in a UNIX-domain

@@ -7,7 +7,8 @@ use std::io;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// The best one on this system: epoll on Linux, elsewhere `polling`.
+    /// The best one on this system: epoll on Linux; on Windows `select` for a reactor of one thread
+    /// ([`Reactive`](crate::ThreadStrategy::Reactive)); elsewhere `polling`.
     #[default]
     Auto,
     /// `epoll(7)`: finds ready handles without scanning the others.
@@ -20,8 +21,8 @@ pub enum Backend {
     /// `poll(2)`: each wait scans all handles.
     #[cfg(unix)]
     Poll,
-    /// `select(2)`: as `poll(2)`, and only for handles below `FD_SETSIZE`; registration of others fails.
-    #[cfg(unix)]
+    /// `select(2)`: each wait scans all handles. On UNIX only for handles below `FD_SETSIZE`; registration of others
+    /// fails. On Windows only for 63 handles: with more, the reactor uses `polling` from then on.
     Select,
     /// The mechanism of the `polling` crate: on Windows I/O completion ports.
     Polling,
@@ -37,7 +38,6 @@ impl Backend {
         Self::Polling,
         #[cfg(unix)]
         Self::Poll,
-        #[cfg(unix)]
         Self::Select,
     ];
 
@@ -59,7 +59,6 @@ impl Backend {
             Self::IoUring => "io_uring",
             #[cfg(unix)]
             Self::Poll => "poll",
-            #[cfg(unix)]
             Self::Select => "select",
             Self::Polling => "polling",
         }

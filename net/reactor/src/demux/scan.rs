@@ -12,6 +12,7 @@ use std::time::Duration;
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
+#[cfg(unix)]
 use super::backend::no_edges;
 use super::demultiplexer::{Demultiplexer, ReadyHandle};
 use super::doorbell::Doorbell;
@@ -89,6 +90,35 @@ impl<S: Scan> Scanner<S> {
         Ok(())
     }
 
+    /// The number of handles.
+    #[cfg(windows)]
+    pub(crate) fn len(&self) -> usize {
+        self.set.lock().entries.len()
+    }
+
+    /// Calls `call` for each handle, as it would be added.
+    #[cfg(windows)]
+    pub(crate) fn each(
+        &self,
+        mut call: impl FnMut(RawHandle, u64, Interest, Trigger) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.set.lock().entries.iter().try_for_each(|entry| {
+            let trigger = if entry.is_one_shot { Trigger::OneShot } else { Trigger::Level };
+            let interest = if entry.is_spent { Interest::NONE } else { entry.interest };
+            call(entry.handle, entry.key, interest, trigger)
+        })
+    }
+
+    /// Removes all handles.
+    #[cfg(windows)]
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        self.change(|set| {
+            set.entries.clear();
+            set.indexes.clear();
+            Ok(())
+        })
+    }
+
     /// Copies the set for a wait.
     fn copy(&self, watched: &mut Vec<WatchedHandle>) {
         let mut set = self.set.lock();
@@ -123,7 +153,7 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
 
     fn add(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
         S::check(handle)?;
-        let is_one_shot = one_shot(trigger, S::BACKEND)?;
+        let is_one_shot = is_one_shot(trigger, S::BACKEND)?;
         self.change(|set| {
             if set.indexes.contains_key(&handle) {
                 return Err(io::ErrorKind::AlreadyExists.into());
@@ -135,7 +165,7 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
     }
 
     fn modify(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
-        let is_one_shot = one_shot(trigger, S::BACKEND)?;
+        let is_one_shot = is_one_shot(trigger, S::BACKEND)?;
         self.change(|set| {
             let entry = set.entry(handle).ok_or(io::ErrorKind::NotFound)?;
             *entry = Entry { handle, key, interest, is_one_shot, is_spent: false };
@@ -196,10 +226,12 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
     }
 }
 
-fn one_shot(trigger: Trigger, backend: Backend) -> io::Result<bool> {
+#[cfg_attr(windows, expect(unused_variables, clippy::unnecessary_wraps))]
+fn is_one_shot(trigger: Trigger, backend: Backend) -> io::Result<bool> {
     match trigger {
         Trigger::Level => Ok(false),
         Trigger::OneShot => Ok(true),
+        #[cfg(unix)]
         Trigger::Edge => Err(no_edges(backend)),
     }
 }

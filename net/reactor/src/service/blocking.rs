@@ -93,9 +93,12 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
             true if thread_timers.left().is_some() => Interest::NONE,
             true => return Ok(()), // the handler would never be called again
         };
-        let mut ready = wait.wait(&**stream, &mut armed, wanted, thread_timers.left(), || posted.is_woken())?;
-        if cfg!(windows) && posted.is_input_ended() {
-            ready |= wanted & Interest::INPUT;
+        // Windows shows the end of the input by this side to no wait, also if it came before.
+        let is_input_ended = || cfg!(windows) && wanted.contains(Interest::INPUT) && posted.is_input_ended();
+        let has_work = || posted.is_woken() || is_input_ended();
+        let mut ready = wait.wait(&**stream, &mut armed, wanted, thread_timers.left(), has_work)?;
+        if is_input_ended() {
+            ready |= Interest::INPUT;
         }
         time_out(service, thread_timers)?;
         let connection = &mut service.connection;

@@ -141,6 +141,7 @@ impl OpenConnections {
     }
 
     /// Adds a connection; none once draining has begun.
+    #[cfg(target_os = "linux")]
     pub(crate) fn add(self: &Arc<Self>, member: Arc<dyn Member>) -> Option<ConnectionEntry> {
         self.insert(Some(member))
     }

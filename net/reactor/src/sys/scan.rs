@@ -18,17 +18,34 @@ pub(crate) fn poll(handles: &mut [libc::pollfd], millis: i32) -> io::Result<()> 
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Checks that a set can hold this handle.
+///
+/// # Errors
+/// `InvalidInput` for a greater one.
+pub(crate) fn check(handle: RawHandle) -> io::Result<()> {
+    if handle < SET_SIZE {
+        return Ok(());
+    }
+    let text = format!("select(2) waits only for handles below {SET_SIZE} (FD_SETSIZE), and this one is {handle}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
 /// A set of handles below [`SET_SIZE`].
-pub(crate) struct Set(libc::fd_set);
+pub(crate) struct Set {
+    handles: libc::fd_set,
+    /// Above all of them.
+    limit: RawHandle,
+}
 
 impl Set {
     pub(crate) fn new() -> Self {
         let mut set = MaybeUninit::uninit();
         // SAFETY: `FD_ZERO` writes the whole set, which is initialized then.
-        Self(unsafe {
+        let handles = unsafe {
             libc::FD_ZERO(set.as_mut_ptr());
             set.assume_init()
-        })
+        };
+        Self { handles, limit: 0 }
     }
 
     /// # Panics
@@ -36,34 +53,38 @@ impl Set {
     pub(crate) fn insert(&mut self, number: RawHandle) {
         assert!((0..SET_SIZE).contains(&number), "a set cannot hold {number}");
         // SAFETY: the handle is within the set.
-        unsafe { libc::FD_SET(number, &raw mut self.0) }
+        unsafe { libc::FD_SET(number, &raw mut self.handles) }
+        self.limit = self.limit.max(number + 1);
     }
 
     pub(crate) fn contains(&self, number: RawHandle) -> bool {
         // SAFETY: the handle is within the set.
-        (0..SET_SIZE).contains(&number) && unsafe { libc::FD_ISSET(number, &raw const self.0) }
+        (0..SET_SIZE).contains(&number) && unsafe { libc::FD_ISSET(number, &raw const self.handles) }
     }
 }
 
 /// Waits that many microseconds, or for ever; the sets hold the awaited handles, and then the ready ones.
-/// `limit` is above all handles.
-pub(crate) fn select(
-    limit: RawHandle,
-    input: &mut Set,
-    output: &mut Set,
-    exception: &mut Set,
-    micros: Option<u64>,
-) -> io::Result<()> {
+pub(crate) fn select(input: &mut Set, output: &mut Set, exception: &mut Set, micros: Option<u64>) -> io::Result<()> {
     let mut time = micros.map(|micros| libc::timeval {
         tv_sec: libc::time_t::try_from(micros / 1_000_000).unwrap_or(libc::time_t::MAX),
         // Below a million.
         tv_usec: (micros % 1_000_000) as libc::suseconds_t,
     });
     let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+    let limit = input.limit.max(output.limit).max(exception.limit);
     // SAFETY: the sets and the time live as long as the call, and `limit` is at most the size of a set.
     let result = unsafe {
-        let limit = limit.min(SET_SIZE);
-        libc::select(limit, &raw mut input.0, &raw mut output.0, &raw mut exception.0, time)
+        libc::select(limit, &raw mut input.handles, &raw mut output.handles, &raw mut exception.handles, time)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Whether an error means that a handle of a set is closed.
+pub(crate) fn is_closed(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EBADF)
+}
+
+/// Whether a handle is open.
+pub(crate) fn is_open(handle: RawHandle) -> bool {
+    super::lend(handle, |handle| rustix::io::fcntl_getfd(handle)).is_ok()
 }

@@ -12,7 +12,7 @@ use socket2::Socket;
 use super::buffers::{Data, MAX_SLICES, Room};
 use super::{Name, Received};
 use crate::Interest;
-use crate::socket::interrupted::retry_interrupted;
+use crate::interrupted::retry_interrupted;
 
 /// Where the flag does not exist, the socket itself is set up not to raise SIGPIPE.
 #[cfg(not(target_vendor = "apple"))]

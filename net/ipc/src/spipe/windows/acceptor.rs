@@ -8,7 +8,8 @@ use spandrel_sync::{Arc, Mutex};
 
 use super::{AcceptorOptions, Addr, Stream};
 use crate::deadline::Deadline;
-use crate::sys::named_pipe::{Event, Instance, Listening, Pipe, is_aborted, is_busy, is_in_use};
+use crate::sys::named_pipe::{Instance, Listening, Pipe, is_busy, is_in_use};
+use crate::sys::overlapped::{Event, is_aborted};
 
 /// Listens under a name and makes a pipe with each process of this machine that connects; carries no octets
 /// itself.

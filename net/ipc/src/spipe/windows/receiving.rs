@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Stream;
 use super::stream::{WaitLimit, set_timeout};
-use crate::sys::named_pipe::{Event, Received};
+use crate::sys::named_pipe::Received;
+use crate::sys::overlapped::Event;
 use crate::{TransferError, exact};
 
 /// Receiving.
@@ -136,11 +137,7 @@ impl Stream {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let spare = self.end.events.lock().pop();
-        let event = spare.map_or_else(Event::new, Ok)?;
-        let result = self.receive_with(&event, buffer, limit);
-        self.end.events.lock().push(event);
-        result
+        Event::with_spare(|event| self.receive_with(event, buffer, limit))
     }
 
     fn receive_with(&self, event: &Event, buffer: &mut [u8], limit: WaitLimit) -> io::Result<usize> {

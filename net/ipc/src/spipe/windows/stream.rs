@@ -7,7 +7,8 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::deadline::Deadline;
-use crate::sys::named_pipe::{Event, Outgoing, Pipe};
+use crate::sys::named_pipe::{Outgoing, Pipe};
+use crate::sys::overlapped::Event;
 
 /// One end of a STREAM pipe.
 ///
@@ -29,8 +30,6 @@ pub(super) struct End {
     pub(super) outgoing: Arc<Outgoing>,
     /// Set when this end is shut down.
     pub(super) stop: Event,
-    /// Events without a pending operation: as many as threads have ever received at once.
-    pub(super) events: Mutex<Vec<Event>>,
     pub(super) settings: Settings,
     peer_process_id: Option<u32>,
 }
@@ -69,7 +68,6 @@ impl Stream {
                 peer_process_id: pipe.peer_process_id().ok(),
                 outgoing: Outgoing::new(pipe)?,
                 stop: Event::new()?,
-                events: Mutex::default(),
                 settings: Settings::default(),
             }),
         })

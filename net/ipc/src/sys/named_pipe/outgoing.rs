@@ -22,8 +22,9 @@ use windows_sys::Win32::System::IO::{
 };
 use windows_sys::Win32::System::WindowsProgramming::FILE_SKIP_COMPLETION_PORT_ON_SUCCESS;
 
-use super::{Pipe, is_peer_closed, milliseconds, owned};
+use super::{Pipe, is_peer_closed};
 use crate::deadline::Deadline;
+use crate::sys::overlapped::{milliseconds, owned};
 
 /// The maximum number of octets of one write.
 const ROOM: usize = 64 * 1024;

@@ -26,20 +26,22 @@ const ADDRESS: usize = size_of::<SOCKADDR_STORAGE>() + 16;
 
 /// The acceptance of one connection.
 pub(super) struct AcceptEx {
-    /// The socket that becomes the connection.
+    /// The socket that becomes the connection, and its address family.
     socket: OwnedSocket,
+    family: i32,
     notice: Option<Notice>,
 }
 
 impl AcceptEx {
     /// For a connection at this listening socket.
     pub(super) fn new(listener: BorrowedSocket<'_>) -> io::Result<Self> {
-        Ok(Self { socket: unconnected(listener)?, notice: None })
+        let family = family(listener)?;
+        Ok(Self { socket: unconnected(family)?, family, notice: None })
     }
 
     /// Prepares for the next connection. Returns the present one, after the operation has succeeded.
-    pub(super) fn renew(&mut self, listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
-        Ok(std::mem::replace(&mut self.socket, unconnected(listener)?))
+    pub(super) fn renew(&mut self) -> io::Result<OwnedSocket> {
+        Ok(std::mem::replace(&mut self.socket, unconnected(self.family)?))
     }
 
     /// Whether the operation is reported by way of an event ([`report_to`](Self::report_to)).
@@ -90,15 +92,20 @@ impl AcceptEx {
     }
 }
 
-/// A socket that can become a connection at this listening socket.
-fn unconnected(listener: BorrowedSocket<'_>) -> io::Result<OwnedSocket> {
+/// The address family of a listening socket.
+fn family(listener: BorrowedSocket<'_>) -> io::Result<i32> {
     let mut address = SOCKADDR_STORAGE::default();
     let mut len = size_of::<SOCKADDR_STORAGE>() as i32;
     // SAFETY: the socket is open, and `address` has room for any address.
     if unsafe { getsockname(raw(listener), (&raw mut address).cast(), &raw mut len) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let (family, flags) = (i32::from(address.ss_family), WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
+    Ok(i32::from(address.ss_family))
+}
+
+/// A socket that can become a connection at a listening socket of this address family.
+fn unconnected(family: i32) -> io::Result<OwnedSocket> {
+    let flags = WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT;
     // SAFETY: without a description of a protocol there is nothing to refer to.
     let socket = unsafe { WSASocketW(family, SOCK_STREAM, 0, ptr::null(), 0, flags) };
     if socket == INVALID_SOCKET {

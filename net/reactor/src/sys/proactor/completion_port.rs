@@ -25,6 +25,9 @@ use super::waker::{Doorbell, Waker};
 
 /// The number of completions that are taken at a time.
 const BATCH: usize = 64;
+/// The number of connections that [`accept_each`](CompletionPort::accept_each) lets the system accept before the
+/// proactor takes their completions.
+const PENDING_ACCEPTS: usize = 16;
 
 /// The state of a proactor.
 pub(super) struct CompletionPort {
@@ -83,9 +86,27 @@ impl CompletionPort {
     }
 
     pub(super) fn accept_each(&mut self, acceptor: SharedHandle, key: u64) -> io::Result<OperationId> {
-        let mut operation = self.accepting(acceptor, key)?;
+        let mut operation = self.accepting(Arc::clone(&acceptor), key)?;
         operation.accepts_each = true;
-        self.start(operation)
+        let is_attached = matches!(&operation.task, Task::Accept(accept) if !accept.has_notice());
+        let id = self.start(operation)?;
+        // With fewer of them it still accepts.
+        let others = if is_attached { PENDING_ACCEPTS - 1 } else { 0 };
+        let _ = (0..others).try_for_each(|_| self.accept_besides(id, Arc::clone(&acceptor), key));
+        Ok(id)
+    }
+
+    /// Adds to an operation that accepts each connection.
+    fn accept_besides(&mut self, id: OperationId, acceptor: SharedHandle, key: u64) -> io::Result<()> {
+        let mut operation = self.accepting(acceptor, key)?;
+        (operation.accepts_each, operation.slot) = (true, id.slot());
+        let address = NonNull::from(&*operation);
+        operation.begin().map_err(|(error, _)| error)?;
+        if let Some(pending) = self.operations.get_mut(id) {
+            pending.add(address);
+            self.addresses.insert(address);
+        }
+        Ok(())
     }
 
     /// An operation that accepts a connection.
@@ -193,7 +214,7 @@ impl CompletionPort {
 
     fn start(&mut self, operation: Box<Operation>) -> io::Result<OperationId> {
         let address = NonNull::from(Box::leak(operation));
-        let id = self.operations.insert(Pending(address));
+        let id = self.operations.insert(Pending::new(address));
         // SAFETY: it is the box from above, which the system has not seen.
         let mut operation = unsafe { Box::from_raw(address.as_ptr()) };
         let id = id?;
@@ -210,7 +231,7 @@ impl CompletionPort {
 
     /// Forgets an operation, which does not belong to the system any more.
     fn remove(&mut self, slot: usize) {
-        if let Some(Pending(address)) = self.operations.remove(slot) {
+        for address in self.operations.remove(slot).iter().flat_map(Pending::addresses) {
             self.addresses.remove(&address);
         }
     }
@@ -220,11 +241,14 @@ impl CompletionPort {
         let result = match (&operation.task, operation.result()) {
             (Task::Send, Ok(count)) if count < operation.data.len() => Err(io::ErrorKind::WriteZero.into()),
             (Task::Send, Ok(_)) if operation.is_exchange => return self.receive_next(operation, completions),
-            (Task::Accept(_), result) if operation.accepts_each && !operation.is_cancelled => {
-                match result.map_err(|error| (is_reset(&error), error)) {
-                    Err((false, error)) => Err(error),
-                    result => return self.accept_next(operation, result.is_err(), completions),
-                }
+            (Task::Accept(_), result) if operation.accepts_each => {
+                return match result.map(drop) {
+                    Ok(()) if !operation.is_cancelled => self.accept_next(operation, false, completions),
+                    Err(error) if !operation.is_cancelled && is_reset(&error) => {
+                        self.accept_next(operation, true, completions);
+                    }
+                    result => self.end_accepting(operation, result, completions),
+                };
             }
             // Nothing had arrived when the input was ended.
             (Task::Receive, Err(_)) if operation.is_input_ended && !operation.is_cancelled => Ok(0),
@@ -252,24 +276,72 @@ impl CompletionPort {
     /// Reports a connection, unless its peer has reset it. Starts to accept the next with the same operation.
     fn accept_next(&mut self, mut operation: Box<Operation>, is_reset: bool, completions: &mut Vec<Completion>) {
         match self.renew(&mut operation) {
-            Err(error) => return self.finish(*operation, Err(error), completions),
-            Ok(accepted) if !is_reset && self.prepare(accepted.as_socket(), &operation.handle).is_ok() => {
-                let Some((id, _)) = self.operations.slot_mut(operation.slot) else { return };
-                let (key, kind, goes_on) = (operation.key, OperationKind::Accept, true);
-                let (result, data, buffer, connection) = (Ok(0), Vec::new(), Vec::new(), Some(accepted));
-                completions.push(Completion { id, key, kind, goes_on, result, data, buffer, connection });
+            Err(error) => return self.end_accepting(operation, Err(error), completions),
+            Ok(accepted) if !is_reset => {
+                self.report_accepted(operation.slot, operation.key, &operation.handle, accepted, completions);
             }
             Ok(_) => {}
         }
         if let Err((error, operation)) = operation.begin() {
-            self.finish(*operation, Err(error), completions);
+            self.end_accepting(operation, Err(error), completions);
         }
+    }
+
+    /// Reports a connection of an operation that goes on.
+    fn report_accepted(
+        &mut self,
+        slot: usize,
+        key: u64,
+        listener: &OperationHandle,
+        accepted: OwnedSocket,
+        completions: &mut Vec<Completion>,
+    ) {
+        if self.prepare(accepted.as_socket(), listener).is_err() {
+            return; // it has ended
+        }
+        let Some((id, _)) = self.operations.slot_mut(slot) else { return };
+        let (kind, data, buffer, connection) = (OperationKind::Accept, Vec::new(), Vec::new(), Some(accepted));
+        completions.push(Completion { id, key, kind, goes_on: true, result: Ok(0), data, buffer, connection });
+    }
+
+    /// Takes one of the system's operations of [`accept_each`](Self::accept_each), which was cancelled or has failed.
+    /// The last one ends the operation of the proactor, with the first error.
+    #[expect(clippy::boxed_local, reason = "its address identifies it")]
+    fn end_accepting(&mut self, operation: Box<Operation>, result: io::Result<()>, completions: &mut Vec<Completion>) {
+        let address = NonNull::from(&*operation);
+        self.addresses.remove(&address);
+        let Operation { slot, key, task, handle, is_cancelled, .. } = *operation;
+        if result.is_ok()
+            && let Task::Accept(accept) = task
+        {
+            self.report_accepted(slot, key, &handle, accept.into_connection(), completions);
+        }
+        let Some((id, pending)) = self.operations.slot_mut(slot) else { return };
+        if !pending.remove(address, result.err()) {
+            if !is_cancelled {
+                pending.cancel();
+            }
+            return;
+        }
+        let error = pending.error.take().unwrap_or_else(|| io::Error::from_raw_os_error(WSA_OPERATION_ABORTED));
+        self.operations.remove(slot);
+        let (kind, data, buffer) = (OperationKind::Accept, Vec::new(), Vec::new());
+        completions.push(Completion {
+            id,
+            key,
+            kind,
+            goes_on: false,
+            result: Err(error),
+            data,
+            buffer,
+            connection: None,
+        });
     }
 
     /// Prepares an operation for the next connection, and returns the present one.
     fn renew(&self, operation: &mut Operation) -> io::Result<OwnedSocket> {
         let Task::Accept(accept) = &mut operation.task else { return Err(io::ErrorKind::InvalidInput.into()) };
-        let accepted = accept.renew(operation.handle.as_socket())?;
+        let accepted = accept.renew()?;
         if accept.has_notice() {
             // SAFETY: the operation is not pending, and keeps its address.
             unsafe { accept.report_to(&self.port, operation.overlapped.get()) }?;

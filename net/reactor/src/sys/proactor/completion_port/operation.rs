@@ -14,8 +14,13 @@ use windows_sys::Win32::System::IO::{CancelIoEx, OVERLAPPED};
 use crate::sys::proactor::accept_ex::AcceptEx;
 use crate::sys::proactor::completion::OperationHandle;
 
-/// An operation that belongs to the system.
-pub(super) struct Pending(pub(super) NonNull<Operation>);
+/// An operation that belongs to the system. To accept each connection, there are several.
+pub(super) struct Pending {
+    first: NonNull<Operation>,
+    others: Vec<NonNull<Operation>>,
+    /// The first error of those that have ended.
+    pub(super) error: Option<io::Error>,
+}
 
 /// An operation that has not been completed.
 #[repr(C)] // the system knows it by the address of its first field
@@ -107,31 +112,59 @@ impl Operation {
 }
 
 impl Pending {
+    pub(super) fn new(operation: NonNull<Operation>) -> Self {
+        Self { first: operation, others: Vec::new(), error: None }
+    }
+
+    pub(super) fn addresses(&self) -> impl Iterator<Item = NonNull<Operation>> {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+
+    pub(super) fn add(&mut self, operation: NonNull<Operation>) {
+        self.others.push(operation);
+    }
+
+    /// Removes an operation that has ended. Returns whether it was the last.
+    pub(super) fn remove(&mut self, operation: NonNull<Operation>, error: Option<io::Error>) -> bool {
+        self.error = self.error.take().or(error);
+        if self.first != operation {
+            self.others.retain(|other| *other != operation);
+            return false;
+        }
+        match self.others.pop() {
+            Some(other) => self.first = other,
+            None => return true,
+        }
+        false
+    }
+
     pub(super) fn cancel(&mut self) {
-        // SAFETY: an operation in the table is not freed, and the system does not use this field.
-        unsafe { (*self.0.as_ptr()).is_cancelled = true };
-        self.abort();
+        for operation in self.addresses() {
+            // SAFETY: an operation in the table is not freed, and the system does not use this field.
+            unsafe { (*operation.as_ptr()).is_cancelled = true };
+            abort(operation);
+        }
     }
 
     /// Ends receiving, now or after everything is sent.
     pub(super) fn end_input(&mut self) {
         // SAFETY: as above, for these two fields.
         let is_receiving = unsafe {
-            (*self.0.as_ptr()).is_input_ended = true;
-            matches!((*self.0.as_ptr()).task, Task::Receive)
+            (*self.first.as_ptr()).is_input_ended = true;
+            matches!((*self.first.as_ptr()).task, Task::Receive)
         };
         if is_receiving {
-            self.abort();
+            abort(self.first);
         }
     }
+}
 
-    /// Lets the system complete it with an error, unless it has just succeeded.
-    fn abort(&self) {
-        // SAFETY: an operation in the table is not freed. The call identifies it by an address.
-        unsafe {
-            let operation = self.0.as_ptr();
-            CancelIoEx(handle_of(raw((*operation).handle.as_socket())), (*operation).overlapped.get());
-        }
+/// Lets the system complete an operation of the table with an error, unless it has just succeeded.
+fn abort(operation: NonNull<Operation>) {
+    // SAFETY: an operation in the table is not freed. The call identifies it by an address.
+    unsafe {
+        let operation = operation.as_ptr();
+        CancelIoEx(handle_of(raw((*operation).handle.as_socket())), (*operation).overlapped.get());
     }
 }
 
