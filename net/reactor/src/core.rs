@@ -294,7 +294,7 @@ impl<H: ?Sized, J> Core<H, J> {
     }
 }
 
-/// The shorter of two timeouts, of which none is unlimited.
+/// The shorter of two timeouts; `None` is an unlimited one.
 fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }

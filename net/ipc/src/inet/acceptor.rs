@@ -188,7 +188,7 @@ impl TryFrom<OwnedHandle> for Acceptor {
     type Error = io::Error;
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?)? })
+        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?) })
     }
 }
 

@@ -43,12 +43,12 @@ impl Listener {
     /// Starts to listen with a socket that is bound.
     pub(crate) fn listen(socket: Socket, backlog: u16) -> io::Result<Self> {
         socket.listen(i32::from(backlog))?;
-        Self::from_listening(socket)
+        Ok(Self::from_listening(socket))
     }
 
     /// For a socket that listens already.
-    pub(crate) fn from_listening(socket: Socket) -> io::Result<Self> {
-        Ok(Self {
+    pub(crate) fn from_listening(socket: Socket) -> Self {
+        Self {
             socket,
             #[cfg(windows)]
             is_nonblocking: AtomicBool::new(false),
@@ -56,7 +56,7 @@ impl Listener {
             #[cfg(unix)]
             spare: Mutex::new(spare_descriptor().ok()),
             shed: AtomicU64::new(0),
-        })
+        }
     }
 
     pub(crate) fn socket(&self) -> &Socket {

@@ -155,7 +155,7 @@ impl TryFrom<OwnedHandle> for Acceptor {
     type Error = io::Error;
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?)?, file: None })
+        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?), file: None })
     }
 }
 
