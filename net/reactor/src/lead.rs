@@ -6,10 +6,14 @@
 //! leader puts them into a queue and resigns. Each thread takes one item after the other, and leads only when
 //! none is left, so that no handle with an event in the queue is waited for.
 //!
-//! A dispatch in place may turn out to be long. The `state` word holds the phase of the leader and counts the
+//! Waking a follower costs more than a short dispatch. So the thread that shared the items dispatches them alone at
+//! first: it wakes followers after [`SHARING_DELAY`], and one follower, the *watcher*, checks every millisecond
+//! whether items are left, or the leadership is vacant, for longer than that.
+//!
+//! A dispatch in place may turn out to be long, too. The `state` word holds the phase of the leader and counts the
 //! dispatches, so that another thread can take the leadership away by a compare-and-swap: the handler itself,
-//! through [`promote`](Leadership::promote), or the follower that checks every millisecond and finds the same
-//! dispatch twice. That follower sleeps when nothing has happened for a while; the next dispatch wakes it.
+//! through [`promote`](Leadership::promote), or the watcher, when it finds the same dispatch twice. The watcher sleeps
+//! when nothing has happened for a while; the next dispatch wakes it.
 //!
 //! The bounded queue between the waiting thread and the workers of half-sync/half-async is here, too
 //! ([`hand_over`](Leadership::hand_over), [`next_work`](Leadership::next_work)).
@@ -24,6 +28,10 @@ use spandrel_sync::{Condition, Mutex, MutexGuard};
 /// Checks without a dispatch before the watching follower sleeps. (Fewer in models, which would only take
 /// longer.)
 const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 32 };
+
+/// The time for which shared items wait for the thread that shared them, or its leadership is vacant, before another
+/// thread is woken.
+const SHARING_DELAY: Duration = Duration::from_micros(100);
 
 /// Phases, in the low two bits of the word.
 const FREE: u64 = 0;
@@ -83,6 +91,8 @@ pub(crate) struct Leadership<I> {
 #[derive(Debug)]
 struct Shared<I> {
     items: VecDeque<I>,
+    /// The time when items were shared last.
+    shared_at: Option<Instant>,
     waiting: usize,
     /// A follower was notified and has not yet woken.
     is_waking: bool,
@@ -101,6 +111,7 @@ impl<I> Leadership<I> {
     pub(crate) fn new(tick: Duration, bound: usize, is_alone: bool) -> Self {
         let shared = Shared {
             items: VecDeque::new(),
+            shared_at: None,
             waiting: 0,
             is_waking: false,
             idle_workers: 0,
@@ -142,7 +153,8 @@ impl<I> Leadership<I> {
             if self.is_stopped() {
                 break Action::Stopped;
             }
-            if let Some(item) = shared.take(&mut claim) {
+            let leaves_items = watcher.is_watching && !watcher.was_notified && !shared.is_overdue();
+            if !leaves_items && let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
                 break Action::Work(item);
             }
@@ -150,7 +162,7 @@ impl<I> Leadership<I> {
             if condition_checks.is_some_and(|condition_checks| condition_checks != shared.condition_checks) {
                 break Action::CheckCondition;
             }
-            if self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
+            if !leaves_items && self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
                 break Action::Lead;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -163,11 +175,24 @@ impl<I> Leadership<I> {
             shared.is_watched = false;
         }
         self.publish_watch(&shared);
-        // A thread that leaves with one item wakes another for the next.
-        if !shared.items.is_empty() || self.phase() == FREE {
-            self.wake_one(&mut shared);
-        }
+        self.wake_in_time(&mut shared);
         part
+    }
+
+    /// Wakes a follower for the remaining items, to lead, or to watch: at once, unless the watcher will see to it.
+    fn wake_in_time(&self, shared: &mut Shared<I>) {
+        let has_work = !shared.items.is_empty() || self.phase() == FREE;
+        let wakes = if has_work { !shared.is_watched || shared.is_overdue() } else { shared.watcher_wanted };
+        if wakes {
+            self.wake_one(shared);
+        }
+    }
+
+    /// Wakes a follower if nobody leads: for a thread that leaves the reactor.
+    pub(crate) fn promote_if_free(&self) {
+        if !self.is_alone && self.phase() == FREE {
+            self.promote_follower();
+        }
     }
 
     /// One wait of a follower, and if it watches, one check of the leader.
@@ -190,20 +215,20 @@ impl<I> Leadership<I> {
             None => self.followers.wait(shared),
         }
         shared.waiting -= 1;
-        shared.is_waking = false;
+        watcher.was_notified = std::mem::take(&mut shared.is_waking);
         if watcher.is_watching {
             watcher.check(self.state.load(Ordering::SeqCst));
         }
     }
 
-    /// Goes to sleep, unless a dispatch has begun meanwhile.
+    /// Goes to sleep, unless a dispatch has begun, or items were shared, meanwhile.
     ///
     /// Sequentially consistent on both sides: either the leader's load finds no watcher, or this load finds
     /// its dispatch.
     fn stop_watching(&self, shared: &mut Shared<I>, watcher: &mut Watcher) {
         shared.is_watched = false;
         self.publish_watch(shared);
-        if self.phase() == DISPATCHING {
+        if self.phase() != LEADING {
             shared.is_watched = true;
             self.publish_watch(shared);
         } else {
@@ -289,10 +314,13 @@ impl<I> Leadership<I> {
         self.swap(dispatch_id.0, state)
     }
 
-    /// Lets another thread lead while this dispatch in place continues.
+    /// Lets another thread lead, and dispatch the other items, while this dispatch continues.
     pub(crate) fn promote(&self, dispatch_id: DispatchId) {
-        if dispatch_id.0 & PHASE == DISPATCHING && self.swap(dispatch_id.0, (dispatch_id.0 & !PHASE) + FREE) {
+        let is_in_place = dispatch_id.0 & PHASE == DISPATCHING;
+        if is_in_place && self.swap(dispatch_id.0, (dispatch_id.0 & !PHASE) + FREE) {
             self.promote_follower();
+        } else {
+            self.promote_if_free();
         }
     }
 
@@ -300,7 +328,10 @@ impl<I> Leadership<I> {
     /// a handler, and does not know whether it leads. If it does not, the leader merely has to start leading
     /// again.
     pub(crate) fn promote_any(&self) {
-        self.promote(DispatchId(self.state.load(Ordering::SeqCst)));
+        let state = self.state.load(Ordering::SeqCst);
+        if state & PHASE == DISPATCHING {
+            self.promote(DispatchId(state));
+        }
     }
 
     fn promote_follower(&self) {
@@ -330,7 +361,12 @@ impl<I> Leadership<I> {
         let mut shared = self.shared.lock();
         shared.items.extend(items);
         self.leave();
-        self.wake_one(&mut shared);
+        if shared.waiting > 0 {
+            shared.shared_at = Some(Instant::now());
+            shared.watcher_wanted |= !shared.is_watched;
+            self.wake_in_time(&mut shared);
+            self.publish_watch(&shared);
+        }
     }
 
     /// Takes one of the shared items, if any.
@@ -434,6 +470,12 @@ impl<I> Leadership<I> {
 }
 
 impl<I> Shared<I> {
+    /// Whether the sharing delay has passed.
+    fn is_overdue(&self) -> bool {
+        let passed = |since| Instant::now().saturating_duration_since(since) >= SHARING_DELAY;
+        self.shared_at.is_none_or(passed)
+    }
+
     fn take(&mut self, claim: &mut impl FnMut(&mut I) -> bool) -> Option<I> {
         while let Some(mut item) = self.items.pop_front() {
             if claim(&mut item) {
@@ -450,6 +492,8 @@ struct Watcher {
     is_watching: bool,
     /// It watched before, and stopped because nothing happened.
     has_slept: bool,
+    /// Another thread has woken it.
+    was_notified: bool,
     last_state: u64,
     idle: u32,
     takes_over: bool,

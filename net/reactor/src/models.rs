@@ -218,6 +218,31 @@ fn a_promoted_follower_leads() {
     });
 }
 
+/// A run ends after one of two events that were found together: another thread dispatches the other.
+#[test]
+fn a_run_that_ends_leaves_its_items_to_others() {
+    check(2000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
+        stage.register(stage.reader(0));
+        stage.register(stage.reader(1));
+        stage.system.send(0, 1);
+        stage.system.send(1, 1);
+        let conditional = {
+            let stage = stage.clone();
+            thread::spawn(move || {
+                let has_consumed = || stage.observed.consumed.load(Ordering::SeqCst) > 0;
+                assert!(stage.reactor.run_until(None, has_consumed).expect("nothing can fail"));
+            })
+        };
+        let runs = stage.run(1);
+        // Without the wake-up, the first run goes on only when it is told to check its condition.
+        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 2);
+        stage.registry().wake();
+        conditional.join().expect("no panic");
+        stage.end(runs, 2);
+    });
+}
+
 #[test]
 fn no_notice_is_lost() {
     check(3000, || {

@@ -139,8 +139,9 @@ impl Options {
         self
     }
 
-    /// The time after which a follower takes over the leadership from a long dispatch: 1 ms by default and at
-    /// least.
+    /// The time after which a follower takes over the leadership from a long dispatch, or dispatches the other events
+    /// of its wait: 1 ms by default and at least. A handler that blocks calls
+    /// [`Context::promote`](crate::Context::promote) to not wait for that.
     #[must_use]
     pub fn takeover_after(mut self, takeover_after: Duration) -> Self {
         self.takeover_after = takeover_after.max(Duration::from_millis(1));

@@ -197,6 +197,7 @@ impl Reactor {
             }
         };
         registry.core().return_scratch(scratch);
+        lead.promote_if_free();
         result
     }
 
