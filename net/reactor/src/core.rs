@@ -106,10 +106,11 @@ impl<H: ?Sized, J> Core<H, J> {
             ThreadStrategy::HalfSyncHalfAsync { queue, .. } => queue.max(1),
             _ => usize::MAX,
         };
+        let is_alone = options.threads == ThreadStrategy::Reactive;
         Self {
             table: Table::new(options.max_handlers),
             demux,
-            lead: Leadership::new(options.takeover_after, bound, options.threads == ThreadStrategy::Reactive),
+            lead: Leadership::new(options.takeover_after, options.share_after, bound, is_alone),
             wakeup: Wakeup::new(),
             queue: Queue::new(options.max_notices),
             clock: Arc::clone(&options.clock),

@@ -7,7 +7,7 @@
 //! none is left, so that no handle with an event in the queue is waited for.
 //!
 //! Waking a follower costs more than a short dispatch. So the thread that shared the items dispatches them alone at
-//! first: it wakes followers after [`SHARING_DELAY`], and one follower, the *watcher*, checks every millisecond
+//! first. It wakes followers after the sharing delay, and one follower, the *watcher*, checks every millisecond
 //! whether items are left, or the leadership is vacant, for longer than that.
 //!
 //! A dispatch in place may turn out to be long, too. The `state` word holds the phase of the leader and counts the
@@ -28,10 +28,6 @@ use spandrel_sync::{Condition, Mutex, MutexGuard};
 /// Checks without a dispatch before the watching follower sleeps. (Fewer in models, which would only take
 /// longer.)
 const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 32 };
-
-/// The time for which shared items wait for the thread that shared them, or its leadership is vacant, before another
-/// thread is woken.
-const SHARING_DELAY: Duration = Duration::from_micros(100);
 
 /// Phases, in the low two bits of the word.
 const FREE: u64 = 0;
@@ -77,12 +73,17 @@ pub(crate) struct Leadership<I> {
     /// Threads that run until a condition holds.
     conditional_runs: AtomicUsize,
     tick: Duration,
+    /// The time for which shared items wait for the thread that shared them, and its leadership is vacant, before
+    /// another thread is woken.
+    sharing_delay: Duration,
     /// The number of items that the leader may queue before it waits for room.
     bound: usize,
     /// One thread at a time runs the reactor. It alone changes `state`, and needs no read-modify-write operations.
     is_alone: bool,
     shared: Mutex<Shared<I>>,
+    /// Followers other than the watcher.
     followers: Condition,
+    watcher: Condition,
     /// Workers of a half-sync/half-async reactor, which never lead.
     workers: Condition,
     room: Condition,
@@ -91,7 +92,7 @@ pub(crate) struct Leadership<I> {
 #[derive(Debug)]
 struct Shared<I> {
     items: VecDeque<I>,
-    /// The time when items were shared last.
+    /// The time when items were shared last; `None` if others are to take them, or to lead, at once.
     shared_at: Option<Instant>,
     waiting: usize,
     /// A follower was notified and has not yet woken.
@@ -108,7 +109,7 @@ struct Shared<I> {
 }
 
 impl<I> Leadership<I> {
-    pub(crate) fn new(tick: Duration, bound: usize, is_alone: bool) -> Self {
+    pub(crate) fn new(tick: Duration, sharing_delay: Duration, bound: usize, is_alone: bool) -> Self {
         let shared = Shared {
             items: VecDeque::new(),
             shared_at: None,
@@ -127,10 +128,12 @@ impl<I> Leadership<I> {
             stopped: AtomicBool::new(false),
             conditional_runs: AtomicUsize::new(0),
             tick,
+            sharing_delay,
             bound,
             is_alone,
             shared: Mutex::new(shared),
             followers: Condition::new(),
+            watcher: Condition::new(),
             workers: Condition::new(),
             room: Condition::new(),
         }
@@ -153,7 +156,7 @@ impl<I> Leadership<I> {
             if self.is_stopped() {
                 break Action::Stopped;
             }
-            let leaves_items = watcher.is_watching && !watcher.was_notified && !shared.is_overdue();
+            let leaves_items = watcher.is_watching && !watcher.was_notified && !self.is_overdue(&shared);
             if !leaves_items && let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
                 break Action::Work(item);
@@ -182,10 +185,16 @@ impl<I> Leadership<I> {
     /// Wakes a follower for the remaining items, to lead, or to watch: at once, unless the watcher will see to it.
     fn wake_in_time(&self, shared: &mut Shared<I>) {
         let has_work = !shared.items.is_empty() || self.phase() == FREE;
-        let wakes = if has_work { !shared.is_watched || shared.is_overdue() } else { shared.watcher_wanted };
+        let wakes = if has_work { !shared.is_watched || self.is_overdue(shared) } else { shared.watcher_wanted };
         if wakes {
             self.wake_one(shared);
         }
+    }
+
+    /// Whether the sharing delay has passed.
+    fn is_overdue(&self, shared: &Shared<I>) -> bool {
+        let passed = |since| Instant::now().saturating_duration_since(since) >= self.sharing_delay;
+        shared.shared_at.is_none_or(passed)
     }
 
     /// Wakes a follower if nobody leads: for a thread that leaves the reactor.
@@ -209,10 +218,13 @@ impl<I> Leadership<I> {
         if watcher.is_watching && watcher.idle >= IDLE_TICKS {
             self.stop_watching(shared, watcher);
         }
-        let tick = watcher.is_watching.then_some(self.tick);
-        match tick.into_iter().chain(left).min() {
-            Some(wait) => drop(self.followers.wait_for(shared, wait)),
-            None => self.followers.wait(shared),
+        if watcher.is_watching {
+            let wait = left.map_or(self.tick, |left| left.min(self.tick));
+            self.watcher.wait_for(shared, wait);
+        } else if let Some(left) = left {
+            self.followers.wait_for(shared, left);
+        } else {
+            self.followers.wait(shared);
         }
         shared.waiting -= 1;
         watcher.was_notified = std::mem::take(&mut shared.is_waking);
@@ -335,15 +347,24 @@ impl<I> Leadership<I> {
     }
 
     fn promote_follower(&self) {
-        self.wake_one(&mut self.shared.lock());
+        let mut shared = self.shared.lock();
+        shared.shared_at = None; // also a thread that is waking for an item wakes the next at once
+        self.wake_one(&mut shared);
     }
 
-    /// Wakes a follower, unless one is waking: that one wakes the next if there is more to do than it takes.
+    /// Wakes a follower, the watcher as the last, unless one is waking: that one wakes the next if there is more to do
+    /// than it takes.
     fn wake_one(&self, shared: &mut Shared<I>) {
         if shared.waiting > 0 && !shared.is_waking {
             shared.is_waking = true;
-            self.followers.notify_one();
+            let has_others = shared.waiting > usize::from(shared.is_watched);
+            (if has_others { &self.followers } else { &self.watcher }).notify_one();
         }
+    }
+
+    fn wake_all(&self) {
+        self.followers.notify_all();
+        self.watcher.notify_all();
     }
 
     /// The leader gives up the leadership.
@@ -443,7 +464,7 @@ impl<I> Leadership<I> {
         if self.conditional_runs.load(Ordering::SeqCst) > 0 {
             let mut shared = self.shared.lock();
             shared.condition_checks += 1;
-            self.followers.notify_all();
+            self.wake_all();
         }
     }
 
@@ -455,7 +476,7 @@ impl<I> Leadership<I> {
     pub(crate) fn stop(&self) {
         let _shared = self.shared.lock();
         self.stopped.store(true, Ordering::SeqCst);
-        self.followers.notify_all();
+        self.wake_all();
     }
 
     /// Undoes [`stop`](Self::stop).
@@ -470,12 +491,6 @@ impl<I> Leadership<I> {
 }
 
 impl<I> Shared<I> {
-    /// Whether the sharing delay has passed.
-    fn is_overdue(&self) -> bool {
-        let passed = |since| Instant::now().saturating_duration_since(since) >= SHARING_DELAY;
-        self.shared_at.is_none_or(passed)
-    }
-
     fn take(&mut self, claim: &mut impl FnMut(&mut I) -> bool) -> Option<I> {
         while let Some(mut item) = self.items.pop_front() {
             if claim(&mut item) {

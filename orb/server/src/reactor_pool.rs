@@ -39,6 +39,9 @@ use crate::{
 /// The most handlers of the reactor that are no connections; above any number of listeners.
 const MAX_LISTENERS: usize = 1024;
 
+/// The time for which one thread handles the requests of a round alone, so that their replies are one batch.
+const BATCH_TIME: Duration = Duration::from_millis(1);
+
 /// A reactor and its threads. Both start at their first use.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -134,7 +137,7 @@ impl Pool {
         if self.reactor.get().is_none() {
             let mut options = Options::new().max_handlers(self.max_handlers);
             if let Some(batch) = self.new_reply_batch() {
-                options = options.before_wait(move || batch.send_or_leave());
+                options = options.before_wait(move || batch.send_or_leave()).share_after(BATCH_TIME);
             }
             let reactor = Reactor::with(&options)?;
             // If another thread was faster, its reactor is used, and this one was never run.
