@@ -33,6 +33,11 @@ fn leader_followers_servers() {
 }
 
 #[test]
+fn servers_that_batch_replies() {
+    run_scenarios(ServerKind::default(), &["-ORBConcurrency", "leader-followers", "-ORBReplyBatching", "yes"]);
+}
+
+#[test]
 fn thread_pool_servers() {
     run_scenarios(ServerKind::default(), &["-ORBConcurrency", "thread-pool:4:64"]);
 }

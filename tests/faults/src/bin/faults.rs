@@ -9,12 +9,13 @@ const PLAIN: ServerKind = ServerKind { asynchronous: false, secure: false };
 const ASYNCHRONOUS: ServerKind = ServerKind { asynchronous: true, secure: false };
 const SECURE: ServerKind = ServerKind { asynchronous: false, secure: true };
 
-const CONFIGURATIONS: [(ServerKind, &[&str]); 7] = [
+const CONFIGURATIONS: [(ServerKind, &[&str]); 8] = [
     (PLAIN, &[]),
     (ASYNCHRONOUS, &[]),
     (PLAIN, &["-ORBConcurrency", "leader-followers"]),
     (PLAIN, &["-ORBConcurrency", "thread-pool:4:64"]),
     (PLAIN, &["-ORBConcurrency", "reactive"]),
+    (PLAIN, &["-ORBConcurrency", "leader-followers", "-ORBReplyBatching", "yes"]),
     (SECURE, &[]),
     (SECURE, &["-ORBConcurrency", "leader-followers"]),
 ];

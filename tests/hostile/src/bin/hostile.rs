@@ -4,11 +4,12 @@
 use anyhow::{Result, bail};
 use spandrel_hostile::{attacks, judge};
 
-const CONFIGURATIONS: [&[&str]; 4] = [
+const CONFIGURATIONS: [&[&str]; 5] = [
     &[],
     &["-ORBConcurrency", "leader-followers"],
     &["-ORBConcurrency", "thread-pool:4:64"],
     &["-ORBConcurrency", "reactive"],
+    &["-ORBConcurrency", "leader-followers", "-ORBReplyBatching", "yes"],
 ];
 
 fn main() -> Result<()> {
