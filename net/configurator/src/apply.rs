@@ -593,6 +593,5 @@ fn depends_on(record: &Record, others: &[Arc<Record>]) -> bool {
 
 fn problem(definition: &Definition, text: String) -> ConfigureError {
     let text = format!("the service `{}`: {text}", definition.name);
-    tracing::error!("{text}");
     ConfigureError::Directives(vec![Problem { origin: definition.origin.clone(), text }])
 }

@@ -20,6 +20,8 @@ impl fmt::Display for Problem {
 }
 
 /// The reason for which a change was not made. The services that ran before still run, except for those that the error names.
+///
+/// It is not logged, so that the caller reports it once. [`Reload`](crate::Reload), which has no caller, logs it.
 #[derive(thiserror::Error)]
 pub enum ConfigureError {
     /// A file cannot be read, or its text is wrong.
@@ -72,7 +74,7 @@ pub struct Changes {
     pub resumed: Vec<String>,
     /// Streams whose modules have changed.
     pub streams: Vec<String>,
-    /// Failures of services that were removed: they are gone all the same.
+    /// Failures of services that were removed, which are also logged: the services are gone all the same.
     pub warnings: Vec<String>,
 }
 

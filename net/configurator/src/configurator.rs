@@ -273,7 +273,7 @@ impl Configurator {
         Application::new(&self.0, &mut state).apply(desired)
     }
 
-    /// Unlinks all services, the last one first. Returns the failures.
+    /// Unlinks all services, the last one first. Returns the failures, which are also logged.
     pub fn close(&self) -> Vec<String> {
         let mut state = self.0.state.lock();
         match Application::new(&self.0, &mut state).apply(Vec::new()) {

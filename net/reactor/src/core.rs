@@ -12,7 +12,7 @@ use spandrel_sync::{Arc, Mutex};
 use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
 use crate::lead::Leadership;
-use crate::options::WaitHook;
+use crate::options::BeforeWait;
 use crate::queue::{Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
@@ -31,7 +31,7 @@ pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) queue: Queue<J>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) threads: ThreadStrategy,
-    pub(crate) before_wait: Option<WaitHook>,
+    pub(crate) before_wait: Option<BeforeWait>,
     /// The number of threads inside of `run` and its variants.
     pub(crate) running: AtomicUsize,
     /// Counts the waits.

@@ -6,13 +6,13 @@ mod demultiplexer;
 mod doorbell;
 #[cfg(target_os = "linux")]
 mod epoll;
-#[cfg(windows)]
-mod growing;
 #[cfg(unix)]
 mod poll;
 mod portable;
 mod scan;
 mod select;
+#[cfg(windows)]
+mod select_then_port;
 #[cfg(io_uring)]
 mod uring;
 
@@ -48,7 +48,7 @@ fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
         #[cfg(unix)]
         Backend::Select => Box::new(scan::Scanner::new(select::Select)?),
         #[cfg(windows)]
-        Backend::Select => Box::new(growing::Growing::new()?),
+        Backend::Select => Box::new(select_then_port::SelectThenPort::new()?),
         #[cfg(not(target_os = "linux"))]
         Backend::Auto => Box::new(portable::Portable::new()?),
         Backend::Polling => Box::new(portable::Portable::new()?),

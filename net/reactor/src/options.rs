@@ -31,16 +31,16 @@ pub struct Options {
     pub(crate) max_notices: usize,
     pub(crate) takeover_after: Duration,
     pub(crate) share_after: Duration,
-    pub(crate) before_wait: Option<WaitHook>,
+    pub(crate) before_wait: Option<BeforeWait>,
 }
 
 /// A function that is called before each wait.
 #[derive(Clone)]
-pub(crate) struct WaitHook(pub(crate) Arc<dyn Fn() + Send + Sync>);
+pub(crate) struct BeforeWait(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
-impl fmt::Debug for WaitHook {
+impl fmt::Debug for BeforeWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WaitHook")
+        f.write_str("BeforeWait")
     }
 }
 
@@ -137,7 +137,7 @@ impl Options {
     /// of its wait, the function is not called.
     #[must_use]
     pub fn before_wait(mut self, function: impl Fn() + Send + Sync + 'static) -> Self {
-        self.before_wait = Some(WaitHook(Arc::new(function)));
+        self.before_wait = Some(BeforeWait(Arc::new(function)));
         self
     }
 

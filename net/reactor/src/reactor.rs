@@ -12,7 +12,7 @@ use crate::core::Scratch;
 use crate::current::CurrentReactor;
 use crate::demux::{self, Demultiplexer};
 use crate::lead::{Action, DispatchId, Leadership};
-use crate::options::WaitHook;
+use crate::options::BeforeWait;
 use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};
 use crate::{HandlerId, Options, Registry, ThreadStrategy};
@@ -206,7 +206,7 @@ impl Reactor {
     fn next(&self, until: Option<Instant>, condition_checks: Option<u64>) -> Action<Item> {
         let registry = self.registry();
         let Core { lead, before_wait, .. } = registry.core();
-        if let Some(WaitHook(before_wait)) = before_wait
+        if let Some(BeforeWait(before_wait)) = before_wait
             && !lead.is_stopped()
         {
             if let Some(item) = lead.take(|item| registry.claim_shared(item)) {
@@ -355,7 +355,7 @@ fn work(registry: &Registry) {
     let Core { lead, before_wait, .. } = registry.core();
     while let Some(item) = lead.next_work() {
         registry.dispatch(item, DispatchId::NONE);
-        if let Some(WaitHook(before_wait)) = before_wait {
+        if let Some(BeforeWait(before_wait)) = before_wait {
             before_wait();
         }
     }

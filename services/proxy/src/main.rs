@@ -100,10 +100,11 @@ impl Args {
     fn serve(&self) -> Result<(), Failure> {
         let (exposures, authentication) = (self.exposures()?, self.authentication()?);
         let idl = self.idl.as_ref().map(|file| {
-            describe_file(file, self.include.iter().cloned())
-                .with_context(|| format!("cannot use the IDL file {} (--idl)", file.display()))
+            describe_file(file, self.include.iter().cloned()).map_err(|error| {
+                Failure::usage(anyhow!("cannot use the IDL file {} (--idl): {}", file.display(), error.in_line()))
+            })
         });
-        let idl = idl.transpose().map_err(Failure::usage)?;
+        let idl = idl.transpose()?;
         let authorizer = self.policy.authorizer()?;
         let timeout = Duration::from_secs(self.timeout.into());
         let orb = self.client.orb(timeout)?;

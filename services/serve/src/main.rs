@@ -134,9 +134,7 @@ fn serve(options: &Options, rest: &[String], watch: Option<Duration>, tail: Opti
     reactor.restart();
     let running = reactor.clone();
     let thread = std::thread::spawn(move || running.run());
-    for warning in configurator.close() {
-        tracing::warn!("{warning}");
-    }
+    configurator.close();
     reactor.close();
     _ = thread.join();
     ended.context("the reactor has failed").map_err(Failure::failed)

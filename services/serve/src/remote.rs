@@ -71,7 +71,11 @@ impl Servant {
         &self,
         change: impl FnOnce(&spandrel_configurator::Configurator) -> Result<T, ConfigureError>,
     ) -> Result<T, Refused> {
-        change(self.administered.get().map_err(refused)?).map_err(|error| refused(error.in_line()))
+        change(self.administered.get().map_err(refused)?).map_err(|error| {
+            let reason = error.in_line();
+            tracing::warn!("administration: {reason}");
+            refused(reason)
+        })
     }
 
     fn not_itself(&self, name: &str) -> Result<(), Refused> {

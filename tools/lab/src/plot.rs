@@ -33,13 +33,16 @@ const GREY: &str = "#5a5a5a";
 const LIGHT_GREY: &str = "#e1e1e1";
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 500.0;
-/// The borders of the chart inside the picture.
+/// The borders of the chart inside the picture. The left one moves to the right for long labels ([`left`]).
 const LEFT: f64 = 92.0;
 const TOP: f64 = 74.0;
 const BOTTOM: f64 = HEIGHT - 56.0;
 /// The minimum width of the column of names, and the width of each character of a longer one.
 const LEGEND_WIDTH: f64 = 110.0;
 const CHARACTER_WIDTH: f64 = 8.0;
+/// The font size of labels on axes, and their distance from the vertical axis.
+const LABEL_SIZE: u32 = 13;
+const LABEL_GAP: f64 = 8.0;
 /// The greatest number of steps on the vertical axis.
 const MOST_STEPS: f64 = 10.0;
 
@@ -62,22 +65,20 @@ impl Picture {
     }
 
     fn draw_axes(&self, svg: &mut String) {
-        let (right, middle) = (self.right(), (TOP + BOTTOM) / 2.0);
-        let step = step(self.top());
-        for number in 0..=(self.top() / step) as u32 {
-            let value = f64::from(number) * step;
+        let (left, right, middle) = (self.left(), self.right(), (TOP + BOTTOM) / 2.0);
+        for (value, label) in self.marks() {
             let y = self.y(value);
-            segment(svg, (LEFT, y), (right, y), LIGHT_GREY, 1);
-            text(svg, (LEFT - 8.0, y + 4.0), 13, GREY, "end", &label(value, step));
+            segment(svg, (left, y), (right, y), LIGHT_GREY, 1);
+            text(svg, (left - LABEL_GAP, y + 4.0), LABEL_SIZE, GREY, "end", &label);
         }
-        segment(svg, (LEFT, TOP), (LEFT, BOTTOM), GREY, 1);
-        segment(svg, (LEFT, BOTTOM), (right, BOTTOM), GREY, 1);
+        segment(svg, (left, TOP), (left, BOTTOM), GREY, 1);
+        segment(svg, (left, BOTTOM), (right, BOTTOM), GREY, 1);
         for (index, name) in self.x_labels.iter().enumerate() {
             let x = self.x(index as f64);
             segment(svg, (x, BOTTOM), (x, BOTTOM + 5.0), GREY, 1);
-            text(svg, (x, BOTTOM + 20.0), 13, GREY, "middle", name);
+            text(svg, (x, BOTTOM + 20.0), LABEL_SIZE, GREY, "middle", name);
         }
-        text(svg, ((LEFT + right) / 2.0, BOTTOM + 44.0), 14, "black", "middle", &self.x_title);
+        text(svg, ((left + right) / 2.0, BOTTOM + 44.0), 14, "black", "middle", &self.x_title);
         _ = write!(svg, "<g transform=\"rotate(-90 20 {middle})\">");
         text(svg, (20.0, middle), 14, "black", "middle", &self.y_title);
         svg.push_str("</g>\n");
@@ -107,6 +108,19 @@ impl Picture {
         }
     }
 
+    /// The marks on the vertical axis, with their labels.
+    fn marks(&self) -> impl Iterator<Item = (f64, String)> {
+        let step = step(self.top());
+        (0..=(self.top() / step) as u32).map(move |number| {
+            let value = f64::from(number) * step;
+            (value, label(value, step))
+        })
+    }
+
+    fn left(&self) -> f64 {
+        left(self.marks().map(|(_, label)| label))
+    }
+
     /// The right end of the chart. The widths of texts are estimates, so the names of the lines have a column
     /// of their own beside it.
     fn right(&self) -> f64 {
@@ -118,7 +132,8 @@ impl Picture {
     fn x(&self, position: f64) -> f64 {
         const MARGIN: f64 = 0.3;
         let last = self.x_labels.len().saturating_sub(1) as f64;
-        LEFT + (self.right() - LEFT) * (position + MARGIN) / (last + 2.0 * MARGIN)
+        let left = self.left();
+        left + (self.right() - left) * (position + MARGIN) / (last + 2.0 * MARGIN)
     }
 
     /// The vertical place of a value.
@@ -143,6 +158,19 @@ fn step(top: f64) -> f64 {
 /// A value on the axis, with as many decimals as its step needs.
 fn label(value: f64, step: f64) -> String {
     if step >= 1.0 { grouped(value) } else { format!("{value:.0$}", (-step.log10()).ceil() as usize) }
+}
+
+/// The left border of a chart with these labels on its vertical axis: the labels do not reach the axis title.
+fn left(labels: impl Iterator<Item = String>) -> f64 {
+    const TITLE_RIGHT: f64 = 32.0; // the base line of the title, its descent and a gap
+    let longest = labels.map(|label| number_width(&label)).fold(0.0, f64::max);
+    LEFT.max(TITLE_RIGHT + longest + LABEL_GAP)
+}
+
+/// The width of a number as a label. The factors are those of DejaVu Sans; other sans-serif fonts are narrower.
+fn number_width(label: &str) -> f64 {
+    let factor = |letter: char| if ",.-".contains(letter) { 0.37 } else { 0.64 };
+    label.chars().map(factor).sum::<f64>() * f64::from(LABEL_SIZE)
 }
 
 fn segment(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: u32) {
@@ -207,6 +235,19 @@ mod tests {
             ..picture(vec![Line { label: "c".to_owned(), points: vec![(0.0, summary(0.0))] }])
         };
         assert!(one.svg().contains("</svg>"));
+    }
+
+    #[test]
+    fn long_labels_move_the_axis_away_from_its_title() {
+        let left = |labels: [&str; 2]| left(labels.into_iter().map(str::to_owned));
+        assert!((left(["0", "50,000"]) - LEFT).abs() < 1e-9);
+        for labels in [["0", "10,000,000"], ["164.00005", "9"]] {
+            let width = labels.iter().map(|label| number_width(label)).fold(0.0, f64::max);
+            assert!(left(labels) - LABEL_GAP - width >= 32.0, "{labels:?}");
+        }
+        let line = |top: f64| Line { label: "c".to_owned(), points: vec![(0.0, summary(top))] };
+        let first_x = |top: f64| picture(vec![line(top)]).x(0.0);
+        assert!(first_x(1e7) > first_x(1e3) + 10.0);
     }
 
     #[test]

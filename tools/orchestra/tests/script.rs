@@ -104,6 +104,13 @@ fn other_interfaces_come_from_idl_files_or_an_interface_repository() {
     let idl = site.write("names.idl", NAMES);
     let idl = idl.to_str().unwrap();
     let file = site.write("names.rhai", "print(get_handle(ARGS[0]).to_string([#{ id: \"a/b\", kind: \"c\" }]))");
+    let wrong =
+        site.write("wrong.idl", "interface Wrong {\n  void first(in Strin text);\n  void second(in Strin text);\n};");
+    let refused = script(&site, &file, &[&site.naming, "-I", wrong.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2));
+    let wrong = wrong.display();
+    let expected = format!("error: cannot use {wrong} (-I): {wrong}:2:17: `Strin` is not defined; 1 more error\n");
+    assert_eq!(text(&refused), expected);
     // A URL has no type, so that the object is asked for it.
     let described = script(&site, &file, &[&site.naming, "-I", idl]);
     assert_eq!(text(&described), "a\\/b.c\n");

@@ -21,6 +21,23 @@ impl Diagnostics {
         let rendered = self.list.iter();
         rendered.map(|diagnostic| render(diagnostic, &self.sources, colour) + "\n\n").collect()
     }
+
+    /// The first error in one line with its place, and the number of the others: ``bank.idl:3:7: `Strin` is not defined;
+    /// 2 more errors``. Empty without errors.
+    pub fn in_line(&self) -> String {
+        let mut errors = self.list.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+        let Some(first) = errors.next() else { return String::new() };
+        let place = first.primary.as_ref().map_or_else(String::new, |label| {
+            let (line, column) = self.sources.line_column(label.span);
+            format!("{}:{line}:{column}: ", self.sources.file(label.span.file).path.display())
+        });
+        let others = match errors.count() {
+            0 => String::new(),
+            1 => "; 1 more error".to_owned(),
+            count => format!("; {count} more errors"),
+        };
+        normalize_untrusted_str(&format!("{place}{}{others}", first.message))
+    }
 }
 
 fn render(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> String {

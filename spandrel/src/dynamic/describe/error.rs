@@ -29,6 +29,17 @@ pub enum DescribeError {
 }
 spandrel_error::debug_as_report!(DescribeError);
 
+impl DescribeError {
+    /// The error in one line: of invalid IDL, the first error with its place ([`Diagnostics::in_line`]).
+    #[must_use]
+    pub fn in_line(&self) -> String {
+        match self {
+            Self::Idl(diagnostics) => diagnostics.in_line(),
+            other => other.to_string(),
+        }
+    }
+}
+
 pub(super) fn unsupported(definition: &Definition, why: &str) -> DescribeError {
     DescribeError::Unsupported { name: definition.scoped_name.clone(), why: why.to_owned() }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{BOTTOM, CHARACTER_WIDTH, COLOURS, GREY, HEIGHT, LEFT, LEGEND_WIDTH, LIGHT_GREY, TOP, WIDTH};
-use super::{escape, label, segment, step, text};
+use super::{
+    BOTTOM, CHARACTER_WIDTH, COLOURS, GREY, HEIGHT, LABEL_GAP, LABEL_SIZE, LEGEND_WIDTH, LIGHT_GREY, TOP, WIDTH,
+};
+use super::{escape, label, left, segment, step, text};
 
 /// The distance between two names of series.
 const NAME_HEIGHT: f64 = 24.0;
@@ -83,12 +85,13 @@ impl ScatterPlot {
         text(&mut svg, (24.0, 53.0), 13, GREY, "start", &self.subtitle);
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let (x, y) = (Axis::of(points().map(|point| point.0)), Axis::of(points().map(|point| point.1)));
-        self.draw_axes(&mut svg, &x, &y, right);
+        let left = left(y.marks().map(|value| label(value, y.step)));
+        self.draw_axes(&mut svg, &x, &y, (left, right));
         for (number, series) in self.series.iter().enumerate() {
             let colour = COLOURS[number % COLOURS.len()];
             _ = writeln!(svg, "<g data-series=\"{number}\" fill=\"{colour}\">");
             for (at_x, at_y) in &series.points {
-                let place = (LEFT + (right - LEFT) * x.part(*at_x), BOTTOM - (BOTTOM - TOP) * y.part(*at_y));
+                let place = (left + (right - left) * x.part(*at_x), BOTTOM - (BOTTOM - TOP) * y.part(*at_y));
                 let title = format!("{}: {at_x:.4}, {at_y:.4}", escape(&series.label));
                 mark(&mut svg, number, place, &title);
             }
@@ -100,21 +103,21 @@ impl ScatterPlot {
         svg + "</svg>\n"
     }
 
-    fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis, right: f64) {
+    fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis, (left, right): (f64, f64)) {
         let middle = (TOP + BOTTOM) / 2.0;
         for value in y.marks() {
             let at = BOTTOM - (BOTTOM - TOP) * y.part(value);
-            segment(svg, (LEFT, at), (right, at), LIGHT_GREY, 1);
-            text(svg, (LEFT - 8.0, at + 4.0), 13, GREY, "end", &label(value, y.step));
+            segment(svg, (left, at), (right, at), LIGHT_GREY, 1);
+            text(svg, (left - LABEL_GAP, at + 4.0), LABEL_SIZE, GREY, "end", &label(value, y.step));
         }
         for value in x.marks() {
-            let at = LEFT + (right - LEFT) * x.part(value);
+            let at = left + (right - left) * x.part(value);
             segment(svg, (at, TOP), (at, BOTTOM + 5.0), LIGHT_GREY, 1);
-            text(svg, (at, BOTTOM + 20.0), 13, GREY, "middle", &label(value, x.step));
+            text(svg, (at, BOTTOM + 20.0), LABEL_SIZE, GREY, "middle", &label(value, x.step));
         }
-        segment(svg, (LEFT, TOP), (LEFT, BOTTOM), GREY, 1);
-        segment(svg, (LEFT, BOTTOM), (right, BOTTOM), GREY, 1);
-        text(svg, ((LEFT + right) / 2.0, BOTTOM + 44.0), 14, "black", "middle", &self.x_title);
+        segment(svg, (left, TOP), (left, BOTTOM), GREY, 1);
+        segment(svg, (left, BOTTOM), (right, BOTTOM), GREY, 1);
+        text(svg, ((left + right) / 2.0, BOTTOM + 44.0), 14, "black", "middle", &self.x_title);
         _ = write!(svg, "<g transform=\"rotate(-90 20 {middle})\">");
         text(svg, (20.0, middle), 14, "black", "middle", &self.y_title);
         svg.push_str("</g>\n");

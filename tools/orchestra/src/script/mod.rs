@@ -75,7 +75,11 @@ impl ScriptArgs {
         let mut idl = Vec::new();
         for file in &self.idl {
             let described = describe_file(file, file.parent().map(PathBuf::from));
-            idl.push(described.with_context(|| format!("cannot use {} (-I)", file.display())).map_err(Failure::usage)?);
+            idl.push(
+                described.map_err(|error| {
+                    Failure::usage(anyhow!("cannot use {} (-I): {}", file.display(), error.in_line()))
+                })?,
+            );
         }
         let orb = self.client.orb(self.timeout)?;
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;

@@ -21,55 +21,56 @@ use crate::{Backend, Trigger};
 /// The most handles of `select`, beside the doorbell.
 const MOST: usize = scan::SET_SIZE - 1;
 
+/// A demultiplexer that uses `select` up to [`MOST`] handles, and a completion port from the next one on, for good.
 #[derive(Debug)]
-pub(crate) struct Growing {
-    few: Scanner<Select>,
-    /// Set once, with all handles of `few`.
-    many: OnceLock<Portable>,
+pub(crate) struct SelectThenPort {
+    select: Scanner<Select>,
+    /// Set once, with all handles of `select`.
+    port: OnceLock<Portable>,
     /// Held while handles are changed. A wait needs no lock: it ends when the handles move.
     changing: Mutex<()>,
 }
 
-impl Growing {
+impl SelectThenPort {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { few: Scanner::new(Select)?, many: OnceLock::new(), changing: Mutex::new(()) })
+        Ok(Self { select: Scanner::new(Select)?, port: OnceLock::new(), changing: Mutex::new(()) })
     }
 
-    fn present(&self) -> &dyn Demultiplexer {
-        self.many.get().map_or(&self.few, |many| many)
+    fn current(&self) -> &dyn Demultiplexer {
+        self.port.get().map_or(&self.select, |port| port)
     }
 
-    /// Moves all handles.
-    fn grow(&self) -> io::Result<()> {
-        let many = Portable::new()?;
-        self.few.each(|handle, key, interest, trigger| many.add(handle, key, interest, trigger))?;
-        many.wake()?; // in place of a call for `few` that has not ended a wait yet
-        let _ = self.many.set(many);
-        self.few.clear()
+    /// Moves all handles to a completion port.
+    fn move_to_port(&self) -> io::Result<()> {
+        let port = Portable::new()?;
+        self.select.each(|handle, key, interest, trigger| port.add(handle, key, interest, trigger))?;
+        port.wake()?; // in place of a call for `select` that has not ended a wait yet
+        let _ = self.port.set(port);
+        self.select.clear()
     }
 }
 
-impl Demultiplexer for Growing {
+impl Demultiplexer for SelectThenPort {
     fn backend(&self) -> Backend {
         Backend::Select
     }
 
     fn add(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
         let _guard = self.changing.lock();
-        if self.many.get().is_none() && self.few.len() >= MOST {
-            self.grow()?;
+        if self.port.get().is_none() && self.select.len() >= MOST {
+            self.move_to_port()?;
         }
-        self.present().add(handle, key, interest, trigger)
+        self.current().add(handle, key, interest, trigger)
     }
 
     fn modify(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
         let _guard = self.changing.lock();
-        self.present().modify(handle, key, interest, trigger)
+        self.current().modify(handle, key, interest, trigger)
     }
 
     fn remove(&self, handle: RawHandle) -> io::Result<()> {
         let _guard = self.changing.lock();
-        self.present().remove(handle)
+        self.current().remove(handle)
     }
 
     fn wait(
@@ -78,12 +79,12 @@ impl Demultiplexer for Growing {
         max_events: usize,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        self.present().wait(ready_handles, max_events, timeout)
+        self.current().wait(ready_handles, max_events, timeout)
     }
 
     fn wake(&self) -> io::Result<()> {
         let _guard = self.changing.lock();
-        self.present().wake()
+        self.current().wake()
     }
 }
 
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     /// Waits for one handle, and returns its key.
-    fn wait(demux: &Growing) -> u64 {
+    fn wait(demux: &SelectThenPort) -> u64 {
         let mut ready_handles = Vec::new();
         while ready_handles.is_empty() {
             demux.wait(&mut ready_handles, 8, Some(Duration::from_secs(20))).unwrap();
@@ -110,19 +111,19 @@ mod tests {
         let sockets: Vec<_> = (0..MOST + 10).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         let handle = |i: usize| sockets[i].as_raw_socket();
         let make_ready = |i: usize| sockets[0].send_to(b"!", sockets[i].local_addr().unwrap()).unwrap();
-        let demux = Growing::new().unwrap();
+        let demux = SelectThenPort::new().unwrap();
         let add = |i: usize| demux.add(handle(i), i as u64, Interest::INPUT, Trigger::Level).unwrap();
         (0..MOST).for_each(add);
         make_ready(7);
         assert_eq!(wait(&demux), 7);
-        assert!(demux.many.get().is_none());
+        assert!(demux.port.get().is_none());
         sockets[7].recv(&mut [0]).unwrap();
 
         // The pending wait goes on with all handles.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait(&demux));
             (MOST..sockets.len()).for_each(add);
-            assert!(demux.many.get().is_some());
+            assert!(demux.port.get().is_some());
             make_ready(9);
             assert_eq!(waiting.join().unwrap(), 9);
         });
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn a_spent_shot_stays_spent_when_the_handles_move() {
         let sockets: Vec<_> = (0..MOST + 1).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
-        let demux = Growing::new().unwrap();
+        let demux = SelectThenPort::new().unwrap();
         let add =
             |i: usize| demux.add(sockets[i].as_raw_socket(), i as u64, Interest::INPUT, Trigger::OneShot).unwrap();
         (0..MOST).for_each(add);
