@@ -176,6 +176,8 @@ impl<I> Leadership<I> {
         };
         if watcher.is_watching {
             shared.is_watched = false;
+            // A dispatch that has begun finds no other watcher by itself.
+            shared.watcher_wanted |= shared.waiting > 0 && self.phase() == DISPATCHING;
         }
         self.publish_watch(&shared);
         self.wake_in_time(&mut shared);
