@@ -154,10 +154,23 @@ impl Registry {
         dispatch_id: DispatchId,
         call: impl FnOnce(&mut dyn EventHandler, &Context<'_>, &mut usize) -> io::Result<()>,
     ) -> usize {
+        // Claimed, so that no thread waits for it; the call may take long.
+        self.call_locked(slot, slot.handler.lock_claimed(), key, word, dispatch_id, call)
+    }
+
+    /// As [`call`](Self::call), with the handler locked already.
+    #[inline]
+    fn call_locked(
+        &self,
+        slot: &Slot,
+        mut body: MutexGuard<'_, Option<Owned<dyn EventHandler>>>,
+        key: Key,
+        word: Word,
+        dispatch_id: DispatchId,
+        call: impl FnOnce(&mut dyn EventHandler, &Context<'_>, &mut usize) -> io::Result<()>,
+    ) -> usize {
         let mut calls = 0;
         let cx = Context::new(self, HandlerId(key), dispatch_id);
-        // Claimed, so that no thread waits for it; the call may take long.
-        let mut body = slot.handler.lock_claimed();
         let outcome = match body.as_mut() {
             Some(Owned(handler)) if !word.has(REMOVED) => {
                 let handler = handler.as_mut();
@@ -197,9 +210,9 @@ impl Registry {
         }
     }
 
-    /// Opens a handler that the caller claimed at its registration, and releases it.
-    pub(crate) fn open_claimed(&self, slot: &Slot, key: Key) {
-        self.call(slot, key, slot.state.load(), DispatchId::NONE, |_, _, _| Ok(()));
+    /// Opens a handler that the caller claimed and locked at its registration, and releases it.
+    pub(crate) fn open_claimed(&self, slot: &Slot, body: MutexGuard<'_, Option<Owned<dyn EventHandler>>>, key: Key) {
+        self.call_locked(slot, body, key, slot.state.load(), DispatchId::NONE, |_, _, _| Ok(()));
     }
 
     /// Releases a claimed slot, after handling its notes. If the handle cannot be armed as wanted, the slot

@@ -1,5 +1,5 @@
 //! The `unsafe` code of this crate: raw handles, the system calls that take them, asynchronous operations, [`fork`],
-//! POSIX threads, and the console's events on Windows.
+//! POSIX threads, the clock, and the console's events on Windows.
 //!
 //! A handler lends its handle only for a moment, but it is waited on for as long as the handler is
 //! registered. So the table stores the raw handle, and here it becomes a borrowed one for the length of one
@@ -7,6 +7,8 @@
 
 #[cfg_attr(not(io_uring), path = "sys/no_batch_sender.rs")]
 pub(crate) mod batch_sender;
+#[cfg(all(target_os = "linux", not(shuttle)))]
+pub(crate) mod clock;
 #[cfg(windows)]
 pub(crate) mod console;
 #[cfg(target_os = "linux")]

@@ -55,5 +55,9 @@ pub(crate) trait Demultiplexer: Debug + Send + Sync {
 /// millisecond.
 #[cfg(unix)]
 pub(super) fn whole_millis(timeout: Option<Duration>) -> i32 {
-    timeout.map_or(-1, |timeout| i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX))
+    let Some(timeout) = timeout else { return -1 };
+    // Without the 128-bit division of `Duration::as_nanos`, since every wait computes it.
+    let millis =
+        timeout.as_secs().saturating_mul(1000).saturating_add(timeout.subsec_nanos().div_ceil(1_000_000).into());
+    i32::try_from(millis).unwrap_or(i32::MAX)
 }

@@ -47,15 +47,15 @@ impl Registry {
         let word = Word::new(key.generation(), interest, trigger, decodes);
         let word = if is_held { word.with(SUSPENDED) } else { word };
         let mut arming = slot.arming.lock();
-        let mut body = slot.handler.lock();
+        let mut body = slot.handler.lock_claimed(); // no other thread knows it
         *body = Some(Owned(handler));
         // Claimed, so that a leader that gets an event for it now does not take it for a removed one.
         slot.state.store(word);
         let armed = self.arm(&mut arming, &body, key, word);
-        drop(body);
         drop(arming);
         if let Err(error) = armed {
-            let handler = slot.handler.lock().take();
+            let handler = body.take();
+            drop(body);
             core.table.give_back(key, slot);
             drop(handler);
             return Err(error);
@@ -64,8 +64,9 @@ impl Registry {
             Self::hold(HandlerId(key));
         }
         if current::is(core) {
-            self.open_claimed(slot, key);
+            self.open_claimed(slot, body, key);
         } else {
+            drop(body);
             self.settle(slot, key)?;
             core.queue.push(Item { key, kind: ItemKind::Mail });
             core.nudge();

@@ -1,26 +1,24 @@
 //! The open connections of one acceptor or connector: counted, drained and closed together.
 
-use std::fmt;
 use std::net::Shutdown;
 use std::time::Duration;
+use std::{fmt, mem};
 
 use slab::Slab;
-use spandrel_ipc::{Interest, Transfer};
+use spandrel_ipc::Transfer;
 use spandrel_sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Weak};
 
 use crate::{HandlerId, Registry};
 
-/// An open connection. Its methods are called without any lock, since they may close a handler, which then
-/// removes itself.
+/// An open connection that no reactor serves. Its methods are called without any lock, since they may close a handler,
+/// which then removes itself.
 pub(crate) trait Member: Send + Sync {
     /// Lets it finish.
     fn drain(&self);
     /// Closes it now.
     fn cut(&self);
-    /// Makes a handler in a reactor look at [`OpenConnections::checks`].
-    fn check(&self) {}
 }
 
 /// A stream served by a thread: draining ends its input, so that its handler receives the octets that have
@@ -35,35 +33,6 @@ impl<S: Transfer> Member for Weak<S> {
     }
 }
 
-/// A stream served by a reactor.
-pub(crate) struct ReactorConnection<S> {
-    pub(crate) stream: Weak<S>,
-    pub(crate) registry: Registry,
-    pub(crate) id: HandlerId,
-}
-
-impl<S: Transfer> Member for ReactorConnection<S> {
-    fn drain(&self) {
-        shut(&self.stream, Shutdown::Read);
-        // Where the handle does not show the end of the input (shared memory), the stream has to be checked
-        // again.
-        self.registry.resume(self.id);
-        if cfg!(windows) {
-            self.registry.mark_ready(self.id, Interest::INPUT);
-        }
-    }
-
-    fn cut(&self) {
-        shut(&self.stream, Shutdown::Both);
-        // The handler may be waiting for nothing.
-        self.registry.remove(self.id);
-    }
-
-    fn check(&self) {
-        self.registry.wake_handler(self.id);
-    }
-}
-
 fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
     if let Some(stream) = stream.upgrade() {
         // Fails on a stream that has already ended.
@@ -71,24 +40,56 @@ fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
     }
 }
 
-/// All open connections; none in the place of one that has no thread or handler yet.
-type Members = Slab<Option<Arc<dyn Member>>>;
+/// How an open connection is ended.
+#[derive(Clone)]
+enum Ending {
+    /// It has no thread or handler yet.
+    Unset,
+    /// By its handler in a reactor, which is woken to look at the state and the checks of [`OpenConnections`].
+    Handler(Registry, HandlerId),
+    Member(Arc<dyn Member>),
+}
 
-fn all(members: &Members) -> Vec<Arc<dyn Member>> {
-    members.iter().filter_map(|(_, member)| member.clone()).collect()
+impl Ending {
+    fn drain(&self) {
+        match self {
+            Self::Unset => {}
+            Self::Handler(..) => self.wake(),
+            Self::Member(member) => member.drain(),
+        }
+    }
+
+    fn cut(&self) {
+        match self {
+            Self::Unset => {}
+            Self::Handler(registry, id) => _ = registry.remove(*id),
+            Self::Member(member) => member.cut(),
+        }
+    }
+
+    /// Wakes the handler of a reactor.
+    fn wake(&self) {
+        if let Self::Handler(registry, id) = self {
+            registry.wake_handler(*id);
+        }
+    }
+}
+
+fn all(endings: &Slab<Ending>) -> Vec<Ending> {
+    endings.iter().map(|(_, ending)| ending.clone()).collect()
 }
 
 /// Connections are admitted.
 const ADMITTING: u8 = 0;
 const DRAINING: u8 = 1;
-/// The time limit has passed for all connections that are still open, also for those whose members are set later.
+/// The time limit has passed for all connections that are still open, also for those whose endings are set later.
 const CUT: u8 = 2;
 
 /// The open connections of an acceptor or connector: counted, and ended together.
 #[derive(Default)]
 pub(crate) struct OpenConnections {
-    members: Mutex<Members>,
-    /// The length of `members`, and one of the states above: changed under the lock, and read without it.
+    endings: Mutex<Slab<Ending>>,
+    /// The length of `endings`, and one of the states above: changed under the lock, and read without it.
     len: AtomicUsize,
     state: AtomicU8,
     /// A connection was removed.
@@ -137,37 +138,46 @@ impl OpenConnections {
 
     /// Adds a connection that has no thread or handler yet; none once draining has begun.
     pub(crate) fn admit(self: &Arc<Self>) -> Option<ConnectionEntry> {
-        self.insert(None)
+        self.insert(Ending::Unset)
     }
 
     /// Adds a connection; none once draining has begun.
     #[cfg(target_os = "linux")]
     pub(crate) fn add(self: &Arc<Self>, member: Arc<dyn Member>) -> Option<ConnectionEntry> {
-        self.insert(Some(member))
+        self.insert(Ending::Member(member))
     }
 
-    fn insert(self: &Arc<Self>, member: Option<Arc<dyn Member>>) -> Option<ConnectionEntry> {
-        let mut members = self.members.lock();
+    fn insert(self: &Arc<Self>, ending: Ending) -> Option<ConnectionEntry> {
+        let mut endings = self.endings.lock();
         if self.is_draining() {
             return None;
         }
-        let number = members.insert(member);
-        self.len.store(members.len(), Ordering::Release);
+        let number = endings.insert(ending);
+        self.len.store(endings.len(), Ordering::Release);
         Some(ConnectionEntry { open_connections: Arc::clone(self), number, on_remove: None })
     }
 
     /// Sets how the connection of `entry` is ended from now on.
     pub(crate) fn set(&self, entry: &ConnectionEntry, member: impl Member + 'static) {
-        let member: Arc<dyn Member> = Arc::new(member);
-        let mut members = self.members.lock();
+        self.set_ending(entry, Ending::Member(Arc::new(member)));
+    }
+
+    /// A handler of a reactor serves the connection of `entry` from now on. It is woken for each check and when draining
+    /// begins.
+    pub(crate) fn set_handler(&self, entry: &ConnectionEntry, registry: &Registry, id: HandlerId) {
+        self.set_ending(entry, Ending::Handler(registry.clone(), id));
+    }
+
+    fn set_ending(&self, entry: &ConnectionEntry, ending: Ending) {
+        let mut endings = self.endings.lock();
         let state = self.state.load(Ordering::Relaxed);
-        let late = (state != ADMITTING).then(|| Arc::clone(&member));
-        let before = members[entry.number].replace(member);
-        drop(members);
+        let late = (state != ADMITTING).then(|| ending.clone());
+        let before = mem::replace(&mut endings[entry.number], ending);
+        drop(endings);
         drop(before);
         match late {
-            Some(member) if state == CUT => member.cut(),
-            Some(member) => member.drain(),
+            Some(ending) if state == CUT => ending.cut(),
+            Some(ending) => ending.drain(),
             None => {}
         }
     }
@@ -175,8 +185,8 @@ impl OpenConnections {
     /// Begins the next check of all connections that handlers of a reactor serve.
     pub(crate) fn check(&self) {
         self.checks.fetch_add(1, Ordering::SeqCst);
-        let all = all(&self.members.lock());
-        all.iter().for_each(|member| member.check());
+        let all = all(&self.endings.lock());
+        all.iter().for_each(Ending::wake);
     }
 
     /// The number of checks begun.
@@ -188,23 +198,23 @@ impl OpenConnections {
     /// Admits no more connections, and lets all open ones finish: ends their input, so that each receives the octets
     /// that have arrived, and then the end.
     pub(crate) fn begin_drain(&self) {
-        let members = self.members.lock();
+        let endings = self.endings.lock();
         self.state.fetch_max(DRAINING, Ordering::SeqCst);
-        let all = all(&members);
-        drop(members);
-        all.iter().for_each(|member| member.drain());
+        let all = all(&endings);
+        drop(endings);
+        all.iter().for_each(Ending::drain);
     }
 
     /// Waits until there is no open connection; false after `timeout`. Admits further connections.
     pub(crate) fn wait_empty(&self, timeout: Duration) -> bool {
         let start = Instant::now();
-        let mut members = self.members.lock();
-        while !members.is_empty() {
+        let mut endings = self.endings.lock();
+        while !endings.is_empty() {
             let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
             if left.is_zero() {
                 return false;
             }
-            self.removed.wait_for(&mut members, left);
+            self.removed.wait_for(&mut endings, left);
         }
         true
     }
@@ -214,11 +224,11 @@ impl OpenConnections {
     pub(crate) fn drain(&self, timeout: Duration) -> usize {
         self.begin_drain();
         let _ = self.wait_empty(timeout);
-        let members = self.members.lock();
+        let endings = self.endings.lock();
         self.state.store(CUT, Ordering::SeqCst);
-        let (rest, count) = (all(&members), members.len());
-        drop(members);
-        rest.iter().for_each(|member| member.cut());
+        let (rest, count) = (all(&endings), endings.len());
+        drop(endings);
+        rest.iter().for_each(Ending::cut);
         count
     }
 }
@@ -226,7 +236,7 @@ impl OpenConnections {
 /// The entry of an open connection in its [`OpenConnections`]. Dropping it removes the entry.
 pub(crate) struct ConnectionEntry {
     open_connections: Arc<OpenConnections>,
-    /// The key of the member, which is another's once this one is removed.
+    /// The key of the ending, which is another's once this one is removed.
     number: usize,
     on_remove: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -256,13 +266,13 @@ impl fmt::Debug for ConnectionEntry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let OpenConnections { members, len, removed, .. } = &*self.open_connections;
-        let mut members = members.lock();
-        let member = members.try_remove(self.number);
-        len.store(members.len(), Ordering::Release);
-        drop(members);
+        let OpenConnections { endings, len, removed, .. } = &*self.open_connections;
+        let mut endings = endings.lock();
+        let ending = endings.try_remove(self.number);
+        len.store(endings.len(), Ordering::Release);
+        drop(endings);
         removed.notify_all();
-        drop(member);
+        drop(ending);
         if let Some(call) = self.on_remove.take() {
             call();
         }

@@ -38,6 +38,9 @@ impl Outbox {
     /// Sends as much as the peer takes now and queues the rest, within the limit.
     pub(crate) fn put(&mut self, stream: &impl Transmit, data: &[u8]) -> io::Result<()> {
         let rest = self.send_some(stream, data)?;
+        if rest.is_empty() {
+            return Ok(());
+        }
         if self.waiting.len() + rest.len() > self.limit {
             let message = format!(
                 "the peer does not read: {} octets are queued, the limit is {}",

@@ -1,13 +1,12 @@
 //! A service that a reactor runs.
 
 use std::io;
+use std::net::Shutdown;
 
-use spandrel_ipc::{Family, Interest, Pollable};
-use spandrel_sync::Arc;
+use spandrel_ipc::{Family, Interest, Pollable, Transfer as _};
 
-use super::open_connections::ReactorConnection;
 use super::{Connection, Peer, Runner, Service, ServiceHandler};
-use crate::{CloseReason, Context, EventHandler, Expired, Registry};
+use crate::{CloseReason, Context, EventHandler, Expired};
 
 /// An event handler for one connection: queues the octets that the peer has not taken, and delivers no input
 /// meanwhile.
@@ -19,6 +18,8 @@ pub(crate) struct Served<F: Family, H> {
     interest: Interest,
     /// The number of the last check of the server's connections that it has seen.
     checks: u64,
+    /// It has ended its input, since the server drains its connections.
+    is_draining: bool,
 }
 
 impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
@@ -26,7 +27,8 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
     pub(crate) const INTEREST: Interest = Interest::INPUT;
 
     pub(crate) fn new(service: Service<F, H>) -> Self {
-        Self { connection: service.connection, handler: service.handler, interest: Self::INTEREST, checks: 0 }
+        let Service { connection, handler } = service;
+        Self { connection, handler, interest: Self::INTEREST, checks: 0, is_draining: false }
     }
 
     /// Calls the handler, and then carries out its requests.
@@ -42,6 +44,16 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
             result => result?,
         }
         self.settle(context)
+    }
+
+    /// Ends the input, so that the handler receives the octets that have arrived, and then the end.
+    fn end_input(&self, context: &Context<'_>) {
+        let _ = self.connection.stream.shutdown(Shutdown::Read); // fails on a stream that has already ended
+        // Where the handle does not show the end of the input (shared memory), the stream has to be checked again.
+        context.resume(context.id());
+        if cfg!(windows) {
+            context.mark_ready(context.id(), Interest::INPUT);
+        }
     }
 
     /// Handles what senders have posted.
@@ -92,10 +104,9 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     }
 
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let Connection { stream, entry, .. } = &self.connection;
-        let (stream, registry) = (Arc::downgrade(stream), Registry::clone(context));
+        let entry = &self.connection.entry;
         self.checks = entry.open_connections().checks();
-        entry.open_connections().set(entry, ReactorConnection { stream, registry, id: context.id() });
+        entry.open_connections().set_handler(entry, context, context.id());
         self.call(context, |handler, peer| handler.open(peer))
     }
 
@@ -119,7 +130,12 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     }
 
     fn handle_wakeup(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let checks = self.connection.entry.open_connections().checks();
+        let open_connections = self.connection.entry.open_connections();
+        if !self.is_draining && open_connections.is_draining() {
+            self.is_draining = true;
+            self.end_input(context);
+        }
+        let checks = open_connections.checks();
         if std::mem::replace(&mut self.checks, checks) != checks {
             self.call(context, |handler, peer| handler.handle_check(peer))?;
         }

@@ -8,6 +8,9 @@ use spandrel_sync::Arc;
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 
+#[cfg(all(target_os = "linux", not(shuttle)))]
+use crate::sys::clock::monotonic_nanos;
+
 /// An instant: nanoseconds since the epoch of a clock. Instants of different clocks are unrelated.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
@@ -75,13 +78,20 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     epoch: Instant,
+    /// The epoch by [`monotonic_nanos`].
+    #[cfg(all(target_os = "linux", not(shuttle)))]
+    epoch_nanos: u64,
 }
 
 impl MonotonicClock {
     /// A clock that starts at zero.
     #[must_use]
     pub fn new() -> Self {
-        Self { epoch: Instant::now() }
+        Self {
+            epoch: Instant::now(),
+            #[cfg(all(target_os = "linux", not(shuttle)))]
+            epoch_nanos: monotonic_nanos(),
+        }
     }
 
     /// The time of this clock at `instant`; [`Time::ZERO`] if that is before the epoch.
@@ -99,7 +109,11 @@ impl Default for MonotonicClock {
 
 impl Clock for MonotonicClock {
     fn now(&self) -> Time {
-        self.time_of(Instant::now())
+        #[cfg(all(target_os = "linux", not(shuttle)))]
+        let now = Time(monotonic_nanos().saturating_sub(self.epoch_nanos));
+        #[cfg(not(all(target_os = "linux", not(shuttle))))]
+        let now = self.time_of(Instant::now());
+        now
     }
 }
 
