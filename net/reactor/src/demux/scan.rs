@@ -4,7 +4,8 @@
 //! wait, which then starts again with the new set. Where more handles are ready than requested, the next wait
 //! begins behind the last one returned.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map;
 use std::fmt::Debug;
 use std::io;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) struct WatchedHandle {
     pub(crate) handle: RawHandle,
     pub(crate) interest: Interest,
     pub(crate) ready: Interest,
+    /// Its index in the set when that was copied.
+    index: usize,
 }
 
 #[derive(Debug)]
@@ -48,7 +51,7 @@ pub(crate) struct Scanner<S> {
 #[derive(Debug, Default)]
 struct Set {
     entries: Vec<Entry>,
-    indexes: HashMap<RawHandle, usize>,
+    indexes: BTreeMap<RawHandle, usize>,
     is_waited_for: bool,
     is_rung: bool,
 }
@@ -124,11 +127,10 @@ impl<S: Scan> Scanner<S> {
         let mut set = self.set.lock();
         set.is_waited_for = true;
         watched.clear();
-        let bell = WatchedHandle { handle: self.doorbell.handle(), interest: Interest::INPUT, ready: Interest::NONE };
-        let armed = set.entries.iter().filter(|entry| !entry.is_spent);
-        let others =
-            armed.map(|entry| WatchedHandle { handle: entry.handle, interest: entry.interest, ready: Interest::NONE });
-        watched.extend(std::iter::once(bell).chain(others));
+        let watch = |handle, interest, index| WatchedHandle { handle, interest, ready: Interest::NONE, index };
+        watched.push(watch(self.doorbell.handle(), Interest::INPUT, usize::MAX));
+        let armed = set.entries.iter().enumerate().filter(|(_, entry)| !entry.is_spent);
+        watched.extend(armed.map(|(index, entry)| watch(entry.handle, entry.interest, index)));
     }
 }
 
@@ -140,7 +142,12 @@ impl Set {
 
     /// The event of a ready handle, if it is still in the set.
     fn show(&mut self, seen: &WatchedHandle) -> Option<ReadyHandle> {
-        let entry = self.entry(seen.handle).filter(|entry| !entry.is_spent)?;
+        // Handles may have been removed since then.
+        let is_there = self.entries.get(seen.index).is_some_and(|entry| entry.handle == seen.handle);
+        let entry = if is_there { &mut self.entries[seen.index] } else { self.entry(seen.handle)? };
+        if entry.is_spent {
+            return None;
+        }
         entry.is_spent = entry.is_one_shot;
         Some(ReadyHandle { key: entry.key, ready: seen.ready })
     }
@@ -155,10 +162,10 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
         S::check(handle)?;
         let is_one_shot = is_one_shot(trigger, S::BACKEND)?;
         self.change(|set| {
-            if set.indexes.contains_key(&handle) {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            set.indexes.insert(handle, set.entries.len());
+            match set.indexes.entry(handle) {
+                btree_map::Entry::Occupied(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+                btree_map::Entry::Vacant(place) => place.insert(set.entries.len()),
+            };
             set.entries.push(Entry { handle, key, interest, is_one_shot, is_spent: false });
             Ok(())
         })
@@ -203,15 +210,15 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
         let handles = &watched[1..];
         let begin = if *next < handles.len() { *next } else { 0 };
         *next = 0;
-        for (seen, index) in handles.iter().zip(0..).cycle().skip(begin).take(handles.len()) {
-            if seen.ready.is_none() {
+        for index in (begin..handles.len()).chain(0..begin) {
+            if handles[index].ready.is_none() {
                 continue;
             }
             if ready_handles.len() == max_events {
                 *next = index;
                 break;
             }
-            ready_handles.extend(set.show(seen));
+            ready_handles.extend(set.show(&handles[index]));
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ impl Scan for Select {
             Err(error) if scan::is_closed(&error) => return mark_closed(watched, error),
             Err(error) => return Err(error),
         }
-        for watched in watched.iter_mut() {
+        for watched in watched {
             let held = kinds.iter().zip(&sets).filter(|(_, set)| set.contains(watched.handle));
             let ready = held.fold(Interest::NONE, |all, (kind, _)| all | *kind);
             watched.ready = if watched.interest.contains(ready) { ready } else { Interest::ALL };

@@ -57,6 +57,11 @@ impl Set {
         self.limit = self.limit.max(number + 1);
     }
 
+    /// For the system, which skips an empty set if it is absent.
+    fn as_argument(&mut self) -> *mut libc::fd_set {
+        if self.limit == 0 { ptr::null_mut() } else { &raw mut self.handles }
+    }
+
     pub(crate) fn contains(&self, number: RawHandle) -> bool {
         // SAFETY: the handle is within the set.
         (0..SET_SIZE).contains(&number) && unsafe { libc::FD_ISSET(number, &raw const self.handles) }
@@ -73,9 +78,8 @@ pub(crate) fn select(input: &mut Set, output: &mut Set, exception: &mut Set, mic
     let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
     let limit = input.limit.max(output.limit).max(exception.limit);
     // SAFETY: the sets and the time live as long as the call, and `limit` is at most the size of a set.
-    let result = unsafe {
-        libc::select(limit, &raw mut input.handles, &raw mut output.handles, &raw mut exception.handles, time)
-    };
+    let result =
+        unsafe { libc::select(limit, input.as_argument(), output.as_argument(), exception.as_argument(), time) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
