@@ -7,6 +7,7 @@
 //! octets = 4000
 //! workers = 5                            # of each client
 //! samples = 50                           # of each server and load
+//! slices = 1                             # of each sample; more alternate between servers that are compared
 //!
 //! [[server]]
 //! host = "bobsdell"                      # the host of the Harness
@@ -33,19 +34,23 @@
 //! ```
 
 mod defaults;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
-use fastrand::Rng;
+use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, DistributionKind, Load, Server};
 use crate::{load, toml_text};
 
+pub use steps::Step;
+
 /// The most samples of each server and load.
 pub const MAX_SAMPLES: u32 = 100_000;
+/// The most slices of a sample.
+pub const MAX_SLICES: u32 = 10_000;
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +72,10 @@ pub struct Plan {
     /// Samples of each server and load.
     #[serde(default = "defaults::samples")]
     pub samples: u32,
+    /// The slices of a sample. With more than one, the servers that are compared with each other run at the same time,
+    /// and their slices alternate in random order, so that changes of the machine affect all of them alike.
+    #[serde(default = "defaults::slices")]
+    pub slices: u32,
     /// The sizes of pools.
     #[serde(default = "defaults::pools")]
     pub pools: Vec<u32>,
@@ -129,6 +138,9 @@ pub struct ServerPlan {
     pub picture: Option<String>,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
+    /// Whether they run at the same time as no other server, also with slices.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 /// A load. Absent values are those of the plan.
@@ -209,6 +221,15 @@ pub struct PairPlan {
     pub second: String,
 }
 
+/// A slice of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// The number of the sample among those of its server and load.
+    pub round: u32,
+    /// Its number among those of the sample.
+    pub number: u32,
+}
+
 /// One server of a plan, in one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -220,19 +241,10 @@ pub struct Target {
     pub host: String,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
+    /// Whether it runs at the same time as no other server.
+    pub is_alone: bool,
     /// The server to start.
     pub server: Server,
-}
-
-/// The place of a sample in a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The number of the sample among those of its server and load.
-    pub round: u32,
-    /// The index of the load.
-    pub load: usize,
-    /// The index of the target.
-    pub target: usize,
 }
 
 impl Plan {
@@ -263,6 +275,7 @@ impl Plan {
         if self.samples > MAX_SAMPLES {
             bail!("there are at most {MAX_SAMPLES} samples of each server and load");
         }
+        self.check_slices()?;
         let targets = self.targets();
         if targets.is_empty() || self.samples == 0 {
             bail!("it has no sample");
@@ -291,10 +304,11 @@ impl Plan {
         if self.live != 0.0 && !(0.01..=3600.0).contains(&self.live) {
             bail!("live is an interval from 0.01 to 3600 seconds, or 0");
         }
+        self.check_groups()?;
         let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
         for load in &self.loads {
             for client in 0..self.clients.len() {
-                let settings = self.load(load, &address, client, 0, true);
+                let settings = self.load(load, &address, client, Slice::default(), true);
                 load::check(&settings)
                     .map_err(|invalid| anyhow::anyhow!("load `{}`: {}", load.name, invalid.reason))?;
             }
@@ -321,6 +335,7 @@ impl Plan {
                             picture: plan.picture.clone().unwrap_or_else(|| architecture.clone()),
                             host: plan.host.clone(),
                             address: plan.address.clone(),
+                            is_alone: plan.alone,
                             server: Server {
                                 name: plan.command.clone(),
                                 architecture: architecture.clone(),
@@ -351,32 +366,33 @@ impl Plan {
         pairs
     }
 
-    /// All samples in their order. Each round has all servers and loads once, in an order of its own, so that slow
-    /// changes of the machine affect all of them alike.
-    #[must_use]
-    pub fn steps(&self) -> Vec<Step> {
-        let targets = self.targets().len();
-        let round = |round: u32| {
-            let mut steps: Vec<Step> = (0..self.loads.len())
-                .flat_map(|load| (0..targets).map(move |target| Step { round, load, target }))
-                .collect();
-            Rng::with_seed(self.seed.wrapping_add(u64::from(round))).shuffle(&mut steps);
-            steps
-        };
-        (0..self.samples).flat_map(round).collect()
+    fn check_slices(&self) -> anyhow::Result<()> {
+        let Self { slices, live, .. } = self;
+        ensure!((1..=MAX_SLICES).contains(slices), "a sample has from 1 to {MAX_SLICES} slices");
+        ensure!(*slices == 1 || *live == 0.0, "live samples are of a server that runs alone: slices = 1, or live = 0");
+        for load in &self.loads {
+            let (requests, clients) = (load.requests.unwrap_or(self.requests), self.clients.len() as u64);
+            if *slices > 1 && (1..clients * u64::from(*slices)).contains(&requests) {
+                let name = &load.name;
+                bail!("load `{name}`: {requests} requests are fewer than one of each client in each of {slices} slices");
+            }
+        }
+        Ok(())
     }
 
-    /// The load of one client.
+    /// The load of one client in one slice.
     #[must_use]
-    pub fn load(&self, load: &LoadPlan, target: &Address, client: usize, round: u32, greeting: bool) -> Load {
-        let clients = self.clients.len() as u64;
+    pub fn load(&self, load: &LoadPlan, target: &Address, client: usize, slice: Slice, greeting: bool) -> Load {
+        let (clients, slices) = (self.clients.len() as u64, u64::from(self.slices));
         let (requests, client) = (load.requests.unwrap_or(self.requests), client as u64);
-        let share = requests / clients + u64::from(client < requests % clients);
+        let part = |whole: u64, parts: u64, number: u64| whole / parts + u64::from(number < whole % parts);
+        let share = part(part(requests, clients, client), slices, u64::from(slice.number));
+        let number = u64::from(slice.round) * slices + u64::from(slice.number);
         let octets = DistributionPlan::Constant { mean: f64::from(self.octets) };
         Load {
             target: target.clone(),
             requests: share,
-            seconds: load.seconds,
+            seconds: load.seconds / slices as f64,
             workers: load.workers.unwrap_or(self.workers),
             arrival: match load.arrival {
                 ArrivalPlan::Closed => ArrivalKind::Closed,
@@ -388,7 +404,7 @@ impl Plan {
             think_time: load.think_time.unwrap_or(DistributionPlan::Constant { mean: 0.0 }).into(),
             greeting,
             timeout: self.timeout,
-            seed: self.seed.wrapping_add(u64::from(round) * clients + client),
+            seed: self.seed.wrapping_add(number * clients + client),
         }
     }
 }
