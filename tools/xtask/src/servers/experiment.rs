@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use toml::{Table, Value};
 
 use super::program::{Environment, Profile, Program};
@@ -57,23 +57,65 @@ const NOTES_ON_WINDOWS: [&str; 3] = [
 pub(crate) struct Size {
     pub(crate) samples: i64,
     pub(crate) requests: i64,
+    /// The slices of a sample, which alternate between servers that are compared.
+    pub(crate) slices: i64,
     pub(crate) profile: Profile,
 }
 
 impl Size {
-    /// That of the paper (5.6).
-    pub(crate) const PAPER: Self = Self { samples: 50, requests: 20_000, profile: Profile::Release };
+    /// That of the paper (5.6), in slices.
+    const PAPER: Self = Self { samples: 50, requests: 20_000, slices: 20, profile: Profile::Release };
     /// That of each change: whether all servers are measured, not how fast they are.
-    pub(crate) const CHOSEN: Self = Self { samples: 2, requests: 500, profile: Profile::Dev };
+    const CHOSEN: Self = Self { samples: 2, requests: 500, slices: 2, profile: Profile::Dev };
+}
 
-    pub(crate) fn new(samples: i64, requests: i64) -> Self {
-        Self { samples, requests, ..Self::PAPER }
+/// Carries out the experiment that the words of the command line describe.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let (size, only) = parse(words)?;
+    carry_out(size, only)
+}
+
+/// The size of the experiment, and the names of the programs.
+fn parse<'w>(mut words: &[&'w str]) -> Result<(Size, Option<&'w str>)> {
+    let (mut size, mut only) = (Size::PAPER, None);
+    if let ["--chosen", rest @ ..] = words {
+        (size, words) = (Size::CHOSEN, rest);
     }
+    while !words.is_empty() {
+        words = match words {
+            ["--samples", samples, rest @ ..] => {
+                size.samples = crate::number(samples)?;
+                rest
+            }
+            ["--requests", requests, rest @ ..] => {
+                size.requests = crate::number(requests)?;
+                rest
+            }
+            ["--slices", slices, rest @ ..] => {
+                size.slices = crate::number(slices)?;
+                rest
+            }
+            ["--only", names, rest @ ..] => {
+                only = Some(*names);
+                rest
+            }
+            [word, ..] => bail!("`{word}` is no option of orchestra, or lacks its value"),
+            [] => unreachable!("there are words"),
+        };
+    }
+    ensure!(
+        (1..=size.requests.min(10_000)).contains(&size.slices),
+        "--slices {}: a sample of {} requests has from 1 to {} slices",
+        size.slices,
+        size.requests,
+        size.requests.min(10_000)
+    );
+    Ok((size, only))
 }
 
 /// Carries the experiment out with the selected programs, or goes on with it where it was interrupted, and writes the
 /// report into the target folder.
-pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
+fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
     let programs = selected(only)?;
     let folder = std::path::absolute(workspace::target().join("orchestra"))?;
     let servers = std::path::absolute(workspace::target().join("peers/servers"))?;
@@ -98,7 +140,10 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     agent.insert("host".to_owned(), HOST.into());
     agent.insert("commands".to_owned(), Value::Table(commands));
     fs::write(&agent_file, agent.to_string())?;
-    let name = format!("paper-{}-{}", size.samples, size.requests);
+    let mut name = format!("paper-{}-{}", size.samples, size.requests);
+    if size.slices > 1 {
+        name += &format!("-{}", size.slices);
+    }
     let plan_file = folder.join(format!("{name}.toml"));
     let mut plan = plan(&programs, size);
     plan.insert("versions".to_owned(), Value::Table(tool_versions()));
@@ -214,6 +259,10 @@ fn plan(programs: &[&Program], size: Size) -> Table {
             server.insert("command".to_owned(), program.name.into());
             server.insert("architectures".to_owned(), vec![Value::from(*architecture)].into());
             server.insert("pooled".to_owned(), is_pooled.into());
+            if program.is_for_windows() {
+                // Programs that run at one time share Wine's server process, whose work is counted as that of the first.
+                server.insert("alone".to_owned(), true.into());
+            }
             let first = counterpart(architecture);
             let platform = if program.is_for_windows() { ", Windows" } else { "" };
             server.insert("picture".to_owned(), format!("{first}{platform}").into());
@@ -238,6 +287,7 @@ fn plan(programs: &[&Program], size: Size) -> Table {
     plan.insert("clients".to_owned(), vec![Value::from(HOST)].into());
     plan.insert("samples".to_owned(), size.samples.into());
     plan.insert("requests".to_owned(), size.requests.into());
+    plan.insert("slices".to_owned(), size.slices.into());
     plan.insert("pools".to_owned(), POOLS.map(Value::from).to_vec().into());
     if programs.iter().any(|program| program.is_for_windows()) {
         plan.insert("notes".to_owned(), NOTES_ON_WINDOWS.map(Value::from).to_vec().into());
@@ -281,6 +331,22 @@ fn check(results: &Path, programs: &[&Program], size: Size) -> Result<()> {
 mod tests {
     use super::super::table::PROGRAMS;
     use super::*;
+
+    #[test]
+    fn options_change_the_size() {
+        let (size, only) = parse(&["--slices", "8", "--only", "spandrel,posix", "--samples", "5"]).unwrap();
+        assert_eq!((size.samples, size.requests, size.slices, only), (5, 20_000, 8, Some("spandrel,posix")));
+        assert_eq!(parse(&["--chosen"]).unwrap().0.slices, 2);
+        for (words, reason) in [
+            (&["--slices", "0"][..], "from 1 to 10000 slices"),
+            (&["--requests", "10"], "--slices 20: a sample of 10 requests has from 1 to 10 slices"),
+            (&["--slices"], "`--slices` is no option of orchestra, or lacks its value"),
+            (&["--samples", "1", "--chosen"], "`--chosen` is no option"),
+        ] {
+            let error = format!("{:#}", parse(words).unwrap_err());
+            assert!(error.contains(reason), "`{reason}` is missing in: {error}");
+        }
+    }
 
     #[test]
     fn the_plan_has_every_architecture_and_compares_ours() {
