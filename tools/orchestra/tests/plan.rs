@@ -14,7 +14,7 @@ use spandrel_test_support::wait_until;
 
 use crate::running::{Site, orchestra, output, records, text};
 
-fn run(site: &Site, plan: &Path) -> Command {
+pub(crate) fn run(site: &Site, plan: &Path) -> Command {
     let mut command = orchestra();
     command.arg("run").arg(plan).args(["--naming", &site.naming]);
     command
@@ -333,7 +333,7 @@ fn a_command_that_an_agent_does_not_have_is_no_plan() {
     let (_server, _load) = (site.agent("server"), site.agent("load"));
     for (word, other, reason) in [
         ("test", "tset", "the agent of server has no command `tset` in its configuration, but: test"),
-        ("steady", "stedy", "has no architecture `stedy` of the command `test`, but: steady, pool, fails"),
+        ("steady", "stedy", "has no architecture `stedy` of the command `test`, but: steady, pool, fails, dies"),
     ] {
         let done = output(&mut run(&site, &plan(&site, 1, 1, &SERVER.replace(word, other))));
         assert_eq!(done.status.code(), Some(1), "{}", text(&done));
