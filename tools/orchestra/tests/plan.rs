@@ -374,5 +374,8 @@ fn servers_are_compared_with_those_of_the_base_command() {
     assert_eq!(pairs, expected, "the paper's pools are the default");
     assert_eq!((plan.requests, plan.octets, plan.workers, plan.samples), (20_000, 4000, 5, 50));
     assert_eq!(plan.steps().len(), 50 * 7);
-    assert_ne!(plan.steps()[..7].iter().flat_map(|step| step.targets.clone()).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    assert_ne!(
+        plan.steps()[..7].iter().flat_map(|step| step.targets.clone()).collect::<Vec<_>>(),
+        (0..7).collect::<Vec<_>>()
+    );
 }

@@ -161,8 +161,7 @@ fn another_supervisor_ends_all_servers_of_the_group() {
     let (_server, _load) = (site.agent("server"), site.agent("load"));
     let (harness, team) = (site.harness("server"), site.team("load"));
     let results = site.path("plan.jsonl");
-    let mut supervisor =
-        run(&site, &long_plan(&site)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut supervisor = run(&site, &long_plan(&site)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("a load", || team.current_progress().unwrap().answered > 0);
     let addresses = [1, 2].map(|number| harness.server_address(number).unwrap());
     let other = harness.start_server(&server("steady"), &[]).unwrap();
@@ -264,8 +263,7 @@ fn slices_have_equal_parts_of_requests_and_time() {
 #[test]
 fn slices_are_bounded() {
     let many: Vec<String> = (0..17).map(|number| format!("\"{number}\"")).collect();
-    let pairs: String =
-        (1..17).map(|number| format!("[[pair]]\nfirst = \"a/{number}\"\nsecond = \"a/0\"\n")).collect();
+    let pairs: String = (1..17).map(|number| format!("[[pair]]\nfirst = \"a/{number}\"\nsecond = \"a/0\"\n")).collect();
     let crowd = [servers("h", "a", &many.join(", "), ""), pairs].concat();
     let one = servers("h", "a", "\"1\"", "");
     for (text, reason) in [

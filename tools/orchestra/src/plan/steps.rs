@@ -58,7 +58,9 @@ impl Plan {
     pub(super) fn check_groups(&self) -> anyhow::Result<()> {
         if let Some(group) = self.groups().iter().find(|group| group.len() > MAX_SERVERS) {
             let (first, count) = (&self.targets()[group[0]].name, group.len());
-            bail!("{count} servers are compared with `{first}`, directly or not, and at most {MAX_SERVERS} run at one time");
+            bail!(
+                "{count} servers are compared with `{first}`, directly or not, and at most {MAX_SERVERS} run at one time"
+            );
         }
         Ok(())
     }

@@ -3,9 +3,7 @@
 use anyhow::anyhow;
 use spandrel::SystemException;
 
-use crate::idl::orchestra::harness::{
-    RecordError, StartServerError, StopServerError, TakeSnapshotError,
-};
+use crate::idl::orchestra::harness::{RecordError, StartServerError, StopServerError, TakeSnapshotError};
 use crate::idl::orchestra::work_team::{BeginError, TakeResultError};
 
 /// The reason why a sample could not be taken.

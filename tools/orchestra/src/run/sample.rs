@@ -30,6 +30,19 @@ pub(super) struct Sampling<'s> {
     pub(super) interruption: &'s Interruption,
 }
 
+/// The agents of the samples.
+struct Agents<'s> {
+    harness: Harness,
+    /// Those of the clients, with the names of their hosts.
+    teams: Vec<(&'s str, WorkTeam)>,
+}
+
+impl Agents<'_> {
+    fn cancel_loads(&self) {
+        self.teams.iter().for_each(|(_, team)| _ = team.cancel());
+    }
+}
+
 /// A server of the group, or the reason why it cannot be measured any more.
 type GroupServer<'s> = Result<MeasuredServer<'s>, SampleError>;
 
@@ -37,23 +50,21 @@ impl<'s> Sampling<'s> {
     /// Takes the samples, in the order of the targets. Those of a group that were taken have the same time. A server
     /// that cannot be measured is left out from then on; all other errors are those of the whole group.
     pub(super) fn take(&self) -> Vec<Result<Sample, SampleError>> {
-        let (harness, teams) = match self.reach_agents() {
+        let agents = match self.reach_agents() {
             Ok(agents) => agents,
             Err(error) => return self.targets.iter().map(|_| Err(error.clone())).collect(),
         };
-        let mut servers = Vec::new();
-        let mut started = Vec::new();
-        self.interruption.set_teams(teams.iter().map(|(_, team)| team.clone()).collect());
-        let measured = self
-            .start(&harness, &mut servers, &mut started)
-            .and_then(|()| self.measure(&harness, &teams, &mut servers));
+        let (mut servers, mut started) = (Vec::new(), Vec::new());
+        self.interruption.set_teams(agents.teams.iter().map(|(_, team)| team.clone()).collect());
+        let measured =
+            self.start(&agents, &mut servers, &mut started).and_then(|()| self.measure(&agents, &mut servers));
         self.interruption.set_teams(Vec::new());
         if let Err(error) = measured {
-            teams.iter().for_each(|(_, team)| _ = team.cancel());
+            agents.cancel_loads();
             servers.resize_with(self.targets.len(), || Err(error.clone()));
             servers.iter_mut().filter(|server| server.is_ok()).for_each(|server| *server = Err(error.clone()));
         }
-        self.stop(&harness, &mut servers, &started);
+        self.stop(&agents, &mut servers, &started);
         let at = now();
         let sample = |server: MeasuredServer<'_>| server.into_sample(&self.load.name, self.step.round, at);
         servers.into_iter().map(|server| server.map(sample)).collect()
@@ -64,9 +75,10 @@ impl<'s> Sampling<'s> {
     }
 
     /// The Harness and the WorkTeams, which have no load any more.
-    fn reach_agents(&self) -> Result<(Harness, Vec<(&'s str, WorkTeam)>), SampleError> {
+    fn reach_agents(&self) -> Result<Agents<'s>, SampleError> {
         // Agents that were started again have other references.
-        let found = |name: &[_], host: &str| self.names.resolve(name).map_err(|reason| SampleError::lost(host, &reason));
+        let found =
+            |name: &[_], host: &str| self.names.resolve(name).map_err(|reason| SampleError::lost(host, &reason));
         let harness = Harness::unchecked_narrow(&found(&names::harness(self.host()), self.host())?);
         let mut teams = Vec::new();
         for client in &self.plan.clients {
@@ -74,13 +86,13 @@ impl<'s> Sampling<'s> {
             called(team.cancel(), client, "cancel")?; // of a load that an interrupted supervisor has begun
             teams.push((client.as_str(), team));
         }
-        Ok((harness, teams))
+        Ok(Agents { harness, teams })
     }
 
     /// Starts the servers; `started` gets the places and numbers of those that have started.
     fn start(
         &self,
-        harness: &Harness,
+        agents: &Agents<'_>,
         servers: &mut Vec<GroupServer<'s>>,
         started: &mut Vec<(usize, u32)>,
     ) -> Result<(), SampleError> {
@@ -89,7 +101,7 @@ impl<'s> Sampling<'s> {
                 self.check_interruption()?;
             }
             let beside: Vec<u32> = started.iter().map(|(_, number)| *number).collect();
-            let start = called(harness.start_server(&target.server, &beside), self.host(), "start_server");
+            let start = called(agents.harness.start_server(&target.server, &beside), self.host(), "start_server");
             servers.push(match start.map_err(SampleError::of_server) {
                 Ok(StartedServer { number, listens_at }) => {
                     started.push((place, number));
@@ -103,12 +115,7 @@ impl<'s> Sampling<'s> {
     }
 
     /// Applies the load to the servers that have started, slice by slice.
-    fn measure(
-        &self,
-        harness: &Harness,
-        teams: &[(&str, WorkTeam)],
-        servers: &mut [GroupServer<'s>],
-    ) -> Result<(), SampleError> {
+    fn measure(&self, agents: &Agents<'_>, servers: &mut [GroupServer<'s>]) -> Result<(), SampleError> {
         if servers.iter().all(Result::is_err) {
             return Ok(());
         }
@@ -117,9 +124,9 @@ impl<'s> Sampling<'s> {
             for place in self.plan.slice_order(self.step, number) {
                 self.check_interruption()?;
                 let Ok(server) = &mut servers[place] else { continue };
-                match self.measure_slice(harness, teams, server, Slice { round: self.step.round, number }) {
+                match self.measure_slice(agents, server, Slice { round: self.step.round, number }) {
                     Err(error) if error.is_of_server => {
-                        teams.iter().for_each(|(_, team)| _ = team.cancel());
+                        agents.cancel_loads();
                         servers[place] = Err(error);
                     }
                     measured => measured?,
@@ -131,21 +138,21 @@ impl<'s> Sampling<'s> {
 
     fn measure_slice(
         &self,
-        harness: &Harness,
-        teams: &[(&str, WorkTeam)],
+        agents: &Agents<'_>,
         server: &mut MeasuredServer<'_>,
         slice: Slice,
     ) -> Result<(), SampleError> {
-        let (host, number) = (self.host(), server.number);
+        let (harness, host, number) = (&agents.harness, self.host(), server.number);
         let snapshot = || called(harness.take_snapshot(number), host, "take_snapshot").map_err(SampleError::of_server);
-        let record = |interval| called(harness.record(number, interval), host, "record").map_err(SampleError::of_server);
+        let record =
+            |interval| called(harness.record(number, interval), host, "record").map_err(SampleError::of_server);
         let before = snapshot()?;
         if self.plan.live > 0.0 {
             record(self.plan.live)?;
         }
-        let loads = self.begin(teams, server, slice)?;
+        let loads = self.begin(&agents.teams, server, slice)?;
         let mut results = Vec::new();
-        for ((name, team), load) in teams.iter().zip(loads) {
+        for ((name, team), load) in agents.teams.iter().zip(loads) {
             results.push(self.result(harness, (name, team), load, number)?);
         }
         let after = snapshot()?;
@@ -241,11 +248,12 @@ impl<'s> Sampling<'s> {
     }
 
     /// Ends all servers at the same time. One that had ended, or has to be killed, has no sample.
-    fn stop(&self, harness: &Harness, servers: &mut [GroupServer<'s>], started: &[(usize, u32)]) {
+    fn stop(&self, agents: &Agents<'_>, servers: &mut [GroupServer<'s>], started: &[(usize, u32)]) {
         let is_given_up = self.interruption.is_requested() && servers.iter().any(Result::is_err);
         let grace = if is_given_up { self.plan.grace.min(GIVEN_UP_GRACE) } else { self.plan.grace };
         let stop = |number: u32| {
-            called(harness.stop_server(number, grace), self.host(), "stop_server").map_err(SampleError::of_server)
+            let stopped = agents.harness.stop_server(number, grace);
+            called(stopped, self.host(), "stop_server").map_err(SampleError::of_server)
         };
         let stopped: Vec<Result<(), SampleError>> = if let [(_, only)] = started {
             vec![stop(*only)]
