@@ -43,8 +43,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::idl::orchestra::{Address, Distribution, DistributionKind, Server};
-use crate::{load, toml_text};
+use crate::idl::orchestra::{Distribution, DistributionKind, Server};
+use crate::toml_text;
 
 pub use slice::{MAX_SLICES, Slice};
 pub use steps::Step;
@@ -296,15 +296,7 @@ impl Plan {
             bail!("live is an interval from 0.01 to 3600 seconds, or 0");
         }
         self.check_groups()?;
-        let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
-        for load in &self.loads {
-            for client in 0..self.clients.len() {
-                let settings = self.load(load, &address, client, Slice::default(), true);
-                load::check(&settings)
-                    .map_err(|invalid| anyhow::anyhow!("load `{}`: {}", load.name, invalid.reason))?;
-            }
-        }
-        Ok(())
+        self.check_loads()
     }
 
     /// All servers, each in each of its configurations.

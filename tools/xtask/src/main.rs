@@ -5,6 +5,7 @@
 //! silently.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod authority;
 mod big_endian;
 mod book;
@@ -41,12 +42,11 @@ mod windows;
 mod workspace;
 
 use std::env;
-use std::num::ParseIntError;
 use std::process::ExitCode;
-use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use arguments::number;
 use hosts::Profile;
 
 const USAGE: &str = "\
@@ -202,9 +202,4 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows-check"] => workspace::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         _ => bail!("unknown task: {}\n\n{USAGE}", words.join(" ")),
     }
-}
-
-/// Parses a numeric argument, before anything is built.
-fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N> {
-    text.parse().with_context(|| format!("`{text}` is not a valid number"))
 }

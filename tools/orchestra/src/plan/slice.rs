@@ -1,9 +1,10 @@
 //! The parts into which samples are divided.
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 
 use super::{ArrivalPlan, DistributionPlan, LoadPlan, Plan};
 use crate::idl::orchestra::{Address, ArrivalKind, Load};
+use crate::load;
 
 /// The most slices of a sample.
 pub const MAX_SLICES: u32 = 10_000;
@@ -29,6 +30,18 @@ impl Plan {
                 bail!(
                     "load `{name}`: {requests} requests are fewer than one of each client in each of {slices} slices"
                 );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the values of each client's load.
+    pub(super) fn check_loads(&self) -> anyhow::Result<()> {
+        let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
+        for load in &self.loads {
+            for client in 0..self.clients.len() {
+                let settings = self.load(load, &address, client, Slice::default(), true);
+                load::check(&settings).map_err(|invalid| anyhow!("load `{}`: {}", load.name, invalid.reason))?;
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use toml::{Table, Value};
 
 use super::program::{Environment, Profile, Program};
 use super::{selected, versions};
+use crate::arguments::number;
 use crate::bounded::Bounded;
 use crate::workspace;
 
@@ -84,15 +85,15 @@ fn parse<'w>(mut words: &[&'w str]) -> Result<(Size, Option<&'w str>)> {
     while !words.is_empty() {
         words = match words {
             ["--samples", samples, rest @ ..] => {
-                size.samples = crate::number(samples)?;
+                size.samples = number(samples)?;
                 rest
             }
             ["--requests", requests, rest @ ..] => {
-                size.requests = crate::number(requests)?;
+                size.requests = number(requests)?;
                 rest
             }
             ["--slices", slices, rest @ ..] => {
-                size.slices = crate::number(slices)?;
+                size.slices = number(slices)?;
                 rest
             }
             ["--only", names, rest @ ..] => {
