@@ -96,12 +96,12 @@ cargo xtask NAME
                             build ours and the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
                             server architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end;
                             installs what it needs; or print the versions of compilers, libraries and interpreters
-  orchestra [--chosen] [--samples N] [--requests N] [--slices N] [--only NAME,...]
+  orchestra [--chosen] [--samples N] [--requests N] [--slices N] [--pinned] [--only NAME,...]
                             measure all of these servers through the Orchestrator on this machine, and compare ours with the others: 50
                             samples of 20,000 requests each (hours; the same command goes on after an interruption), or with --chosen
                             2 samples of 500; servers that are compared run at the same time, and each sample is divided into
-                            slices that alternate between them (20, with --chosen 2; 1: one server after the other); the report is in
-                            the target folder
+                            slices that alternate between them (20, with --chosen 2; 1: one server after the other); with --pinned the
+                            servers have one processor, and the load another; the report is in the target folder
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
   stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
                             losses; tshark must find no malformed segment; needs root, installs what it needs

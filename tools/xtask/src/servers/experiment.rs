@@ -4,17 +4,20 @@
 //! out a plan with all of their architectures. Ours are compared with each other program of the same platform that has
 //! the same architecture.
 
+mod size;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
+
+use size::Size;
 
 use super::program::{Environment, Profile, Program};
 use super::{selected, versions};
-use crate::arguments::number;
 use crate::bounded::Bounded;
 use crate::workspace;
 
@@ -24,6 +27,11 @@ const HOST: &str = "here";
 const START: Duration = Duration::from_secs(20);
 /// The time for a whole run: that of the paper's size takes hours.
 const RUN: Duration = Duration::from_secs(48 * 3600);
+/// The program of util-linux that binds another one to processors.
+const TASKSET: &str = "/usr/bin/taskset";
+/// The processors of servers and load that are pinned.
+const SERVER_PROCESSOR: &str = "1";
+const LOAD_PROCESSOR: &str = "0";
 /// The workers of pools in the paper.
 const POOLS: [i64; 2] = [5, 10];
 
@@ -53,65 +61,13 @@ const NOTES_ON_WINDOWS: [&str; 3] = [
     "ACE, Java and Tcl on Windows are absent.",
 ];
 
-/// The size of an experiment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
-    pub(crate) samples: i64,
-    pub(crate) requests: i64,
-    /// The slices of a sample, which alternate between servers that are compared.
-    pub(crate) slices: i64,
-    pub(crate) profile: Profile,
-}
-
-impl Size {
-    /// That of the paper (5.6), in slices.
-    const PAPER: Self = Self { samples: 50, requests: 20_000, slices: 20, profile: Profile::Release };
-    /// That of each change: whether all servers are measured, not how fast they are.
-    const CHOSEN: Self = Self { samples: 2, requests: 500, slices: 2, profile: Profile::Dev };
-}
+/// The note of a report on pinned servers.
+const NOTE_ON_PROCESSORS: &str = "All threads of a server ran on one processor, and the load on another.";
 
 /// Carries out the experiment that the words of the command line describe.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let (size, only) = parse(words)?;
+    let (size, only) = Size::parse(words)?;
     carry_out(size, only)
-}
-
-/// The size of the experiment, and the names of the programs.
-fn parse<'w>(mut words: &[&'w str]) -> Result<(Size, Option<&'w str>)> {
-    let (mut size, mut only) = (Size::PAPER, None);
-    if let ["--chosen", rest @ ..] = words {
-        (size, words) = (Size::CHOSEN, rest);
-    }
-    while !words.is_empty() {
-        words = match words {
-            ["--samples", samples, rest @ ..] => {
-                size.samples = number(samples)?;
-                rest
-            }
-            ["--requests", requests, rest @ ..] => {
-                size.requests = number(requests)?;
-                rest
-            }
-            ["--slices", slices, rest @ ..] => {
-                size.slices = number(slices)?;
-                rest
-            }
-            ["--only", names, rest @ ..] => {
-                only = Some(*names);
-                rest
-            }
-            [word, ..] => bail!("`{word}` is no option of orchestra, or lacks its value"),
-            [] => unreachable!("there are words"),
-        };
-    }
-    ensure!(
-        (1..=size.requests.min(10_000)).contains(&size.slices),
-        "--slices {}: a sample of {} requests has from 1 to {} slices",
-        size.slices,
-        size.requests,
-        size.requests.min(10_000)
-    );
-    Ok((size, only))
 }
 
 /// Carries the experiment out with the selected programs, or goes on with it where it was interrupted, and writes the
@@ -133,7 +89,7 @@ fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
         let environment = Environment::new(servers, size.profile);
         for program in &programs {
             program.require().and_then(|()| program.build(&environment)).with_context(|| program.name)?;
-            commands.insert(program.name.to_owned(), Value::Table(command(program, &environment)?));
+            commands.insert(program.name.to_owned(), Value::Table(command(program, &environment, size)?));
         }
     }
     let agent_file = folder.join("agent.toml");
@@ -144,6 +100,9 @@ fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
     let mut name = format!("paper-{}-{}", size.samples, size.requests);
     if size.slices > 1 {
         name += &format!("-{}", size.slices);
+    }
+    if size.is_pinned {
+        name += "-pinned";
     }
     let plan_file = folder.join(format!("{name}.toml"));
     let mut plan = plan(&programs, size);
@@ -161,7 +120,13 @@ fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
     let mut naming = Command::new(bin.join("spandrel-naming"));
     naming.arg("--data").arg(&names).args(["--listen", "iiop://127.0.0.1:0"]);
     let (mut naming, url) = service("the naming service", &mut naming, "ready: NameService ")?;
-    let mut agent = Command::new(bin.join("spandrel-orchestra"));
+    let mut agent = match size.is_pinned {
+        true => Command::new(TASKSET),
+        false => Command::new(bin.join("spandrel-orchestra")),
+    };
+    if size.is_pinned {
+        agent.args(["--cpu-list", LOAD_PROCESSOR]).arg(bin.join("spandrel-orchestra"));
+    }
     agent.args(["agent", "--insecure", "--naming", &url, "--config"]).arg(&agent_file);
     let (mut agent, _) = service("the agent", &mut agent, "ready: /orchestrator/clients/")?;
 
@@ -210,12 +175,18 @@ fn service(name: &str, command: &mut Command, ready: &str) -> Result<(Bounded, S
 }
 
 /// A program in the configuration of the agent.
-fn command(program: &Program, environment: &Environment) -> Result<Table> {
+fn command(program: &Program, environment: &Environment, size: Size) -> Result<Table> {
     let started = program.command(environment)?;
     let text = |word: &std::ffi::OsStr| word.to_str().map(Value::from).context("a path is not UTF-8");
     let mut table = Table::new();
-    table.insert("program".to_owned(), text(started.get_program())?);
     let mut arguments = started.get_args().map(text).collect::<Result<Vec<_>>>()?;
+    let file = text(started.get_program())?;
+    if size.is_pinned {
+        table.insert("program".to_owned(), TASKSET.into());
+        arguments.splice(..0, ["--cpu-list".into(), SERVER_PROCESSOR.into(), file]);
+    } else {
+        table.insert("program".to_owned(), file);
+    }
     arguments.push("{architecture}".into());
     if program.is_for_windows() {
         arguments.push("--until-stdin-closes".into());
@@ -290,8 +261,15 @@ fn plan(programs: &[&Program], size: Size) -> Table {
     plan.insert("requests".to_owned(), size.requests.into());
     plan.insert("slices".to_owned(), size.slices.into());
     plan.insert("pools".to_owned(), POOLS.map(Value::from).to_vec().into());
+    let mut notes = Vec::new();
     if programs.iter().any(|program| program.is_for_windows()) {
-        plan.insert("notes".to_owned(), NOTES_ON_WINDOWS.map(Value::from).to_vec().into());
+        notes.extend(NOTES_ON_WINDOWS.map(Value::from));
+    }
+    if size.is_pinned {
+        notes.push(NOTE_ON_PROCESSORS.into());
+    }
+    if !notes.is_empty() {
+        plan.insert("notes".to_owned(), notes.into());
     }
     plan.insert("server".to_owned(), servers.into());
     if !pairs.is_empty() {
@@ -334,22 +312,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_change_the_size() {
-        let (size, only) = parse(&["--slices", "8", "--only", "spandrel,posix", "--samples", "5"]).unwrap();
-        assert_eq!((size.samples, size.requests, size.slices, only), (5, 20_000, 8, Some("spandrel,posix")));
-        assert_eq!(parse(&["--chosen"]).unwrap().0.slices, 2);
-        for (words, reason) in [
-            (&["--slices", "0"][..], "from 1 to 10000 slices"),
-            (&["--requests", "10"], "--slices 20: a sample of 10 requests has from 1 to 10 slices"),
-            (&["--slices"], "`--slices` is no option of orchestra, or lacks its value"),
-            (&["--samples", "1", "--chosen"], "`--chosen` is no option"),
-        ] {
-            let error = format!("{:#}", parse(words).unwrap_err());
-            assert!(error.contains(reason), "`{reason}` is missing in: {error}");
-        }
-    }
-
-    #[test]
     fn the_plan_has_every_architecture_and_compares_ours() {
         let programs: Vec<&Program> = PROGRAMS.iter().collect();
         let plan = plan(&programs, Size::CHOSEN);
@@ -370,6 +332,8 @@ mod tests {
             assert_eq!(first.contains("windows"), second.starts_with("win32"), "{first} : {second}");
         }
         assert_eq!(plan["notes"].as_array().unwrap().len(), NOTES_ON_WINDOWS.len());
+        let pinned = super::plan(&[programs[0]], Size { is_pinned: true, ..Size::CHOSEN });
+        assert_eq!(pinned["notes"].as_array().unwrap()[..], [NOTE_ON_PROCESSORS.into()]);
         let on_linux: Vec<&Program> = PROGRAMS.iter().filter(|program| !program.is_for_windows()).collect();
         assert!(!super::plan(&on_linux, Size::CHOSEN).contains_key("notes"));
     }
