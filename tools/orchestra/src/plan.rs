@@ -7,6 +7,7 @@
 //! octets = 4000
 //! workers = 5                            # of each client
 //! samples = 50                           # of each server and load
+//! slices = 1                             # of each sample; more alternate between servers that are compared
 //!
 //! [[server]]
 //! host = "bobsdell"                      # the host of the Harness
@@ -33,16 +34,20 @@
 //! ```
 
 mod defaults;
+mod slice;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::idl::orchestra::{Address, ArrivalKind, Distribution, DistributionKind, Load, Server};
-use crate::{load, toml_text};
+use crate::idl::orchestra::{Distribution, DistributionKind, Server};
+use crate::toml_text;
+
+pub use slice::{MAX_SLICES, Slice};
+pub use steps::Step;
 
 /// The most samples of each server and load.
 pub const MAX_SAMPLES: u32 = 100_000;
@@ -67,6 +72,10 @@ pub struct Plan {
     /// Samples of each server and load.
     #[serde(default = "defaults::samples")]
     pub samples: u32,
+    /// The slices of a sample. With more than one, the servers that are compared with each other run at the same time,
+    /// and their slices alternate in random order, so that changes of the machine affect all of them alike.
+    #[serde(default = "defaults::slices")]
+    pub slices: u32,
     /// The sizes of pools.
     #[serde(default = "defaults::pools")]
     pub pools: Vec<u32>,
@@ -129,6 +138,9 @@ pub struct ServerPlan {
     pub picture: Option<String>,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
+    /// Whether they run at the same time as no other server, also with slices.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 /// A load. Absent values are those of the plan.
@@ -220,19 +232,10 @@ pub struct Target {
     pub host: String,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
+    /// Whether it runs at the same time as no other server.
+    pub is_alone: bool,
     /// The server to start.
     pub server: Server,
-}
-
-/// The place of a sample in a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The number of the sample among those of its server and load.
-    pub round: u32,
-    /// The index of the load.
-    pub load: usize,
-    /// The index of the target.
-    pub target: usize,
 }
 
 impl Plan {
@@ -263,6 +266,7 @@ impl Plan {
         if self.samples > MAX_SAMPLES {
             bail!("there are at most {MAX_SAMPLES} samples of each server and load");
         }
+        self.check_slices()?;
         let targets = self.targets();
         if targets.is_empty() || self.samples == 0 {
             bail!("it has no sample");
@@ -291,15 +295,8 @@ impl Plan {
         if self.live != 0.0 && !(0.01..=3600.0).contains(&self.live) {
             bail!("live is an interval from 0.01 to 3600 seconds, or 0");
         }
-        let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
-        for load in &self.loads {
-            for client in 0..self.clients.len() {
-                let settings = self.load(load, &address, client, 0, true);
-                load::check(&settings)
-                    .map_err(|invalid| anyhow::anyhow!("load `{}`: {}", load.name, invalid.reason))?;
-            }
-        }
-        Ok(())
+        self.check_groups()?;
+        self.check_loads()
     }
 
     /// All servers, each in each of its configurations.
@@ -321,6 +318,7 @@ impl Plan {
                             picture: plan.picture.clone().unwrap_or_else(|| architecture.clone()),
                             host: plan.host.clone(),
                             address: plan.address.clone(),
+                            is_alone: plan.alone,
                             server: Server {
                                 name: plan.command.clone(),
                                 architecture: architecture.clone(),
@@ -349,47 +347,6 @@ impl Plan {
             pairs.extend(counterpart.map(|other| PairPlan { first: target.name.clone(), second: other.name.clone() }));
         }
         pairs
-    }
-
-    /// All samples in their order. Each round has all servers and loads once, in an order of its own, so that slow
-    /// changes of the machine affect all of them alike.
-    #[must_use]
-    pub fn steps(&self) -> Vec<Step> {
-        let targets = self.targets().len();
-        let round = |round: u32| {
-            let mut steps: Vec<Step> = (0..self.loads.len())
-                .flat_map(|load| (0..targets).map(move |target| Step { round, load, target }))
-                .collect();
-            Rng::with_seed(self.seed.wrapping_add(u64::from(round))).shuffle(&mut steps);
-            steps
-        };
-        (0..self.samples).flat_map(round).collect()
-    }
-
-    /// The load of one client.
-    #[must_use]
-    pub fn load(&self, load: &LoadPlan, target: &Address, client: usize, round: u32, greeting: bool) -> Load {
-        let clients = self.clients.len() as u64;
-        let (requests, client) = (load.requests.unwrap_or(self.requests), client as u64);
-        let share = requests / clients + u64::from(client < requests % clients);
-        let octets = DistributionPlan::Constant { mean: f64::from(self.octets) };
-        Load {
-            target: target.clone(),
-            requests: share,
-            seconds: load.seconds,
-            workers: load.workers.unwrap_or(self.workers),
-            arrival: match load.arrival {
-                ArrivalPlan::Closed => ArrivalKind::Closed,
-                ArrivalPlan::OpenPaced => ArrivalKind::OpenPaced,
-                ArrivalPlan::OpenPoisson => ArrivalKind::OpenPoisson,
-            },
-            rate: load.rate / clients as f64,
-            size: load.size.unwrap_or(octets).into(),
-            think_time: load.think_time.unwrap_or(DistributionPlan::Constant { mean: 0.0 }).into(),
-            greeting,
-            timeout: self.timeout,
-            seed: self.seed.wrapping_add(u64::from(round) * clients + client),
-        }
     }
 }
 

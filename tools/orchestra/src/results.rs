@@ -86,9 +86,9 @@ pub struct Sample {
     pub load: String,
     /// Its number among those of the server and load.
     pub round: u32,
-    /// Seconds since 1970.
+    /// Seconds since 1970. It is the same for samples whose slices alternated.
     pub at: f64,
-    /// Seconds from the beginning of the load to its last answer.
+    /// Seconds from the beginning of the load to its last answer; the sum of those of its slices.
     pub elapsed: f64,
     /// Requests that were made.
     pub requests: u64,

@@ -25,7 +25,7 @@ fn only_commands_of_the_configuration_are_started() {
     let site = Site::new();
     let _agent = site.agent("alpha");
     let harness = site.harness("alpha");
-    let refused = |server: &Server| match harness.start_server(server) {
+    let refused = |server: &Server| match harness.start_server(server, &[]) {
         Err(StartServerError::Refused(refused)) => refused.reason,
         other => panic!("{server:?}: {other:?}"),
     };
@@ -35,7 +35,7 @@ fn only_commands_of_the_configuration_are_started() {
     for line in ["/bin/sh -c true", "test", "test -c", "test steady --port 1", "test steady; true", ""] {
         assert!(!harness.start(line).unwrap(), "`{line}` was started");
     }
-    assert!(harness.server_address().is_err(), "no server runs");
+    assert!(harness.server_address(0).is_err(), "no server runs");
     let commands = harness.list_commands().unwrap();
     assert_eq!((&*commands[0].name, &*commands[0].version), ("test", "test server 1.2.3"));
 }
@@ -92,7 +92,7 @@ fn an_agent_that_ends_leaves_the_names_of_its_successor() {
     let mut earlier = site.agent("alpha");
     let mut later = site.agent("alpha");
     assert_eq!(earlier.terminate(), Some(0));
-    assert!(site.harness("alpha").server_address().is_err(), "the later one answers: it has no server");
+    assert!(site.harness("alpha").server_address(0).is_err(), "the later one answers: it has no server");
     let names = Names::at(&site.orb, &site.naming).unwrap();
     assert_eq!(later.terminate(), Some(0));
     assert!(names.resolve(&names::harness("alpha")).is_err(), "its own names go with it");
@@ -102,7 +102,7 @@ fn an_agent_that_ends_leaves_the_names_of_its_successor() {
 fn a_server_that_fails_is_reported_with_its_output() {
     let site = Site::new();
     let _agent = site.agent("alpha");
-    match site.harness("alpha").start_server(&server("fails")) {
+    match site.harness("alpha").start_server(&server("fails"), &[]) {
         Err(StartServerError::ServerFailed(failed)) => {
             assert!(failed.reason.contains("exit status: 7"), "{failed:?}");
             assert!(failed.output.contains("the configuration of the server is wrong"), "{failed:?}");
@@ -129,9 +129,9 @@ fn servers_end_in_the_way_of_the_configuration() {
     let mut start = orchestra();
     let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
     let harness = site.harness("alpha");
-    let start = |name: &str| harness.start_server(&Server { name: name.to_owned(), ..server("steady") });
+    let start = |name: &str| harness.start_server(&Server { name: name.to_owned(), ..server("steady") }, &[]);
     start("stdin").unwrap();
-    harness.stop_server(20.0).unwrap();
+    harness.stop_server(0, 20.0).unwrap();
     match start("mute") {
         Err(StartServerError::ServerFailed(failed)) => {
             assert!(failed.reason.contains("no line `listening HOST:PORT` within 0.1 s"), "{failed:?}");
@@ -139,7 +139,7 @@ fn servers_end_in_the_way_of_the_configuration() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(harness.server_address().is_err(), "it was ended");
+    assert!(harness.server_address(0).is_err(), "it was ended");
 }
 
 #[test]
@@ -153,10 +153,10 @@ fn a_server_that_does_not_end_is_killed() {
     let mut start = orchestra();
     let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
     let harness = site.harness("alpha");
-    harness.start_server(&server("steady")).unwrap();
-    let failed = harness.stop_server(0.05).unwrap_err().to_string();
+    harness.start_server(&server("steady"), &[]).unwrap();
+    let failed = harness.stop_server(0, 0.05).unwrap_err().to_string();
     assert!(failed.contains("did not end within 0.05 s, and was killed"), "{failed}");
-    assert!(harness.server_address().is_err());
+    assert!(harness.server_address(0).is_err());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn the_papers_operations_start_load_and_measure_a_server() {
     assert!(!harness.getcurrent().unwrap().0, "no server runs");
     assert!(!harness.signal(15).unwrap());
     assert!(harness.start("test pool --workers 3").unwrap());
-    let address = harness.server_address().unwrap();
+    let address = harness.server_address(0).unwrap();
     assert!(team.init(&address.host, address.port, 4000).unwrap());
     let (mut requests, mut time) = (100, 0.0);
     assert_eq!(team.dowork(&mut requests, &mut time, 5).unwrap(), 0);
@@ -175,7 +175,7 @@ fn the_papers_operations_start_load_and_measure_a_server() {
     let (is_known, usage) = harness.getcurrent().unwrap();
     assert!(is_known && usage.user >= 0.0 && usage.total_user + usage.total_system >= 0.0);
     assert!(harness.signal(15).unwrap());
-    wait_until("the server ends", || harness.server_address().is_err());
+    wait_until("the server ends", || harness.server_address(0).is_err());
 }
 
 #[test]
@@ -183,14 +183,14 @@ fn the_group_counts_the_time_of_the_server() {
     let site = Site::new();
     let agent = site.agent("alpha");
     let (harness, team) = (site.harness("alpha"), site.team("alpha"));
-    let address = harness.start_server(&server("steady")).unwrap();
-    let before = harness.take_snapshot().unwrap();
+    let address = harness.start_server(&server("steady"), &[]).unwrap().listens_at;
+    let before = harness.take_snapshot(0).unwrap();
     let number = team.begin(&paper_load(&address.host, address.port, 1000, 4000, 5)).unwrap();
     assert!(matches!(team.begin(&paper_load(&address.host, address.port, 1, 1, 1)), Err(BeginError::Busy(_))));
     let result = std::iter::from_fn(|| Some(team.take_result(5.0).unwrap())).find(|(is_done, _)| *is_done).unwrap().1;
     assert_eq!((result.answered, result.failed), (1000, 0), "{:?}", result.errors);
     assert_eq!(result.number, number);
-    let after = harness.take_snapshot().unwrap();
+    let after = harness.take_snapshot(0).unwrap();
     let machine = harness.machine().unwrap();
     let group = &machine.iter().find(|property| property.name == "control group").unwrap().value;
     let scopes = [Scope::Process, Scope::Tree, Scope::Machine];
@@ -206,8 +206,8 @@ fn the_group_counts_the_time_of_the_server() {
     }
     assert!(after.processes >= 1 && after.resident > 0 && after.peak_resident > 0 && !after.threads.is_empty());
     assert!(after.voluntary_switches > 0);
-    harness.stop_server(5.0).unwrap();
-    assert!(harness.stop_server(5.0).is_err(), "it has ended");
+    harness.stop_server(0, 5.0).unwrap();
+    assert!(harness.stop_server(0, 5.0).is_err(), "it has ended");
 }
 
 #[test]
@@ -231,15 +231,15 @@ fn live_samples_are_recorded_until_the_server_ends() {
     let site = Site::new();
     let _agent = site.agent("alpha");
     let harness = site.harness("alpha");
-    assert!(harness.record(0.02).is_err(), "no server runs");
-    harness.start_server(&server("steady")).unwrap();
-    assert!(harness.record(0.001).is_err(), "the interval is too short");
-    harness.record(0.02).unwrap();
+    assert!(harness.record(0, 0.02).is_err(), "no server runs");
+    harness.start_server(&server("steady"), &[]).unwrap();
+    assert!(harness.record(0, 0.001).is_err(), "the interval is too short");
+    harness.record(0, 0.02).unwrap();
     wait_until("three samples", || harness.recorded(0).unwrap().len() >= 3);
     let all = harness.recorded(0).unwrap();
     assert!(all.windows(2).all(|pair| pair[1].at >= pair[0].at + 0.02), "{all:?}");
     assert_eq!(harness.recorded(1).unwrap()[0], all[1]);
-    harness.stop_server(5.0).unwrap();
+    harness.stop_server(0, 5.0).unwrap();
     assert!(harness.recorded(0).unwrap().len() >= 3, "samples remain");
 }
 
@@ -247,7 +247,7 @@ fn live_samples_are_recorded_until_the_server_ends() {
 fn an_agent_ends_the_server_of_one_that_was_killed() {
     let site = Site::new();
     let mut agent = site.agent("alpha");
-    let address = site.harness("alpha").start_server(&server("steady")).unwrap();
+    let address = site.harness("alpha").start_server(&server("steady"), &[]).unwrap().listens_at;
     let is_served = || std::net::TcpStream::connect((address.host.as_str(), address.port)).is_ok();
     assert!(is_served());
     agent.kill();
@@ -277,7 +277,7 @@ fn an_agent_ends_promptly_without_its_naming_service() {
 fn an_agent_ends_with_its_server_and_its_names() {
     let site = Site::new();
     let mut agent = site.agent("alpha");
-    let address = site.harness("alpha").start_server(&server("steady")).unwrap();
+    let address = site.harness("alpha").start_server(&server("steady"), &[]).unwrap().listens_at;
     let names = Names::at(&site.orb, &site.naming).unwrap();
     assert!(names.resolve(&names::harness("alpha")).is_ok());
     assert_eq!(agent.terminate(), Some(0), "{}", agent.errors());

@@ -10,3 +10,4 @@ mod running;
 mod script;
 mod security;
 mod server;
+mod slices;

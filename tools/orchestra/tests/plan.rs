@@ -14,7 +14,7 @@ use spandrel_test_support::wait_until;
 
 use crate::running::{Site, orchestra, output, records, text};
 
-fn run(site: &Site, plan: &Path) -> Command {
+pub(crate) fn run(site: &Site, plan: &Path) -> Command {
     let mut command = orchestra();
     command.arg("run").arg(plan).args(["--naming", &site.naming]);
     command
@@ -215,7 +215,7 @@ fn an_interrupted_run_ends_its_server_and_its_loads() {
     assert!(begin.elapsed() < Duration::from_secs(4), "sooner than the wait of a call ends: {:?}", begin.elapsed());
     assert_eq!(done.status.code(), Some(1), "{}", text(&done));
     assert!(text(&done).contains("the same command continues it"), "{}", text(&done));
-    assert!(harness.server_address().is_err(), "the server has ended");
+    assert!(harness.server_address(0).is_err(), "the server has ended");
     assert!(matches!(team.take_result(0.0), Err(TakeResultError::NoLoad(_))), "the load is cancelled");
     let results = site.path("plan.jsonl");
     assert_eq!(records(&results, "failure").len() + records(&results, "sample").len(), 0);
@@ -230,7 +230,7 @@ fn a_sample_that_another_supervisor_disturbs_is_a_failure() {
     type Disturb<'d> = &'d dyn Fn();
     let disturbances: [(u32, &str, Disturb<'_>); 2] = [
         (600, "the load was cancelled", &|| team.cancel().unwrap()),
-        (2, "another supervisor has started a server on server", &|| drop(harness.start_server(&other).unwrap())),
+        (2, "another supervisor has started a server", &|| drop(harness.start_server(&other, &[]).unwrap())),
     ];
     for (seconds, reason, disturb) in disturbances {
         let plan = plan(&site, 1, 1, &load(seconds));
@@ -333,7 +333,7 @@ fn a_command_that_an_agent_does_not_have_is_no_plan() {
     let (_server, _load) = (site.agent("server"), site.agent("load"));
     for (word, other, reason) in [
         ("test", "tset", "the agent of server has no command `tset` in its configuration, but: test"),
-        ("steady", "stedy", "has no architecture `stedy` of the command `test`, but: steady, pool, fails"),
+        ("steady", "stedy", "has no architecture `stedy` of the command `test`, but: steady, pool, fails, dies"),
     ] {
         let done = output(&mut run(&site, &plan(&site, 1, 1, &SERVER.replace(word, other))));
         assert_eq!(done.status.code(), Some(1), "{}", text(&done));
@@ -374,5 +374,8 @@ fn servers_are_compared_with_those_of_the_base_command() {
     assert_eq!(pairs, expected, "the paper's pools are the default");
     assert_eq!((plan.requests, plan.octets, plan.workers, plan.samples), (20_000, 4000, 5, 50));
     assert_eq!(plan.steps().len(), 50 * 7);
-    assert_ne!(plan.steps()[..7].iter().map(|step| step.target).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    assert_ne!(
+        plan.steps()[..7].iter().flat_map(|step| step.targets.clone()).collect::<Vec<_>>(),
+        (0..7).collect::<Vec<_>>()
+    );
 }

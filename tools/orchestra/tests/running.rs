@@ -56,7 +56,7 @@ impl Site {
     pub(crate) fn config(&self, host: &str, more: &str) -> PathBuf {
         let program = server::program(self.folder.path());
         let text = format!(
-            "{more}\n[commands.test]\nprogram = '{}'\narchitectures = [\"steady\", \"pool\", \"fails\"]\n\
+            "{more}\n[commands.test]\nprogram = '{}'\narchitectures = [\"steady\", \"pool\", \"fails\", \"dies\"]\n\
              version = [\"--version\"]\nmax_workers = 16\n",
             program.display()
         );

@@ -69,20 +69,20 @@ fn exceptions_structures_and_enumerators_are_values() {
     let _agent = site.agent("alpha");
     let text_of_script = r#"
         let harness = get_handle("orchestrator/servers/alpha/Harness");
-        try { harness.start_server(#{ name: "sh", architecture: "-c", workers: 0, greeting: true }); }
+        try { harness.start_server(#{ name: "sh", architecture: "-c", workers: 0, greeting: true }, []); }
         catch (error) { print(error); }
-        let at = harness.start_server(#{ name: "test", architecture: "steady", workers: 0, greeting: true });
+        let at = harness.start_server(#{ name: "test", architecture: "steady", workers: 0, greeting: true }, []);
         let team = get_handle("/orchestrator/clients/alpha/WorkTeam");
         let size = #{ kind: "CONSTANT", mean: 100, spread: 0 };
-        let load = #{ target: at, requests: 20, seconds: 0.0, workers: 2, arrival: "CLOSED", rate: 0, size: size,
+        let load = #{ target: at.listens_at, requests: 20, seconds: 0.0, workers: 2, arrival: "CLOSED", rate: 0, size: size,
                       think_time: #{ kind: "UNIFORM", mean: 0.001, spread: 0.001 }, greeting: true, timeout: 5, seed: 1 };
         team.begin(load);
         let outcome = team.take_result(30);
         print(`${outcome.result} ${outcome.outcome.answered} ${outcome.outcome.times.p50 > 0}`);
         print(outcome.keys());
         print(get_handle(harness.to_string()).list_commands()[0].version);
-        harness.stop_server(5);
-        try { invoke(harness, "stop_server", [5]); } catch (error) { print(error); }
+        harness.stop_server(0, 5);
+        try { invoke(harness, "stop_server", [0, 5]); } catch (error) { print(error); }
         try { harness.reboot(); } catch (error) { print(error); }
         print(mean([1, 2.0, 6]) + deviation([1, 3]));
     "#;

@@ -33,6 +33,8 @@ pub(crate) enum Behaviour {
     Silent,
     /// One connection at a time; waits once, before it answers this request.
     Stall(u64, Duration),
+    /// Ends the process after this request.
+    End(u64),
 }
 
 /// Starts a server in this process. It serves until the process ends.
@@ -72,6 +74,7 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour, has_greeting: bool, serv
             let (_sender, never) = mpsc::channel::<()>();
             _ = never.recv_timeout(time);
         }
+        Behaviour::End(number) if served.fetch_add(1, Ordering::Relaxed) == number => process::exit(9),
         _ => {}
     }
     if behaviour != Behaviour::Silent {
@@ -92,7 +95,8 @@ fn serve(arguments: &str) -> ! {
         eprintln!("the configuration of the server is wrong");
         process::exit(7);
     }
-    let address = start(Behaviour::Steady, !words.contains(&"--no-greeting"));
+    let behaviour = if words[0] == "dies" { Behaviour::End(60) } else { Behaviour::Steady };
+    let address = start(behaviour, !words.contains(&"--no-greeting"));
     println!("\nlistening {address}");
     std::io::stdout().flush().unwrap();
     let (_sender, never) = mpsc::channel::<()>();

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::servers::experiment::Size;
 use crate::{
     big_endian, book, features, fuzz, hosts, idl, interop, miri, models, package, proxy, robustness, servers, services,
     stacks, tango, windows, workspace,
@@ -30,7 +29,7 @@ const STEPS: [Step; 20] = [
     ("stacks", stacks::run),
     ("servers of paper 004", || {
         servers::run(None)?;
-        servers::experiment::run(Size::new(5, 2_000), None)
+        servers::experiment::run(&["--samples", "5", "--requests", "2000"])
     }),
     ("orchestra-hosts", hosts::run),
     ("extra workspace: naming over etcd", services::over_etcd),

@@ -5,6 +5,7 @@
 //! silently.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod authority;
 mod big_endian;
 mod book;
@@ -41,13 +42,11 @@ mod windows;
 mod workspace;
 
 use std::env;
-use std::num::ParseIntError;
 use std::process::ExitCode;
-use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
-use servers::experiment::Size;
+use anyhow::{Result, bail};
 
+use arguments::number;
 use hosts::Profile;
 
 const USAGE: &str = "\
@@ -97,10 +96,12 @@ cargo xtask NAME
                             build ours and the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each
                             server architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end;
                             installs what it needs; or print the versions of compilers, libraries and interpreters
-  orchestra [--samples N --requests N | --chosen] [--only NAME,...]
+  orchestra [--chosen] [--samples N] [--requests N] [--slices N] [--pinned] [--only NAME,...]
                             measure all of these servers through the Orchestrator on this machine, and compare ours with the others: 50
                             samples of 20,000 requests each (hours; the same command goes on after an interruption), or with --chosen
-                            2 samples of 500; the report is in the target folder
+                            2 samples of 500; servers that are compared run at the same time, and each sample is divided into
+                            slices that alternate between them (20, with --chosen 2; 1: one server after the other); with --pinned the
+                            servers have one processor, and the load another; the report is in the target folder
   tango                     call a device of TANGO's test server through `spandrel call`, the proxy and the console; installs what it needs
   stacks                    exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without
                             losses; tshark must find no malformed segment; needs root, installs what it needs
@@ -182,16 +183,7 @@ fn run(arguments: &[String]) -> Result<()> {
             servers::print_versions();
             Ok(())
         }
-        ["orchestra"] => servers::experiment::run(Size::PAPER, None),
-        ["orchestra", "--chosen"] => servers::experiment::run(Size::CHOSEN, None),
-        ["orchestra", "--chosen", "--only", names] => servers::experiment::run(Size::CHOSEN, Some(names)),
-        ["orchestra", "--only", names] => servers::experiment::run(Size::PAPER, Some(names)),
-        ["orchestra", "--samples", samples, "--requests", requests] => {
-            servers::experiment::run(Size::new(number(samples)?, number(requests)?), None)
-        }
-        ["orchestra", "--samples", samples, "--requests", requests, "--only", names] => {
-            servers::experiment::run(Size::new(number(samples)?, number(requests)?), Some(names))
-        }
+        ["orchestra", words @ ..] => servers::experiment::run(words),
         ["stacks"] => stacks::run(),
         ["orchestra-hosts"] => hosts::run(),
         ["orchestra-agents"] => hosts::print_costs(100, Profile::Release),
@@ -210,9 +202,4 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows-check"] => workspace::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         _ => bail!("unknown task: {}\n\n{USAGE}", words.join(" ")),
     }
-}
-
-/// Parses a numeric argument, before anything is built.
-fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N> {
-    text.parse().with_context(|| format!("`{text}` is not a valid number"))
 }

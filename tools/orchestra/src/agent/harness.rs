@@ -10,18 +10,18 @@ use spandrel::SystemException;
 use super::config::{AgentConfig, CommandConfig};
 use super::group::Groups;
 use super::recorder::Recorder;
-use super::server::RunningServer;
+use super::servers::Servers;
 use super::{machine, property};
 use crate::idl::orchestra::harness::{
     RecordError, ServerAddressError, StartServerError, StopServerError, TakeSnapshotError,
 };
 use crate::idl::orchestra::{
-    Address, Command as CommandInfo, HarnessServant, NoServer, Property, Refused, Scope, Server, Snapshot,
+    Address, Command as CommandInfo, HarnessServant, Property, Refused, Scope, Server, Snapshot, StartedServer,
 };
 use crate::idl::{HarnessServant as PaperHarness, Usage};
 
-/// The time until a server ends that `start` or the agent's end replaces.
-const GRACE: Duration = Duration::from_secs(5);
+/// The number that names the server that was started last.
+const LAST: u32 = 0;
 /// The longest grace of a call.
 const MAX_GRACE: f64 = 60.0;
 /// The time limit of a program that prints its version.
@@ -36,7 +36,7 @@ pub(crate) struct Harness {
     groups: Result<Groups, String>,
     began: Instant,
     commands: Vec<CommandInfo>,
-    server: Arc<Mutex<Option<RunningServer>>>,
+    servers: Arc<Mutex<Servers>>,
     recorder: Recorder,
 }
 
@@ -52,51 +52,27 @@ impl Harness {
             version: version(command),
         };
         let commands = config.commands.iter().map(info).collect();
-        let server = Arc::default();
-        Self { config, groups, began: Instant::now(), commands, server, recorder: Recorder::default() }
+        let (servers, recorder) = (Arc::default(), Recorder::default());
+        Self { config, groups, began: Instant::now(), commands, servers, recorder }
     }
 
-    /// The server, if it runs.
-    fn running(&self) -> Result<Running<'_>, NoServer> {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        match server.as_mut().is_some_and(RunningServer::is_running) {
-            true => Ok(Running(server)),
-            false => Err(NoServer {}),
-        }
+    fn servers(&self) -> MutexGuard<'_, Servers> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start_allowed(&self, server: &Server) -> Result<Address, StartServerError> {
+    fn start_allowed(&self, server: &Server, beside: &[u32]) -> Result<StartedServer, StartServerError> {
         let command = self.config.allowed(server)?;
         self.recorder.stop();
-        let mut current = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(earlier) = current.take()
-            && let Err(failure) = earlier.stop(GRACE)
-        {
-            tracing::info!("the server before: {}", failure.reason);
-        }
-        let started = RunningServer::start(command, server, self.groups.as_ref().ok())?;
-        let address = started.address().clone();
-        tracing::info!("started {} {} at {}:{}", server.name, server.architecture, address.host, address.port);
-        *current = Some(started);
-        Ok(address)
+        let started = self.servers().start(command, server, self.groups.as_ref().ok(), beside)?;
+        let StartedServer { number, listens_at: Address { host, port } } = &started;
+        tracing::info!("started {} {} as server {number} at {host}:{port}", server.name, server.architecture);
+        Ok(started)
     }
 
-    /// Ends the server, if one runs.
+    /// Ends all servers.
     pub(crate) fn end(&self) {
         self.recorder.stop();
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(server) = server {
-            _ = server.stop(GRACE);
-        }
-    }
-}
-
-/// The locked server, which runs.
-struct Running<'h>(MutexGuard<'h, Option<RunningServer>>);
-
-impl Running<'_> {
-    fn get(&mut self) -> &mut RunningServer {
-        self.0.as_mut().expect("it was checked when it was locked")
+        self.servers().end();
     }
 }
 
@@ -105,7 +81,7 @@ impl PaperHarness for Harness {
     /// Starts a command of the configuration: `NAME ARCHITECTURE [--workers N] [--no-greeting]`.
     fn start(&self, cmd: &str) -> Result<bool, SystemException> {
         let started = match parse(cmd) {
-            Ok(server) => self.start_allowed(&server),
+            Ok(server) => self.start_allowed(&server, &[]),
             Err(refused) => Err(refused.into()),
         };
         match started {
@@ -119,12 +95,12 @@ impl PaperHarness for Harness {
     }
 
     fn signal(&self, signum: i16) -> Result<bool, SystemException> {
-        Ok(self.running().is_ok_and(|mut running| running.get().signal(signum)))
+        Ok(self.servers().running(LAST).is_ok_and(|server| server.signal(signum)))
     }
 
     /// The times of the server's first process, and those of the machine since the server listened.
     fn getcurrent(&self) -> Result<(bool, Usage), SystemException> {
-        let Ok(snapshot) = self.take_snapshot() else { return Ok((false, Usage::default())) };
+        let Ok(snapshot) = self.take_snapshot(LAST) else { return Ok((false, Usage::default())) };
         let time = |scope: Scope| {
             let found = snapshot.cpu.iter().find(|usage| usage.counted == scope);
             found.map(|usage| usage.time).unwrap_or_default()
@@ -155,25 +131,26 @@ impl HarnessServant for Harness {
         Ok(self.commands.clone())
     }
 
-    fn start_server(&self, program: &Server) -> Result<Address, StartServerError> {
-        self.start_allowed(program)
+    fn start_server(&self, program: &Server, beside: &[u32]) -> Result<StartedServer, StartServerError> {
+        self.start_allowed(program, beside)
     }
 
-    fn stop_server(&self, grace: f64) -> Result<(), StopServerError> {
+    fn stop_server(&self, which: u32, grace: f64) -> Result<(), StopServerError> {
         self.recorder.stop();
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(NoServer {})?;
+        // Others can be called, and stopped, meanwhile.
+        let server = self.servers().take(which)?;
         Ok(server.stop(Duration::from_secs_f64(grace.clamp(0.0, MAX_GRACE)))?)
     }
 
-    fn server_address(&self) -> Result<Address, ServerAddressError> {
-        Ok(self.running()?.get().address().clone())
+    fn server_address(&self, which: u32) -> Result<Address, ServerAddressError> {
+        Ok(self.servers().running(which)?.address().clone())
     }
 
-    fn take_snapshot(&self) -> Result<Snapshot, TakeSnapshotError> {
-        Ok(self.running()?.get().snapshot(self.began.elapsed().as_secs_f64()))
+    fn take_snapshot(&self, which: u32) -> Result<Snapshot, TakeSnapshotError> {
+        Ok(self.servers().running(which)?.snapshot(self.began.elapsed().as_secs_f64()))
     }
 
-    fn record(&self, interval: f64) -> Result<(), RecordError> {
+    fn record(&self, which: u32, interval: f64) -> Result<(), RecordError> {
         if interval == 0.0 {
             self.recorder.stop();
             return Ok(());
@@ -181,12 +158,12 @@ impl HarnessServant for Harness {
         if !INTERVALS.contains(&interval) {
             return Err(Refused { reason: format!("an interval of {interval} s is not from 0.01 s to an hour") }.into());
         }
-        self.running()?;
-        let (server, began) = (Arc::clone(&self.server), self.began);
+        self.servers().running(which)?;
+        let (servers, began) = (Arc::clone(&self.servers), self.began);
         let take = move || {
-            let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-            let running = server.as_mut()?;
-            running.is_running().then(|| running.snapshot(began.elapsed().as_secs_f64()))
+            let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = servers.running(which).ok()?;
+            Some(running.snapshot(began.elapsed().as_secs_f64()))
         };
         self.recorder
             .start(Duration::from_secs_f64(interval), take)

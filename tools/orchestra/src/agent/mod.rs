@@ -7,11 +7,13 @@ mod group;
 mod harness;
 mod recorder;
 mod server;
+mod servers;
 mod team;
 mod usage;
 
 pub use arguments::AgentArgs;
 pub use config::{AgentConfig, CommandConfig};
+pub(crate) use servers::MAX_SERVERS;
 
 use crate::idl::orchestra::Property;
 

@@ -162,9 +162,9 @@ impl RunningServer {
         &self.address
     }
 
-    /// Whether its first process has not ended.
-    pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// The exit status of its first process, once that has ended.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
     }
 
     fn failure(&self, reason: String) -> ServerFailed {
@@ -184,7 +184,7 @@ impl RunningServer {
 
     /// Sends a signal to its first process; whether that was possible.
     pub(crate) fn signal(&mut self, number: i16) -> bool {
-        self.is_running() && send_signal(self.child.id(), i32::from(number))
+        self.exit_status().is_none() && send_signal(self.child.id(), i32::from(number))
     }
 
     /// Ends it.
@@ -192,20 +192,33 @@ impl RunningServer {
     /// # Errors
     /// It had ended before, or still ran after this time, and was killed.
     pub(crate) fn stop(mut self, grace: Duration) -> Result<(), ServerFailed> {
-        if let Ok(Some(status)) = self.child.try_wait() {
+        if let Some(status) = self.exit_status() {
             self.output.wait_end();
             return Err(self.failure(format!("the server had ended before: {status}")));
         }
-        match self.end {
-            End::Signal => _ = send_signal(self.child.id(), TERM),
-            End::CloseStdin => drop(self.child.stdin.take()),
-        }
+        self.request_end();
         match self.ended_within(grace) {
             Some(_) => Ok(()),
             None => {
                 let seconds = grace.as_secs_f64();
                 Err(self.failure(format!("the server did not end within {seconds} s, and was killed")))
             }
+        }
+    }
+
+    /// Ends servers, all in the same time, and leaves out how.
+    pub(crate) fn stop_all(mut servers: Vec<Self>, grace: Duration) {
+        servers.iter_mut().for_each(Self::request_end);
+        let deadline = Instant::now() + grace;
+        for mut server in servers {
+            _ = server.ended_within(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    fn request_end(&mut self) {
+        match self.end {
+            End::Signal => _ = self.signal(TERM),
+            End::CloseStdin => drop(self.child.stdin.take()),
         }
     }
 
@@ -273,7 +286,7 @@ fn parse(text: &str) -> Option<Address> {
     Some(Address { host: host.to_owned(), port: port.parse().ok().filter(|port| *port != 0)? })
 }
 
-const TERM: i32 = 15;
+const TERM: i16 = 15;
 
 #[cfg(unix)]
 fn send_signal(process: u32, number: i32) -> bool {

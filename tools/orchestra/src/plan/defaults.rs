@@ -18,6 +18,10 @@ pub(super) fn samples() -> u32 {
     50
 }
 
+pub(super) fn slices() -> u32 {
+    1
+}
+
 pub(super) fn pools() -> Vec<u32> {
     vec![5, 10]
 }

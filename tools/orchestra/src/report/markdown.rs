@@ -56,14 +56,21 @@ pub(super) fn text(summary: &Summary, figures: &[Figure]) -> String {
 
 /// The paragraphs before the tables.
 pub(super) fn introduction(summary: &Summary) -> Vec<String> {
-    let Summary { requests, octets, workers, samples, .. } = summary;
+    let Summary { requests, octets, workers, samples, slices, .. } = summary;
     let first = format!(
         "{samples} samples of each server: {requests} requests of {octets} octets by {workers} parallel workers, unless \
          a load has other values. Times are in seconds: mean ± standard deviation. {SCOPES}"
     );
     let absent: Vec<String> = summary.absent.iter().map(|(target, load)| format!("{target} ({load})")).collect();
     let absent = (!absent.is_empty()).then(|| format!("No sample could be taken yet of {}.", absent.join(", ")));
-    [first].into_iter().chain(absent).chain(summary.notes.iter().cloned()).collect()
+    let sliced = (*slices > 1).then(|| {
+        format!(
+            "Each sample is the sum of {slices} slices. Servers that are compared ran at the same time, and their slices \
+             alternated in random order. The difference of two such servers is the mean of the relative differences of \
+             the rounds, and its 95 % interval is that of Student's t over the rounds."
+        )
+    });
+    [first].into_iter().chain(sliced).chain(absent).chain(summary.notes.iter().cloned()).collect()
 }
 
 /// All tables.

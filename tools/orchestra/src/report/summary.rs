@@ -21,6 +21,8 @@ pub struct Summary {
     pub workers: u32,
     /// Samples of each server and load, as planned.
     pub samples: u32,
+    /// The slices of a sample, which alternate between servers that are compared.
+    pub slices: u32,
     /// The sentences of the plan for its report.
     pub notes: Vec<String>,
     /// The versions of tools (table B.1), several if one was replaced during the run.
@@ -148,7 +150,8 @@ impl Summary {
             for load in &plan.loads {
                 let row = |target: &str| rows.iter().find(|row: &&Row| row.target == target && row.load == load.name);
                 if let (Some(one), Some(other)) = (row(&first), row(&second)) {
-                    compared.push(PairSummary::of(one, other));
+                    let rounds = if plan.slices > 1 { alternated(results, one, other) } else { Vec::new() };
+                    compared.push(PairSummary::of(one, other, &rounds));
                 }
             }
         }
@@ -158,6 +161,7 @@ impl Summary {
             octets: plan.octets,
             workers: plan.workers,
             samples: plan.samples,
+            slices: plan.slices,
             notes: plan.notes.clone(),
             versions: results.versions.clone(),
             hosts: results.hosts.clone(),
@@ -228,20 +232,34 @@ impl Row {
     }
 }
 
+/// The pairs of samples of two servers whose slices alternated.
+fn alternated<'r>(results: &'r Results, first: &Row, second: &Row) -> Vec<(&'r Sample, &'r Sample)> {
+    let of = |row: &Row| {
+        let (target, load) = (row.target.clone(), row.load.clone());
+        results.samples.iter().filter(move |sample| sample.target == target && sample.load == load)
+    };
+    let seconds: BTreeMap<u32, &Sample> = of(second).map(|sample| (sample.round, sample)).collect();
+    let pair = |one: &'r Sample| Some((one, *seconds.get(&one.round).filter(|other| other.at == one.at)?));
+    of(first).filter_map(pair).collect()
+}
+
 impl PairSummary {
-    fn of(first: &Row, second: &Row) -> Self {
-        let compared = |of: fn(&Row) -> Option<CpuMoments>| {
+    fn of(first: &Row, second: &Row, rounds: &[(&Sample, &Sample)]) -> Self {
+        let compared = |of: fn(&Row) -> Option<CpuMoments>, of_sample: fn(&Sample) -> Option<Cpu>| {
             let (one, other) = (of(first)?.total, of(second)?.total);
             // A single sample shows no variance.
             let comparison = if one.count.min(other.count) > 1 { Comparison::of(&one, &other) } else { None };
+            let times = rounds.iter().map(|(one, other)| Some((of_sample(one)?.total(), of_sample(other)?.total())));
+            let pairs: Option<Vec<(f64, f64)>> = times.collect();
+            let comparison = comparison.map(|found| found.with_pairs(&pairs.unwrap_or_default()));
             Some(Compared { first: one.mean, second: other.mean, comparison })
         };
         Self {
             first: first.target.clone(),
             second: second.target.clone(),
             load: first.load.clone(),
-            server: compared(|row| row.server),
-            machine: compared(|row| row.machine),
+            server: compared(|row| row.server, Sample::server_cpu),
+            machine: compared(|row| row.machine, Sample::machine_cpu),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `spandrel orchestra run`: carries out a plan.
 
+mod error;
 mod interruption;
+mod measured;
 mod sample;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +19,9 @@ use crate::idl::orchestra::{Command, Harness, Property, WorkTeam};
 use crate::names::{self, DEFAULT_NAMING, Names};
 use crate::plan::{Plan, Step, Target};
 use crate::results::{self, Host, Record, ResultsFile};
+use error::SampleError;
 use interruption::Interruption;
-use sample::{SampleError, Sampling};
+use sample::Sampling;
 
 /// The time limit of a call of an agent: longer than a server may take to listen.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -31,6 +34,7 @@ const PASSES: u32 = 2;
 ///
 /// Each sample is appended to the file of results. A run that was interrupted goes on where it ended; samples that
 /// failed are tried again. At SIGINT (Ctrl-C) and SIGTERM the present sample is given up, and its server and loads end.
+/// With `slices` in the plan, servers that are compared run at the same time, and their slices alternate.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// The plan (TOML)
@@ -58,8 +62,9 @@ impl RunArgs {
         let plan = Plan::read(&self.plan).map_err(Failure::usage)?;
         if self.dry_run {
             let (targets, steps) = (plan.targets(), plan.steps());
-            let line = |Step { round, load, target }: Step| {
-                format!("{} {} {}\n", round + 1, targets[target].name, plan.loads[load].name)
+            let line = |step: Step| {
+                let names: Vec<&str> = step.targets.iter().map(|target| &*targets[*target].name).collect();
+                format!("{} {} {}\n", step.round + 1, names.join(" "), plan.loads[step.load].name)
             };
             return crate::print(&steps.into_iter().map(line).collect::<String>());
         }
@@ -139,72 +144,86 @@ impl Supervisor {
         for _ in 0..PASSES {
             let mut missing = self.missing();
             if !self.lost.is_empty() {
-                missing.retain(|step| !self.is_lost(*step));
+                missing.retain(|step| !self.is_lost(step));
             }
-            let mut progress = Progress::begin(missing.len() as u64);
+            let mut progress = Progress::begin(count(&missing) as u64);
             for step in missing {
                 if !self.interruption.is_requested() {
-                    self.take(step, &mut progress)?;
+                    self.take(&step, &mut progress)?;
                 }
             }
             progress.finish();
         }
-        Ok(self.missing().len())
+        Ok(count(&self.missing()))
     }
 
-    /// Whether the sample needs an agent that is lost.
-    fn is_lost(&self, step: Step) -> bool {
-        self.plan.clients.iter().chain([&self.targets[step.target].host]).any(|host| self.lost.contains(host))
+    /// Whether the samples need an agent that is lost.
+    fn is_lost(&self, step: &Step) -> bool {
+        let servers = step.targets.iter().map(|target| &self.targets[*target].host);
+        self.plan.clients.iter().chain(servers).any(|host| self.lost.contains(host))
     }
 
+    /// The samples that were not taken. Those of a group that are missing are taken at the same time.
     fn missing(&self) -> Vec<Step> {
-        self.plan.steps().into_iter().filter(|step| !self.done.contains(&self.key(*step))).collect()
+        let mut steps = self.plan.steps();
+        for step in &mut steps {
+            let (round, load) = (step.round, &self.plan.loads[step.load].name);
+            let key = |target: usize| (self.targets[target].name.clone(), load.clone(), round);
+            step.targets.retain(|target| !self.done.contains(&key(*target)));
+        }
+        steps.retain(|step| !step.targets.is_empty());
+        steps
     }
 
-    fn key(&self, step: Step) -> (String, String, u32) {
-        (self.targets[step.target].name.clone(), self.plan.loads[step.load].name.clone(), step.round)
-    }
-
-    /// Takes a sample, and records its outcome.
-    fn take(&mut self, step: Step, progress: &mut Progress) -> anyhow::Result<()> {
-        let (target, load) = (&self.targets[step.target], &self.plan.loads[step.load]);
-        let label = format!("{} {} #{}", target.name, load.name, step.round + 1);
+    /// Takes the samples of a step, and records their outcomes.
+    fn take(&mut self, step: &Step, progress: &mut Progress) -> anyhow::Result<()> {
+        let targets: Vec<&Target> = step.targets.iter().map(|target| &self.targets[*target]).collect();
+        let load = &self.plan.loads[step.load];
+        let labels: Vec<String> =
+            targets.iter().map(|target| format!("{} {} #{}", target.name, load.name, step.round + 1)).collect();
         if self.is_lost(step) {
-            progress.step(&label, "left out: an agent is lost");
+            labels.iter().for_each(|label| progress.step(label, "left out: an agent is lost"));
             return Ok(());
         }
-        progress.at(&label);
+        progress.at(&labels.join(", "));
         let (plan, names, interruption) = (&self.plan, &self.names, &*self.interruption);
-        let sampling = Sampling { plan, names, target, load, round: step.round, interruption };
-        match sampling.take() {
-            Ok(sample) => {
-                let cpu = sample.server_cpu().map(|cpu| format!(", {:.3} s CPU", cpu.total())).unwrap_or_default();
-                let result = format!("{:.3} s{cpu}, {} failed", sample.elapsed, sample.failed);
-                self.file.append(&Record::Sample(Box::new(sample)))?;
-                self.done.insert(self.key(step));
-                progress.step(&label, &result);
-            }
-            // It is no fault of the server or the agents.
-            Err(_) if self.interruption.is_requested() => progress.step(&label, "given up"),
-            Err(SampleError { lost_agent, reason }) => {
-                let reason = format!("{reason:#}");
-                progress.step(&label, &format!("failed: {reason}"));
-                let failure = results::Failure {
-                    target: target.name.clone(),
-                    load: load.name.clone(),
-                    round: step.round,
-                    at: results::now(),
-                    lost_agent: lost_agent.clone(),
-                    reason,
-                };
-                self.file.append(&Record::Failure(failure))?;
-                if let Some(host) = lost_agent
-                    && !self.is_back(&host)
-                {
-                    eprintln!("the agent of {host} is lost: its samples are left out");
-                    self.lost.insert(host);
+        let samples = Sampling { plan, names, step, targets, load, interruption }.take();
+        for ((label, target), sample) in labels.iter().zip(&step.targets).zip(samples) {
+            match sample {
+                Ok(sample) => {
+                    let cpu = sample.server_cpu().map(|cpu| format!(", {:.3} s CPU", cpu.total())).unwrap_or_default();
+                    let result = format!("{:.3} s{cpu}, {} failed", sample.elapsed, sample.failed);
+                    self.done.insert((sample.target.clone(), sample.load.clone(), sample.round));
+                    self.file.append(&Record::Sample(Box::new(sample)))?;
+                    progress.step(label, &result);
+                }
+                // It is no fault of the server or the agents.
+                Err(_) if self.interruption.is_requested() => progress.step(label, "given up"),
+                Err(error) => {
+                    progress.step(label, &format!("failed: {}", error.reason));
+                    self.record_failure(*target, step, error)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn record_failure(&mut self, target: usize, step: &Step, error: SampleError) -> anyhow::Result<()> {
+        let failure = results::Failure {
+            target: self.targets[target].name.clone(),
+            load: self.plan.loads[step.load].name.clone(),
+            round: step.round,
+            at: results::now(),
+            lost_agent: error.lost_agent.clone(),
+            reason: error.reason,
+        };
+        self.file.append(&Record::Failure(failure))?;
+        if let Some(host) = error.lost_agent
+            && !self.lost.contains(&host)
+            && !self.is_back(&host)
+        {
+            eprintln!("the agent of {host} is lost: its samples are left out");
+            self.lost.insert(host);
         }
         Ok(())
     }
@@ -234,6 +253,11 @@ impl Drop for Supervisor {
         // The process ends; connections need no farewell.
         _ = self.orb.begin_shutdown();
     }
+}
+
+/// The number of samples.
+fn count(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.targets.len()).sum()
 }
 
 /// Checks that the configuration of an agent has the server.

@@ -4,6 +4,8 @@
 //! out a plan with all of their architectures. Ours are compared with each other program of the same platform that has
 //! the same architecture.
 
+mod size;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
+
+use size::Size;
 
 use super::program::{Environment, Profile, Program};
 use super::{selected, versions};
@@ -23,6 +27,11 @@ const HOST: &str = "here";
 const START: Duration = Duration::from_secs(20);
 /// The time for a whole run: that of the paper's size takes hours.
 const RUN: Duration = Duration::from_secs(48 * 3600);
+/// The program of util-linux that binds another one to processors.
+const TASKSET: &str = "/usr/bin/taskset";
+/// The processors of servers and load that are pinned.
+const SERVER_PROCESSOR: &str = "1";
+const LOAD_PROCESSOR: &str = "0";
 /// The workers of pools in the paper.
 const POOLS: [i64; 2] = [5, 10];
 
@@ -52,28 +61,18 @@ const NOTES_ON_WINDOWS: [&str; 3] = [
     "ACE, Java and Tcl on Windows are absent.",
 ];
 
-/// The size of an experiment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
-    pub(crate) samples: i64,
-    pub(crate) requests: i64,
-    pub(crate) profile: Profile,
-}
+/// The note of a report on pinned servers.
+const NOTE_ON_PROCESSORS: &str = "All threads of a server ran on one processor, and the load on another.";
 
-impl Size {
-    /// That of the paper (5.6).
-    pub(crate) const PAPER: Self = Self { samples: 50, requests: 20_000, profile: Profile::Release };
-    /// That of each change: whether all servers are measured, not how fast they are.
-    pub(crate) const CHOSEN: Self = Self { samples: 2, requests: 500, profile: Profile::Dev };
-
-    pub(crate) fn new(samples: i64, requests: i64) -> Self {
-        Self { samples, requests, ..Self::PAPER }
-    }
+/// Carries out the experiment that the words of the command line describe.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let (size, only) = Size::parse(words)?;
+    carry_out(size, only)
 }
 
 /// Carries the experiment out with the selected programs, or goes on with it where it was interrupted, and writes the
 /// report into the target folder.
-pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
+fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
     let programs = selected(only)?;
     let folder = std::path::absolute(workspace::target().join("orchestra"))?;
     let servers = std::path::absolute(workspace::target().join("peers/servers"))?;
@@ -90,7 +89,7 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
         let environment = Environment::new(servers, size.profile);
         for program in &programs {
             program.require().and_then(|()| program.build(&environment)).with_context(|| program.name)?;
-            commands.insert(program.name.to_owned(), Value::Table(command(program, &environment)?));
+            commands.insert(program.name.to_owned(), Value::Table(command(program, &environment, size)?));
         }
     }
     let agent_file = folder.join("agent.toml");
@@ -98,7 +97,13 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     agent.insert("host".to_owned(), HOST.into());
     agent.insert("commands".to_owned(), Value::Table(commands));
     fs::write(&agent_file, agent.to_string())?;
-    let name = format!("paper-{}-{}", size.samples, size.requests);
+    let mut name = format!("paper-{}-{}", size.samples, size.requests);
+    if size.slices > 1 {
+        name += &format!("-{}", size.slices);
+    }
+    if size.is_pinned {
+        name += "-pinned";
+    }
     let plan_file = folder.join(format!("{name}.toml"));
     let mut plan = plan(&programs, size);
     plan.insert("versions".to_owned(), Value::Table(tool_versions()));
@@ -115,7 +120,13 @@ pub(crate) fn run(size: Size, only: Option<&str>) -> Result<()> {
     let mut naming = Command::new(bin.join("spandrel-naming"));
     naming.arg("--data").arg(&names).args(["--listen", "iiop://127.0.0.1:0"]);
     let (mut naming, url) = service("the naming service", &mut naming, "ready: NameService ")?;
-    let mut agent = Command::new(bin.join("spandrel-orchestra"));
+    let mut agent = match size.is_pinned {
+        true => Command::new(TASKSET),
+        false => Command::new(bin.join("spandrel-orchestra")),
+    };
+    if size.is_pinned {
+        agent.args(["--cpu-list", LOAD_PROCESSOR]).arg(bin.join("spandrel-orchestra"));
+    }
     agent.args(["agent", "--insecure", "--naming", &url, "--config"]).arg(&agent_file);
     let (mut agent, _) = service("the agent", &mut agent, "ready: /orchestrator/clients/")?;
 
@@ -164,12 +175,18 @@ fn service(name: &str, command: &mut Command, ready: &str) -> Result<(Bounded, S
 }
 
 /// A program in the configuration of the agent.
-fn command(program: &Program, environment: &Environment) -> Result<Table> {
+fn command(program: &Program, environment: &Environment, size: Size) -> Result<Table> {
     let started = program.command(environment)?;
     let text = |word: &std::ffi::OsStr| word.to_str().map(Value::from).context("a path is not UTF-8");
     let mut table = Table::new();
-    table.insert("program".to_owned(), text(started.get_program())?);
     let mut arguments = started.get_args().map(text).collect::<Result<Vec<_>>>()?;
+    let file = text(started.get_program())?;
+    if size.is_pinned {
+        table.insert("program".to_owned(), TASKSET.into());
+        arguments.splice(..0, ["--cpu-list".into(), SERVER_PROCESSOR.into(), file]);
+    } else {
+        table.insert("program".to_owned(), file);
+    }
     arguments.push("{architecture}".into());
     if program.is_for_windows() {
         arguments.push("--until-stdin-closes".into());
@@ -214,6 +231,10 @@ fn plan(programs: &[&Program], size: Size) -> Table {
             server.insert("command".to_owned(), program.name.into());
             server.insert("architectures".to_owned(), vec![Value::from(*architecture)].into());
             server.insert("pooled".to_owned(), is_pooled.into());
+            if program.is_for_windows() {
+                // Programs that run at one time share Wine's server process, whose work is counted as that of the first.
+                server.insert("alone".to_owned(), true.into());
+            }
             let first = counterpart(architecture);
             let platform = if program.is_for_windows() { ", Windows" } else { "" };
             server.insert("picture".to_owned(), format!("{first}{platform}").into());
@@ -238,9 +259,17 @@ fn plan(programs: &[&Program], size: Size) -> Table {
     plan.insert("clients".to_owned(), vec![Value::from(HOST)].into());
     plan.insert("samples".to_owned(), size.samples.into());
     plan.insert("requests".to_owned(), size.requests.into());
+    plan.insert("slices".to_owned(), size.slices.into());
     plan.insert("pools".to_owned(), POOLS.map(Value::from).to_vec().into());
+    let mut notes = Vec::new();
     if programs.iter().any(|program| program.is_for_windows()) {
-        plan.insert("notes".to_owned(), NOTES_ON_WINDOWS.map(Value::from).to_vec().into());
+        notes.extend(NOTES_ON_WINDOWS.map(Value::from));
+    }
+    if size.is_pinned {
+        notes.push(NOTE_ON_PROCESSORS.into());
+    }
+    if !notes.is_empty() {
+        plan.insert("notes".to_owned(), notes.into());
     }
     plan.insert("server".to_owned(), servers.into());
     if !pairs.is_empty() {
@@ -303,6 +332,8 @@ mod tests {
             assert_eq!(first.contains("windows"), second.starts_with("win32"), "{first} : {second}");
         }
         assert_eq!(plan["notes"].as_array().unwrap().len(), NOTES_ON_WINDOWS.len());
+        let pinned = super::plan(&[programs[0]], Size { is_pinned: true, ..Size::CHOSEN });
+        assert_eq!(pinned["notes"].as_array().unwrap()[..], [NOTE_ON_PROCESSORS.into()]);
         let on_linux: Vec<&Program> = PROGRAMS.iter().filter(|program| !program.is_for_windows()).collect();
         assert!(!super::plan(&on_linux, Size::CHOSEN).contains_key("notes"));
     }
