@@ -1,4 +1,4 @@
-//! The storage of a service's database.
+//! The storage of a service's database, and of its redo log.
 
 use std::fmt;
 use std::fs::File;
@@ -6,10 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use redb::backends::FileBackend;
 use redb::{Builder, Database, StorageBackend};
 
 /// Opens a database with a cache of this size in octets.
 type Open = dyn Fn(&mut Builder) -> Result<Database, redb::Error> + Send + Sync;
+
+/// Opens a redo log.
+type OpenLog = dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync;
 
 /// The storage of a service's database: a file, or in tests of failures other storage.
 ///
@@ -19,13 +23,14 @@ type Open = dyn Fn(&mut Builder) -> Result<Database, redb::Error> + Send + Sync;
 pub struct Storage {
     path: PathBuf,
     open: Arc<Open>,
+    open_log: Arc<OpenLog>,
 }
 
 impl Storage {
     /// A file, which the first opening creates.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        let file = path.clone();
+        let (file, log) = (path.clone(), log_of(&path));
         let open = move |builder: &mut Builder| {
             let is_new = !file.exists();
             let database = builder.create(&file)?;
@@ -34,19 +39,33 @@ impl Storage {
             }
             Ok(database)
         };
-        Self { path, open: Arc::new(open) }
+        Self { path, open: Arc::new(open), open_log: Arc::new(move || open_file(&log)) }
     }
 
     /// Other storage than a file: `backend` returns it for each opening. For tests of failures.
     pub fn backend<B: StorageBackend>(backend: impl Fn() -> B + Send + Sync + 'static) -> Self {
         let open = move |builder: &mut Builder| Ok(builder.create_with_backend(backend())?);
-        Self { path: PathBuf::new(), open: Arc::new(open) }
+        let open_log = || Err(io::Error::new(io::ErrorKind::Unsupported, "the storage has no redo log"));
+        Self { path: PathBuf::new(), open: Arc::new(open), open_log: Arc::new(open_log) }
+    }
+
+    /// With a redo log in other storage than a file. For tests of failures.
+    #[must_use]
+    pub fn with_log<B: StorageBackend>(mut self, log: impl Fn() -> B + Send + Sync + 'static) -> Self {
+        self.open_log = Arc::new(move || Ok(Box::new(log())));
+        self
     }
 
     /// The file, for messages; empty for other storage.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file of the redo log, for messages: `FILE.log`.
+    #[must_use]
+    pub fn log_path(&self) -> PathBuf {
+        log_of(&self.path)
     }
 
     /// Opens the database, or creates it, with this many octets of memory for pages.
@@ -56,12 +75,35 @@ impl Storage {
     pub fn open(&self, cache: usize) -> Result<Database, redb::Error> {
         (self.open)(Builder::new().set_cache_size(cache))
     }
+
+    /// Opens the redo log, or creates it without octets. Only for the program that has the database open.
+    ///
+    /// # Errors
+    /// Storage that cannot be read or written.
+    pub fn open_log(&self) -> io::Result<Box<dyn StorageBackend>> {
+        (self.open_log)()
+    }
 }
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Storage").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+fn log_of(file: &Path) -> PathBuf {
+    let mut log = file.as_os_str().to_owned();
+    log.push(".log");
+    log.into()
+}
+
+fn open_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
+    let is_new = !path.exists();
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    if is_new {
+        synchronize_folder(path)?;
+    }
+    Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
 }
 
 /// Makes the entry of a new file in its folder durable.

@@ -1,4 +1,5 @@
 //! The naming service beside omniNames, in interleaved rounds: `cargo bench -p spandrel-naming [ROUNDS]`.
+//! With the argument `durable` only binds that are written to the disk are measured, beside a plain file.
 //!
 //! Both are called by the same client. The processor time is that of the server's process, read from `/proc`.
 //! omniNames writes its log without synchronization.
@@ -85,6 +86,9 @@ impl Server {
         Ok(Duration::from_millis(ticks * 10)) // 100 ticks a second on Linux
     }
 }
+
+/// The argument that chooses the rows of durable binds.
+const DURABLE: &str = "durable";
 
 /// The argument of the process that runs [`serve_bare`].
 const BARE: &str = "--bare";
@@ -184,6 +188,40 @@ fn row(title: &str, own: f64, other: f64, unit: &str) {
     println!("{title:<58} {own:>10.1} {other:>10.1} {unit:<12} {:>6.2}", own / other);
 }
 
+/// The rates of durable binds, beside those of a plain file.
+fn durable(own: &Server, orb: &Orb, object: &ObjectRef, folder: &Path, rounds: usize) -> Result<()> {
+    let mut plain = File::create(folder.join("plain"))?;
+    let (mut one, mut raw, mut many) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let root = own.root(orb)?;
+        // In small turns, because the speed of a disk changes.
+        let (mut bound, mut written) = (Duration::ZERO, Duration::ZERO);
+        for turn in 0..20 {
+            let start = Instant::now();
+            for nth in 0..10 {
+                root.bind(&name(&format!("durable{round}-{turn}-{nth}")), Some(object))?;
+            }
+            bound += start.elapsed();
+            let start = Instant::now();
+            for _ in 0..10 {
+                plain.write_all(&[1; 4096])?;
+                plain.sync_data()?;
+            }
+            written += start.elapsed();
+        }
+        one.push(200.0 / bound.as_secs_f64());
+        raw.push(200.0 / written.as_secs_f64());
+        many.push(together(own, 50, |root, client, nth| {
+            Ok(root.bind(&name(&format!("many{round}-{client}-{nth}")), Some(object))?)
+        })?);
+    }
+    let (one, raw, many) = (median(one), median(raw), median(many));
+    row("durable binds, one client; other: write and fdatasync", one, raw, "1/s");
+    row("durable binds, 64 clients; other: one client", many, one, "1/s");
+    row("durable binds, 64 clients; other: write and fdatasync", many, raw, "1/s");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     if std::env::args().any(|arg| arg == BARE) {
         return serve_bare();
@@ -198,9 +236,12 @@ fn main() -> Result<()> {
     let orb = Orb::builder().build()?;
     let object = orb.string_to_object("corbaloc::127.0.0.1:9/object")?;
     let own = Server::own(&folder("own")?, &[])?;
+    println!("{:<58} {:>10} {:>10} {:<12} {:>6}", "", "Spandrel", "other", "", "ratio");
+    if std::env::args().any(|arg| arg == DURABLE) {
+        return durable(&own, &orb, &object, &folder("plain")?, rounds);
+    }
     let unsynced = Server::own(&folder("unsynced")?, &["--sync-interval", "1000"])?;
     let omni = Server::omni_names(&folder("omni")?, &orb)?;
-    println!("{:<58} {:>10} {:>10} {:<12} {:>6}", "", "Spandrel", "other", "", "ratio");
 
     for server in [&own, &omni] {
         for nth in 0..10 {
@@ -251,36 +292,7 @@ fn main() -> Result<()> {
     let [first, second] = times.map(median);
     row("bind without synchronization, one client", first, second, "us");
 
-    let sync_folder = folder("plain")?;
-    let mut plain = File::create(sync_folder.join("plain"))?;
-    let (mut one, mut raw, mut many) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..rounds {
-        let root = own.root(&orb)?;
-        // In small turns, because the speed of a disk changes.
-        let (mut bound, mut written) = (Duration::ZERO, Duration::ZERO);
-        for turn in 0..20 {
-            let start = Instant::now();
-            for nth in 0..10 {
-                root.bind(&name(&format!("durable{round}-{turn}-{nth}")), Some(&object))?;
-            }
-            bound += start.elapsed();
-            let start = Instant::now();
-            for _ in 0..10 {
-                plain.write_all(&[1; 4096])?;
-                plain.sync_data()?;
-            }
-            written += start.elapsed();
-        }
-        one.push(200.0 / bound.as_secs_f64());
-        raw.push(200.0 / written.as_secs_f64());
-        many.push(together(&own, 50, |root, client, nth| {
-            Ok(root.bind(&name(&format!("many{round}-{client}-{nth}")), Some(&object))?)
-        })?);
-    }
-    let (one, raw, many) = (median(one), median(raw), median(many));
-    row("durable binds, one client; other: write and fdatasync", one, raw, "1/s");
-    row("durable binds, 64 clients; other: one client", many, one, "1/s");
-    row("durable binds, 64 clients; other: write and fdatasync", many, raw, "1/s");
+    durable(&own, &orb, &object, &folder("plain")?, rounds)?;
 
     let names = 100_000;
     let full = Server::own(&folder("full")?, &["--sync-interval", "1000"])?;

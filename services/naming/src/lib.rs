@@ -2,7 +2,7 @@
 //! are kept on disk.
 //!
 //! [`NamingService::start`] adds the service to an ORB. The executable `spandrel-naming` does so in a process of its
-//! own. A [`Store`] holds the graph; [`RedbStore`] keeps it in one file.
+//! own. A [`Store`] holds the graph; [`RedbStore`] keeps it in a file, with a redo log beside it.
 //!
 //! The service checks no identity of clients: [`NamingOptions::path_check`] is the place for that.
 #![forbid(unsafe_code)]
@@ -18,12 +18,14 @@ mod iterators;
 pub mod omni_log;
 mod purge;
 mod redb_store;
+mod redo_log;
 mod service;
 pub mod store;
 
 pub use administration::NamingAdministration;
 pub use purge::PurgeOptions;
 pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
+pub use redo_log::RedoLogError;
 pub use service::{
     ADAPTER, ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE,
 };

@@ -2,5 +2,6 @@
 
 mod executable;
 mod name;
+mod redo_log;
 mod service;
 mod store;

@@ -1,4 +1,4 @@
-//! A disk that fails on command: power loss, and no space.
+//! A disk that fails on command: power loss, errors of input and output, and no space.
 
 use std::fmt;
 use std::io;
@@ -6,23 +6,37 @@ use std::sync::{Arc, Mutex};
 
 use redb::StorageBackend;
 
-/// A disk. Its clones are the same disk.
+/// The size of the blocks that a disk writes in whole.
+const BLOCK: usize = 512;
+
+/// A file of a disk with two files. Its clones are the same file; both files have the same failures and the same space.
 #[derive(Clone, Default)]
-pub struct Disk(Arc<Mutex<State>>);
+pub struct Disk {
+    state: Arc<Mutex<State>>,
+    file: usize,
+}
 
 #[derive(Default)]
 struct State {
-    /// The octets as a program reads them.
-    written: Vec<u8>,
-    /// The octets that survive a loss of power.
-    synced: Vec<u8>,
-    /// The changes since the last synchronization.
-    pending: Vec<Change>,
+    files: [Octets; 2],
+    /// The changes since the last synchronization of their file.
+    pending: Vec<(usize, Change)>,
     changes: usize,
-    /// The number of changes after which the power is lost.
-    power_until: Option<usize>,
+    /// The number of changes after which operations fail.
+    fails_after: Option<usize>,
+    /// The number of operations that fail then; `None` for all.
+    failures: Option<usize>,
     /// The size of the disk.
     space: Option<u64>,
+}
+
+/// The octets of a file.
+#[derive(Clone, Default)]
+struct Octets {
+    /// As a program reads them.
+    written: Vec<u8>,
+    /// As they survive a loss of power.
+    synced: Vec<u8>,
 }
 
 #[derive(Clone)]
@@ -47,30 +61,43 @@ impl Change {
 }
 
 impl Disk {
-    /// The number of changes so far.
+    /// The other file of the disk.
+    #[must_use]
+    pub fn log(&self) -> Self {
+        Self { state: Arc::clone(&self.state), file: 1 - self.file }
+    }
+
+    /// The number of changes of both files so far.
     pub fn changes(&self) -> usize {
-        self.0.lock().unwrap().changes
+        self.state.lock().unwrap().changes
     }
 
     /// Lets the power fail at the change after this number of changes.
     pub fn cut_power_after(&self, changes: usize) {
-        self.0.lock().unwrap().power_until = Some(changes);
+        let mut state = self.state.lock().unwrap();
+        (state.fails_after, state.failures) = (Some(changes), None);
+    }
+
+    /// Lets the next operations fail, this many after this number of changes.
+    pub fn fail_after(&self, changes: usize, operations: usize) {
+        let mut state = self.state.lock().unwrap();
+        (state.fails_after, state.failures) = (Some(changes), Some(operations));
     }
 
     /// Ends the failures of [`cut_power_after`](Self::cut_power_after) without a loss: those were errors of input and
     /// output.
     pub fn restore_power(&self) {
-        self.0.lock().unwrap().power_until = None;
+        self.state.lock().unwrap().fails_after = None;
     }
 
-    /// Limits the space; `None` is no limit.
+    /// Limits the space of both files together; `None` is no limit.
     pub fn set_space(&self, octets: Option<u64>) {
-        self.0.lock().unwrap().space = octets;
+        self.state.lock().unwrap().space = octets;
     }
 
-    /// Changes octets behind the back of the store, wherever they are.
+    /// Changes octets of the file behind the back of the store, wherever they are.
     pub fn replace(&self, old: &[u8], new: &[u8]) {
-        let State { written, synced, .. } = &mut *self.0.lock().unwrap();
+        let Octets { written, synced } = &mut self.state.lock().unwrap().files[self.file];
         for octets in [written, synced] {
             let places: Vec<usize> =
                 (0..=octets.len() - old.len()).filter(|place| octets[*place..].starts_with(old)).collect();
@@ -79,42 +106,78 @@ impl Disk {
         }
     }
 
-    /// The size of the file in octets.
-    pub fn used(&self) -> u64 {
-        self.0.lock().unwrap().written.len() as u64
+    /// The octets of the file.
+    pub fn contents(&self) -> Vec<u8> {
+        self.state.lock().unwrap().files[self.file].written.clone()
     }
 
-    /// The disk after the power returned: of the changes that were not synchronized a random part was made, in a
-    /// random order, and the last one perhaps in part.
+    /// Replaces the octets of the file behind the back of the store.
+    pub fn set_contents(&self, octets: &[u8]) {
+        let mut state = self.state.lock().unwrap();
+        state.files[self.file] = Octets { written: octets.to_vec(), synced: octets.to_vec() };
+        state.pending.retain(|(file, _)| *file != self.file);
+    }
+
+    /// The size of both files in octets.
+    pub fn used(&self) -> u64 {
+        self.state.lock().unwrap().used()
+    }
+
+    /// The file after the power returned: of the changes of both files that were not synchronized a random part was
+    /// made, in a random order, and the last one perhaps in part.
     pub fn after_power_loss(&self, random: &mut fastrand::Rng) -> Self {
-        let state = self.0.lock().unwrap();
-        let mut octets = state.synced.clone();
-        let mut made: Vec<Change> = state.pending.iter().filter(|_| random.bool()).cloned().collect();
+        let state = self.state.lock().unwrap();
+        let mut files = state.files.clone();
+        let mut made: Vec<_> = state.pending.iter().filter(|_| random.bool()).cloned().collect();
         random.shuffle(&mut made);
-        if let Some(Change::Write(_, data)) = made.last_mut() {
-            data.truncate((random.usize(..=data.len()) / 512) * 512);
+        if random.bool()
+            && let Some((_, Change::Write(offset, data))) = made.last_mut()
+        {
+            let start = usize::try_from(*offset).unwrap() % BLOCK;
+            let end = (start + random.usize(..=data.len())) / BLOCK * BLOCK;
+            data.truncate(end.saturating_sub(start));
         }
-        made.iter().for_each(|change| change.apply(&mut octets));
-        let state = State { written: octets.clone(), synced: octets, ..State::default() };
-        Self(Arc::new(Mutex::new(state)))
+        made.iter().for_each(|(file, change)| change.apply(&mut files[*file].synced));
+        files.iter_mut().for_each(|file| file.written.clone_from(&file.synced));
+        let state = State { files, ..State::default() };
+        Self { state: Arc::new(Mutex::new(state)), file: self.file }
     }
 
     fn change(&self, change: Change) -> io::Result<()> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         let end = match &change {
             Change::Length(length) => *length,
             Change::Write(offset, data) => offset + data.len() as u64,
         };
-        if end > state.written.len() as u64 && state.space.is_some_and(|space| end > space) {
+        let growth = end.saturating_sub(state.files[self.file].written.len() as u64);
+        if growth > 0 && state.space.is_some_and(|space| state.used() + growth > space) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
-        if state.power_until.is_some_and(|limit| state.changes >= limit) {
-            return Err(io::Error::other("the power is off"));
-        }
+        state.fail()?;
         state.changes += 1;
-        change.apply(&mut state.written);
-        state.pending.push(change);
+        change.apply(&mut state.files[self.file].written);
+        state.pending.push((self.file, change));
         Ok(())
+    }
+}
+
+impl State {
+    fn used(&self) -> u64 {
+        self.files.iter().map(|file| file.written.len() as u64).sum()
+    }
+
+    /// Fails as commanded.
+    fn fail(&mut self) -> io::Result<()> {
+        if self.fails_after.is_none_or(|limit| self.changes < limit) {
+            return Ok(());
+        }
+        if let Some(failures) = &mut self.failures {
+            *failures -= 1;
+            if *failures == 0 {
+                self.fails_after = None;
+            }
+        }
+        Err(io::Error::other("the power is off"))
     }
 }
 
@@ -126,13 +189,14 @@ impl fmt::Debug for Disk {
 
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.used())
+        Ok(self.state.lock().unwrap().files[self.file].written.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.0.lock().unwrap();
+        let state = self.state.lock().unwrap();
         let start = usize::try_from(offset).unwrap();
-        let octets = state.written.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let octets =
+            state.files[self.file].written.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         out.copy_from_slice(octets);
         Ok(())
     }
@@ -142,12 +206,11 @@ impl StorageBackend for Disk {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.0.lock().unwrap();
-        if state.power_until.is_some_and(|limit| state.changes >= limit) {
-            return Err(io::Error::other("the power is off"));
-        }
-        let State { synced, pending, .. } = &mut *state;
-        pending.drain(..).for_each(|change| change.apply(synced));
+        let mut state = self.state.lock().unwrap();
+        state.fail()?;
+        let State { files, pending, .. } = &mut *state;
+        let synced = &mut files[self.file].synced;
+        pending.extract_if(.., |(file, _)| *file == self.file).for_each(|(_, change)| change.apply(synced));
         Ok(())
     }
 

@@ -1,0 +1,217 @@
+//! The redo log of a store: changes that are durable before the database has them on the disk.
+//!
+//! A batch of changes is one record. The file has a constant size and was written before, so the synchronization of a
+//! record concerns its octets alone: one `pwrite` and one `fdatasync`, in place of the pages of a commit of the
+//! database. The database keeps the changes in memory until its next durable commit, the *checkpoint*. The log then
+//! starts again from its beginning.
+//!
+//! Each checkpoint writes a new random number, the *salt*, into the database, and the records after it have this salt.
+//! *Replay* applies the records that have the salt of the database. All others are ignored: those before the checkpoint,
+//! those of another store, and those that are younger than a restored copy of the database.
+//!
+//! A record, at a multiple of eight octets, with numbers in little-endian order:
+//!
+//! | octets | contents |
+//! | --- | --- |
+//! | 4 | CRC-32 of the octets below, without the padding |
+//! | 4 | length of the payload |
+//! | 8 | salt |
+//! | 8 | number of records with this salt before this one |
+//! | | payload; padding |
+//!
+//! A record is written once the one before it is durable. So the last one alone may be there in part, after a loss of
+//! power; its changes were not acknowledged. An invalid record before a valid one is damage.
+
+use std::io;
+
+use redb::StorageBackend;
+
+use crate::store::StoreError;
+
+const HEADER: usize = 24;
+const ALIGNMENT: usize = 8;
+
+/// The reason why a redo log cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedoLogError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file does not exist or is empty, and the store was not closed in order.
+    #[error(
+        "it is missing, and has the last changes of the store; a file of zeros in its place opens the store without them"
+    )]
+    Missing,
+    /// A record before others cannot be read.
+    #[error("the record at octet {0} is damaged, and acknowledged changes follow it")]
+    Damaged(usize),
+    /// A record has contents that this version does not know.
+    #[error("a record cannot be repeated")]
+    Contents(#[source] StoreError),
+}
+
+/// The failure to append a record.
+#[derive(Debug)]
+pub(crate) struct AppendError {
+    pub(crate) cause: io::Error,
+    /// Whether the record will not be replayed. Otherwise that is unknown.
+    pub(crate) is_erased: bool,
+}
+
+/// An open redo log.
+#[derive(Debug)]
+pub(crate) struct RedoLog {
+    file: Box<dyn StorageBackend>,
+    /// The size of the file in octets, once it is preallocated.
+    size: u64,
+    /// `None` until a checkpoint.
+    position: Option<Position>,
+}
+
+/// The place of the next record.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    salt: u64,
+    /// The number of records before it.
+    count: u64,
+    offset: u64,
+    /// The offset of the record before it.
+    last: u64,
+}
+
+impl RedoLog {
+    pub(crate) fn new(file: Box<dyn StorageBackend>, size: u64) -> Self {
+        Self { file, size, position: None }
+    }
+
+    /// The payloads of the records with a salt, in their order. They are durable.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is missing, or is damaged.
+    pub(crate) fn replay(&self, salt: u64) -> Result<Vec<Vec<u8>>, RedoLogError> {
+        // A process that was killed may have written a record without synchronizing it.
+        self.file.sync_data()?;
+        let length = self.file.len()?;
+        if length == 0 {
+            return Err(RedoLogError::Missing);
+        }
+        let mut octets = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        self.file.read(0, &mut octets)?;
+        let (mut payloads, mut offset) = (Vec::new(), 0);
+        while let Some(record) = record_at(&octets, offset, salt).filter(|record| record.count == payloads.len() as u64)
+        {
+            payloads.push(record.payload.to_vec());
+            offset = record.end;
+        }
+        let mut later = (offset..octets.len()).step_by(ALIGNMENT).filter_map(|place| record_at(&octets, place, salt));
+        match later.find(|record| record.count > payloads.len() as u64) {
+            Some(_) => Err(RedoLogError::Damaged(offset)),
+            None => Ok(payloads),
+        }
+    }
+
+    /// Writes zeros up to the size of the log, durably.
+    ///
+    /// # Errors
+    /// A file that cannot be written, also because the disk is full.
+    pub(crate) fn preallocate(&self) -> io::Result<()> {
+        let present = self.file.len()?;
+        if present < self.size {
+            let missing = usize::try_from(self.size - present).map_err(io::Error::other)?;
+            self.write(present, &vec![0; missing])?;
+        }
+        Ok(())
+    }
+
+    /// Starts from the beginning, after a checkpoint with this salt.
+    pub(crate) fn restart(&mut self, salt: u64) {
+        self.position = Some(Position { salt, count: 0, offset: 0, last: 0 });
+    }
+
+    /// Accepts no record until the next checkpoint.
+    pub(crate) fn stop(&mut self) {
+        self.position = None;
+    }
+
+    /// Whether a record with a payload of this length can be appended. If not, a checkpoint is necessary.
+    pub(crate) fn has_room(&self, payload: usize) -> bool {
+        self.position.is_some_and(|position| position.offset + size(payload) as u64 <= self.size)
+    }
+
+    /// Appends a record, durably. There must be room for it.
+    ///
+    /// # Errors
+    /// A file that cannot be written. The record is erased; if that fails too, a checkpoint is necessary.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<(), AppendError> {
+        let Some(position) = self.position else {
+            return Err(AppendError { cause: io::Error::other("the redo log has no salt"), is_erased: true });
+        };
+        let record = encode(position.salt, position.count, payload);
+        if let Err(cause) = self.write(position.offset, &record) {
+            let is_erased = self.write(position.offset, &[0; HEADER]).is_ok();
+            if !is_erased {
+                self.position = None;
+            }
+            return Err(AppendError { cause, is_erased });
+        }
+        let offset = position.offset + record.len() as u64;
+        self.position = Some(Position { count: position.count + 1, offset, last: position.offset, ..position });
+        Ok(())
+    }
+
+    /// Erases the last record, durably. A checkpoint is necessary then.
+    ///
+    /// # Errors
+    /// A file that cannot be written. Whether the record will be replayed is unknown.
+    pub(crate) fn erase_last(&mut self) -> io::Result<()> {
+        let Some(position) = self.position.take() else { return Ok(()) };
+        self.write(position.last, &[0; HEADER])
+    }
+
+    fn write(&self, offset: u64, octets: &[u8]) -> io::Result<()> {
+        self.file.write(offset, octets)?;
+        self.file.sync_data()
+    }
+}
+
+/// The size of a record.
+fn size(payload: usize) -> usize {
+    (HEADER + payload).next_multiple_of(ALIGNMENT)
+}
+
+fn encode(salt: u64, count: u64, payload: &[u8]) -> Vec<u8> {
+    let mut record = Vec::with_capacity(size(payload.len()));
+    record.extend([0; 4]);
+    record.extend(u32::try_from(payload.len()).expect("a record has at most the size of the log").to_le_bytes());
+    record.extend(salt.to_le_bytes());
+    record.extend(count.to_le_bytes());
+    record.extend(payload);
+    let checksum = crc32fast::hash(&record[4..]);
+    record[..4].copy_from_slice(&checksum.to_le_bytes());
+    record.resize(size(payload.len()), 0);
+    record
+}
+
+struct Record<'l> {
+    count: u64,
+    payload: &'l [u8],
+    /// The offset of the next record.
+    end: usize,
+}
+
+/// The valid record with a salt at an offset.
+fn record_at(octets: &[u8], offset: usize, salt: u64) -> Option<Record<'_>> {
+    let record = octets.get(offset..)?;
+    let (checksum, checked) = record.split_first_chunk::<4>()?;
+    let (length, rest) = checked.split_first_chunk::<4>()?;
+    let (found, rest) = rest.split_first_chunk::<8>()?;
+    if u64::from_le_bytes(*found) != salt {
+        return None;
+    }
+    let (count, rest) = rest.split_first_chunk::<8>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let payload = rest.get(..length)?;
+    let is_valid = crc32fast::hash(&checked[..HEADER - 4 + length]) == u32::from_le_bytes(*checksum);
+    is_valid.then(|| Record { count: u64::from_le_bytes(*count), payload, end: offset + size(length) })
+}
