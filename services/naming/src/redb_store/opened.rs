@@ -240,7 +240,8 @@ fn commit_in_log(mut txn: WriteTransaction, writes: &[u8], log: &mut RedoLog) ->
 
 /// Makes the changes of a transaction and those before it durable in the database. Returns the salt of the next records.
 fn checkpoint(txn: WriteTransaction) -> Result<u64, Failure> {
-    let salt = fastrand::u64(1..);
+    // Clients must not guess it, since their names are in the records.
+    let salt = getrandom::u64().map_err(|error| redb::Error::Io(error.into()))?.max(1);
     {
         let mut meta = txn.open_table(META)?;
         meta.insert(FORMAT_KEY, FORMAT_WITH_LOG)?;
