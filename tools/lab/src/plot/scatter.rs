@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     BOTTOM, CHARACTER_WIDTH, COLOURS, GREY, HEIGHT, LABEL_GAP, LABEL_SIZE, LEGEND_WIDTH, LIGHT_GREY, TOP, WIDTH,
 };
-use super::{escape, label, left, segment, step, text};
+use super::{escape, label, left, number_width, segment, step, text};
 
 /// The distance between two names of series.
 const NAME_HEIGHT: f64 = 24.0;
@@ -68,6 +68,13 @@ impl Axis {
         let count = ((self.high - self.low) / self.step + 1e-9) as u32;
         (0..=count).map(|number| self.low + f64::from(number) * self.step)
     }
+
+    /// Every so many marks of a horizontal axis of this length have a label, so that labels do not touch each other.
+    fn labelled(&self, length: f64) -> usize {
+        let widest = self.marks().map(|value| number_width(&label(value, self.step))).fold(0.0, f64::max);
+        let distance = length * self.step / (self.high - self.low);
+        ((widest + LABEL_GAP) / distance).ceil().max(1.0) as usize
+    }
 }
 
 impl ScatterPlot {
@@ -110,10 +117,13 @@ impl ScatterPlot {
             segment(svg, (left, at), (right, at), LIGHT_GREY, 1);
             text(svg, (left - LABEL_GAP, at + 4.0), LABEL_SIZE, GREY, "end", &label(value, y.step));
         }
-        for value in x.marks() {
+        let every = x.labelled(right - left);
+        for (number, value) in x.marks().enumerate() {
             let at = left + (right - left) * x.part(value);
             segment(svg, (at, TOP), (at, BOTTOM + 5.0), LIGHT_GREY, 1);
-            text(svg, (at, BOTTOM + 20.0), LABEL_SIZE, GREY, "middle", &label(value, x.step));
+            if number % every == 0 {
+                text(svg, (at, BOTTOM + 20.0), LABEL_SIZE, GREY, "middle", &label(value, x.step));
+            }
         }
         segment(svg, (left, TOP), (left, BOTTOM), GREY, 1);
         segment(svg, (left, BOTTOM), (right, BOTTOM), GREY, 1);
@@ -195,6 +205,23 @@ mod tests {
         };
         let forms: std::collections::BTreeSet<_> = (0..32).map(form).collect();
         assert_eq!(forms.len(), 32);
+    }
+
+    #[test]
+    fn labels_of_the_horizontal_axis_do_not_touch_each_other() {
+        for (low, high) in [(0.0, 9.9), (0.8001, 0.8009), (1e6, 9e6), (0.0, 1e-7)] {
+            let axis = Axis::of([low, high].into_iter());
+            for length in [300.0, 700.0] {
+                let every = axis.labelled(length);
+                let labels: Vec<_> = axis.marks().step_by(every).collect();
+                for pair in labels.windows(2) {
+                    let distance = length * (axis.part(pair[1]) - axis.part(pair[0]));
+                    let width = number_width(&label(pair[1], axis.step));
+                    assert!(distance >= width + LABEL_GAP - 1e-6, "{low} to {high}, {length}: {distance} for {width}");
+                }
+            }
+        }
+        assert_eq!(Axis::of([0.0, 9.9].into_iter()).labelled(700.0), 1);
     }
 
     #[test]
