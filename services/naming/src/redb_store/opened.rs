@@ -1,5 +1,7 @@
 //! An open database with its redo log.
 
+use std::io;
+
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel_daemon::Storage;
@@ -241,7 +243,7 @@ fn commit_in_log(mut txn: WriteTransaction, writes: &[u8], log: &mut RedoLog) ->
 /// Makes the changes of a transaction and those before it durable in the database. Returns the salt of the next records.
 fn checkpoint(txn: WriteTransaction) -> Result<u64, Failure> {
     // Clients must not guess it, since their names are in the records.
-    let salt = getrandom::u64().map_err(|error| redb::Error::Io(error.into()))?.max(1);
+    let salt = getrandom::u64().map_err(|error| redb::Error::Io(io::Error::other(error.to_string())))?.max(1);
     {
         let mut meta = txn.open_table(META)?;
         meta.insert(FORMAT_KEY, FORMAT_WITH_LOG)?;
