@@ -18,7 +18,7 @@ use crate::signals;
 pub struct DaemonArgs {
     /// The folder of the state; it is created [default: $STATE_DIRECTORY of systemd; else /var/lib/spandrel for root,
     /// $XDG_DATA_HOME/spandrel or ~/.local/share/spandrel for others]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, global = true, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// An address to listen at, as in -ORBListenEndpoints: `iiop://0.0.0.0:2809`, `ssliop://…`, `uds://…`; may be given
     /// more than once [default: the standard port of the service on 127.0.0.1]
