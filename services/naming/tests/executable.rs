@@ -287,6 +287,9 @@ fn wrong_input_has_an_error_and_an_exit_code() {
         assert!(errors.contains(text) && errors.starts_with("error: "), "{words:?}: {errors}");
         assert_eq!(found, Some(code), "{words:?}: {errors}");
     }
+    let after_the_command = command(&data).args(["check", "--data", other.to_str().unwrap()]).output().unwrap();
+    let errors = String::from_utf8(after_the_command.stderr).unwrap();
+    assert!(errors.contains(other.to_str().unwrap()), "{errors}");
     drop(running);
     let store = data.join("naming.redb");
     fs::write(&store, "no database").unwrap();
