@@ -81,7 +81,12 @@ fn selected(only: Option<&str>) -> Result<Vec<&'static Program>> {
         let known: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
         ensure!(known.contains(name), "unknown program `{name}`; there are: {}", known.join(", "));
     }
-    Ok(PROGRAMS.iter().filter(|program| names.contains(&program.name)).collect())
+    // A program is selected with all of its back ends.
+    let is_selected = |program: &&Program| {
+        let other = PROGRAMS.iter().find(|other| program.backend.is_some() && other.file == program.file);
+        names.contains(&program.name) || other.is_some_and(|other| names.contains(&other.name))
+    };
+    Ok(PROGRAMS.iter().filter(is_selected).collect())
 }
 
 #[cfg(test)]
@@ -93,7 +98,14 @@ mod tests {
         let names = |only| selected(only).unwrap().iter().map(|program| program.name).collect::<Vec<_>>();
         assert_eq!(names(None).len(), PROGRAMS.len());
         assert_eq!(names(Some("ace,posix")), ["posix", "ace"]);
+        assert_eq!(names(Some("spandrel")), ["spandrel", "spandrel-poll", "spandrel-select"]);
+        assert_eq!(names(Some("spandrel-poll")), ["spandrel-poll"]);
         let error = selected(Some("posix,cobol")).unwrap_err().to_string();
-        assert!(error.starts_with("unknown program `cobol`; there are: spandrel, posix, win32"), "{error}");
+        assert!(
+            error.starts_with(
+                "unknown program `cobol`; there are: spandrel, spandrel-poll, spandrel-select, posix, win32"
+            ),
+            "{error}"
+        );
     }
 }

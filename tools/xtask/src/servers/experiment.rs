@@ -188,6 +188,7 @@ fn command(program: &Program, environment: &Environment, size: Size) -> Result<T
         table.insert("program".to_owned(), file);
     }
     arguments.push("{architecture}".into());
+    arguments.extend(program.options().map(Value::from));
     if program.is_for_windows() {
         arguments.push("--until-stdin-closes".into());
         table.insert("end".to_owned(), "close-stdin".into());
@@ -218,12 +219,20 @@ fn counterpart(architecture: &'static str) -> &'static str {
     known.map_or(architecture, |(ours, _)| ours)
 }
 
+/// Our program for the platform of another one that has one of its architectures; with its back end if there is one.
+fn own<'p>(programs: &[&'p Program], other: &Program, architecture: &'static str) -> Option<&'p Program> {
+    let is_same_platform = |own: &&&Program| own.is_ours() && own.is_for_windows() == other.is_for_windows();
+    let candidates = || programs.iter().filter(is_same_platform).copied();
+    let with_backend = candidates().find(|own| own.backend == Some(architecture));
+    with_backend
+        .or_else(|| candidates().find(|own| own.backend.is_none()))
+        .filter(|own| own.architectures.contains(&counterpart(architecture)))
+}
+
 /// The plan: all architectures of all programs.
 fn plan(programs: &[&Program], size: Size) -> Table {
     let (mut servers, mut pairs) = (Vec::new(), Vec::new());
     for program in programs {
-        let is_same_platform = |other: &&&Program| other.is_for_windows() == program.is_for_windows();
-        let ours = programs.iter().filter(is_same_platform).find(|other| other.is_ours());
         for architecture in program.architectures {
             let is_pooled = POOLED.contains(architecture);
             let mut server = Table::new();
@@ -239,9 +248,7 @@ fn plan(programs: &[&Program], size: Size) -> Table {
             let platform = if program.is_for_windows() { ", Windows" } else { "" };
             server.insert("picture".to_owned(), format!("{first}{platform}").into());
             servers.push(Value::Table(server));
-            let Some(ours) = ours.filter(|ours| !program.is_ours() && ours.architectures.contains(&first)) else {
-                continue;
-            };
+            let Some(ours) = own(programs, program, architecture).filter(|_| !program.is_ours()) else { continue };
             // Without a pool, there is one of each; a pool is compared with that of the same size.
             let pools =
                 if is_pooled { POOLS.iter().map(|pool| format!("-{pool}")).collect() } else { vec![String::new()] };
@@ -324,6 +331,9 @@ mod tests {
             .map(|pair| [&pair["first"], &pair["second"]].map(|of| of.as_str().unwrap()))
             .collect();
         assert!(pairs.contains(&["spandrel/reactive", "posix/epoll"]));
+        assert!(pairs.contains(&["spandrel-poll/reactive", "posix/poll"]));
+        assert!(pairs.contains(&["spandrel-select/reactive", "ace/select"]));
+        assert!(pairs.contains(&["spandrel-windows/reactive", "win32/select"]));
         assert!(pairs.contains(&["spandrel/queue-pool-10", "ace/queue-pool-10"]));
         assert!(pairs.contains(&["spandrel-windows/reactive", "win32/event-select"]));
         assert!(pairs.contains(&["spandrel-windows/accept-pool-10", "win32/accept-pool-10"]));

@@ -32,7 +32,9 @@ pub(super) struct Program {
     pub(super) serves_many_requests: bool,
     /// Whether `--until-stdin-closes` exists.
     pub(super) ends_with_stdin: bool,
-    /// The names that `--list` prints, in its order.
+    /// The mechanism that waits (`--backend`), for further rows of another program's architectures.
+    pub(super) backend: Option<&'static str>,
+    /// The names that `--list` prints, in its order; with a back end, those that are measured with it.
     pub(super) architectures: &'static [&'static str],
 }
 
@@ -132,6 +134,11 @@ impl Program {
         workspace::run(&mut make)
     }
 
+    /// The options after the architecture that it always has.
+    pub(super) fn options(&self) -> impl Iterator<Item = &'static str> {
+        self.backend.into_iter().flat_map(|backend| ["--backend", backend])
+    }
+
     /// Whether its architectures are ours.
     pub(super) fn is_ours(&self) -> bool {
         matches!(self.build, Build::Cargo(_))
@@ -182,7 +189,7 @@ impl Program {
     /// Starts a server on a free port of the loopback interface.
     pub(super) fn start(&self, architecture: &str, options: &[&str], environment: &Environment) -> Result<Server> {
         let mut command = self.command(environment)?;
-        command.arg(architecture).args(options);
+        command.arg(architecture).args(self.options()).args(options);
         let process = Bounded::start(&format!("{} {architecture}", self.name), &mut command)?;
         let line = process.line(Instant::now() + START_TIMEOUT)?;
         let line = line.with_context(|| format!("it ended without a line: {}", process.stderr().trim_end()))?;
@@ -282,12 +289,13 @@ mod tests {
     #[test]
     fn a_server_with_another_first_line_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join(PROGRAMS[1].file);
+        let program = PROGRAMS.iter().find(|program| program.build == Build::Make).unwrap();
+        let file = folder.path().join(program.file);
         fs::write(&file, "#!/bin/sh\necho \"$1\"\n").unwrap();
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&file, executable).unwrap();
         let environment = Environment::new(folder.path().to_owned(), Profile::Dev);
-        let start = |word: &str| PROGRAMS[1].start(word, &[], &environment);
+        let start = |word: &str| program.start(word, &[], &environment);
         assert_eq!(start("listening 127.0.0.1:80").unwrap().address.port(), 80);
         for line in ["listening 127.0.0.1:0", "listening 10.0.0.1:80", "listening", "ready"] {
             assert!(start(line).is_err(), "{line}");

@@ -13,6 +13,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Posix,
         serves_many_requests: false,
         ends_with_stdin: true,
+        backend: None,
         architectures: &[
             "iterative",
             "reactive",
@@ -26,6 +27,28 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     },
     Program {
+        name: "spandrel-poll",
+        needs: &[],
+        build: Build::Cargo("spandrel-architectures"),
+        file: "transfer-server",
+        platform: Platform::Posix,
+        serves_many_requests: false,
+        ends_with_stdin: true,
+        backend: Some("poll"),
+        architectures: &["reactive"],
+    },
+    Program {
+        name: "spandrel-select",
+        needs: &[],
+        build: Build::Cargo("spandrel-architectures"),
+        file: "transfer-server",
+        platform: Platform::Posix,
+        serves_many_requests: false,
+        ends_with_stdin: true,
+        backend: Some("select"),
+        architectures: &["reactive"],
+    },
+    Program {
         name: "posix",
         needs: packages::POSIX_SERVERS,
         build: Build::Make,
@@ -33,6 +56,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Posix,
         serves_many_requests: true,
         ends_with_stdin: true,
+        backend: None,
         architectures: &[
             "iterative",
             "select",
@@ -56,6 +80,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Windows,
         serves_many_requests: true,
         ends_with_stdin: true,
+        backend: None,
         architectures: &[
             "iterative",
             "select",
@@ -73,6 +98,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Windows,
         serves_many_requests: false,
         ends_with_stdin: true,
+        backend: None,
         architectures: OURS_ON_WINDOWS,
     },
     Program {
@@ -83,6 +109,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Posix,
         serves_many_requests: true,
         ends_with_stdin: true,
+        backend: None,
         architectures: &[
             "iterative",
             "select",
@@ -101,6 +128,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Posix,
         serves_many_requests: true,
         ends_with_stdin: true,
+        backend: None,
         architectures: &["event-driven", "event-driven-pool"],
     },
     Program {
@@ -111,6 +139,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Posix,
         serves_many_requests: true,
         ends_with_stdin: true,
+        backend: None,
         architectures: &["iterative", "thread-per-connection", "accept-pool", "event-driven"],
     },
     Program {
@@ -121,6 +150,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         platform: Platform::Posix,
         serves_many_requests: true,
         ends_with_stdin: true,
+        backend: None,
         architectures: &["event-driven"],
     },
 ];
