@@ -3,51 +3,34 @@
 use super::program::{Build, Platform, Program};
 use crate::packages;
 
+/// Our program on Linux.
+const OURS: Program = Program {
+    name: "spandrel",
+    needs: &[],
+    build: Build::Cargo("spandrel-architectures"),
+    file: "transfer-server",
+    platform: Platform::Posix,
+    serves_many_requests: false,
+    ends_with_stdin: true,
+    backend: None,
+    architectures: &[
+        "iterative",
+        "reactive",
+        "process-per-connection",
+        "pre-forked",
+        "thread-per-connection",
+        "queue-pool",
+        "accept-pool",
+        "leader-followers",
+        "asynchronous",
+    ],
+};
+
 /// All programs.
 pub(super) const PROGRAMS: &[Program] = &[
-    Program {
-        name: "spandrel",
-        needs: &[],
-        build: Build::Cargo("spandrel-architectures"),
-        file: "transfer-server",
-        platform: Platform::Posix,
-        serves_many_requests: false,
-        ends_with_stdin: true,
-        backend: None,
-        architectures: &[
-            "iterative",
-            "reactive",
-            "process-per-connection",
-            "pre-forked",
-            "thread-per-connection",
-            "queue-pool",
-            "accept-pool",
-            "leader-followers",
-            "asynchronous",
-        ],
-    },
-    Program {
-        name: "spandrel-poll",
-        needs: &[],
-        build: Build::Cargo("spandrel-architectures"),
-        file: "transfer-server",
-        platform: Platform::Posix,
-        serves_many_requests: false,
-        ends_with_stdin: true,
-        backend: Some("poll"),
-        architectures: &["reactive"],
-    },
-    Program {
-        name: "spandrel-select",
-        needs: &[],
-        build: Build::Cargo("spandrel-architectures"),
-        file: "transfer-server",
-        platform: Platform::Posix,
-        serves_many_requests: false,
-        ends_with_stdin: true,
-        backend: Some("select"),
-        architectures: &["reactive"],
-    },
+    OURS,
+    Program { name: "spandrel-poll", backend: Some("poll"), architectures: &["reactive"], ..OURS },
+    Program { name: "spandrel-select", backend: Some("select"), architectures: &["reactive"], ..OURS },
     Program {
         name: "posix",
         needs: packages::POSIX_SERVERS,
