@@ -138,9 +138,6 @@ pub struct ServerPlan {
     pub picture: Option<String>,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
-    /// Whether they run at the same time as no other server, also with slices.
-    #[serde(default)]
-    pub alone: bool,
 }
 
 /// A load. Absent values are those of the plan.
@@ -232,8 +229,6 @@ pub struct Target {
     pub host: String,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
-    /// Whether it runs at the same time as no other server.
-    pub is_alone: bool,
     /// The server to start.
     pub server: Server,
 }
@@ -318,7 +313,6 @@ impl Plan {
                             picture: plan.picture.clone().unwrap_or_else(|| architecture.clone()),
                             host: plan.host.clone(),
                             address: plan.address.clone(),
-                            is_alone: plan.alone,
                             server: Server {
                                 name: plan.command.clone(),
                                 architecture: architecture.clone(),

@@ -216,23 +216,21 @@ fn parsed(text: &str) -> anyhow::Result<Plan> {
     Plan::read(&file)
 }
 
-/// Servers with these names; `more` is a key of all.
-fn servers(host: &str, command: &str, architectures: &str, more: &str) -> String {
-    format!("[[server]]\nhost = \"{host}\"\ncommand = \"{command}\"\narchitectures = [{architectures}]\n{more}\n")
+/// Servers with these names.
+fn servers(host: &str, command: &str, architectures: &str) -> String {
+    format!("[[server]]\nhost = \"{host}\"\ncommand = \"{command}\"\narchitectures = [{architectures}]\n")
 }
 
 #[test]
 fn groups_are_the_servers_of_one_host_that_pairs_connect() {
     let pair = |first: &str, second: &str| format!("[[pair]]\nfirst = \"{first}\"\nsecond = \"{second}\"\n");
     let text = [
-        servers("h", "a", "\"1\", \"2\", \"3\"", ""),
-        servers("h", "b", "\"1\", \"2\"", ""),
-        servers("i", "c", "\"1\"", ""),
-        servers("h", "d", "\"1\"", "alone = true"),
+        servers("h", "a", "\"1\", \"2\", \"3\""),
+        servers("h", "b", "\"1\", \"2\""),
+        servers("i", "c", "\"1\""),
         pair("a/1", "b/2"),
         pair("a/3", "b/2"),
         pair("a/2", "c/1"),
-        pair("a/2", "d/1"),
     ]
     .concat();
     let groups = |slices: u32| {
@@ -241,16 +239,16 @@ fn groups_are_the_servers_of_one_host_that_pairs_connect() {
         let name = |target: &usize| targets[*target].name.clone();
         steps.iter().map(|step| step.targets.iter().map(name).collect::<Vec<_>>().join(" ")).collect::<BTreeSet<_>>()
     };
-    // `base` adds the pairs a/1 : b/1, a/2 : b/2 and d/1 : b/1.
-    let expected = ["a/1 a/2 a/3 b/1 b/2", "c/1", "d/1"].map(str::to_owned);
+    // `base` adds the pairs a/1 : b/1 and a/2 : b/2.
+    let expected = ["a/1 a/2 a/3 b/1 b/2", "c/1"].map(str::to_owned);
     assert_eq!(groups(2), BTreeSet::from(expected));
-    assert_eq!(groups(1).len(), 7, "without slices each server runs alone");
+    assert_eq!(groups(1).len(), 6, "without slices each server runs alone");
 }
 
 #[test]
 fn slices_have_equal_parts_of_requests_and_time() {
     let loads = "[[load]]\nname = \"both\"\nrequests = 47\nseconds = 6\narrival = \"open-paced\"\nrate = 100.0\n";
-    let plan = parsed(&format!("slices = 4\n{}{loads}", servers("h", "a", "\"1\"", ""))).unwrap();
+    let plan = parsed(&format!("slices = 4\n{}{loads}", servers("h", "a", "\"1\""))).unwrap();
     let address = Address { host: "127.0.0.1".to_owned(), port: 1 };
     let load = |client, number| plan.load(&plan.loads[0], &address, client, Slice { round: 3, number }, true);
     let requests = |client| [0, 1, 2, 3].map(|number| load(client, number).requests);
@@ -264,8 +262,8 @@ fn slices_have_equal_parts_of_requests_and_time() {
 fn slices_are_bounded() {
     let many: Vec<String> = (0..17).map(|number| format!("\"{number}\"")).collect();
     let pairs: String = (1..17).map(|number| format!("[[pair]]\nfirst = \"a/{number}\"\nsecond = \"a/0\"\n")).collect();
-    let crowd = [servers("h", "a", &many.join(", "), ""), pairs].concat();
-    let one = servers("h", "a", "\"1\"", "");
+    let crowd = [servers("h", "a", &many.join(", ")), pairs].concat();
+    let one = servers("h", "a", "\"1\"");
     for (text, reason) in [
         (format!("slices = 0\n{one}"), "a sample has from 1 to 10000 slices"),
         (format!("slices = 10001\n{one}"), "a sample has from 1 to 10000 slices"),

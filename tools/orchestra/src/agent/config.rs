@@ -10,7 +10,7 @@
 //! program = "/usr/libexec/transfer-server"        # an absolute path
 //! arguments = ["--port", "60002"]                 # behind the architecture, or with {architecture} anywhere
 //! architectures = ["iterative", "thread-pool"]
-//! environment = { LANG = "C" }                    # the only variables besides PATH, HOME, LANG and TZ
+//! environment = { TMPDIR = "/tmp/{architecture}-{workers}" } # the only variables besides PATH, HOME, LANG and TZ
 //! version = ["--version"]                         # arguments with which the program prints its version
 //! end = "signal"                                  # or "close-stdin", for programs without SIGTERM
 //! start_timeout = "20s"                           # until the line `listening HOST:PORT`
@@ -30,8 +30,10 @@ use crate::idl::orchestra::{Refused, Server};
 
 /// The most octets of a configuration.
 const MAX_CONFIGURATION: u64 = 1 << 20;
-/// The place of the architecture among the arguments.
+/// The place of the architecture in arguments and variables.
 const ARCHITECTURE: &str = "{architecture}";
+/// The place of the workers of the pool in variables.
+const WORKERS: &str = "{workers}";
 
 /// The configuration of an agent.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,7 +65,7 @@ pub struct CommandConfig {
     pub arguments: Vec<String>,
     /// The architectures that may be chosen.
     pub architectures: Vec<String>,
-    /// Environment variables.
+    /// Environment variables. Their values may contain `{architecture}` and `{workers}`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// The arguments with which the program prints its version.
@@ -197,5 +199,27 @@ impl CommandConfig {
             words.push("--no-greeting".to_owned());
         }
         words
+    }
+
+    /// The environment variables of a server.
+    pub(crate) fn variables(&self, server: &Server) -> impl Iterator<Item = (&str, String)> {
+        let workers = server.workers.to_string();
+        self.environment.iter().map(move |(name, value)| {
+            (name.as_str(), value.replace(ARCHITECTURE, &server.architecture).replace(WORKERS, &workers))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_differ_between_servers() {
+        let text = "program = '/bin/a'\narchitectures = ['pool']\nenvironment = { A = 'x', B = '/b/{architecture}-{workers}' }";
+        let command: CommandConfig = toml::from_str(text).unwrap();
+        let server = Server { name: "n".to_owned(), architecture: "pool".to_owned(), workers: 5, greeting: true };
+        let variables: Vec<_> = command.variables(&server).collect();
+        assert_eq!(variables, [("A", "x".to_owned()), ("B", "/b/pool-5".to_owned())]);
     }
 }

@@ -271,7 +271,7 @@ fn command(config: &CommandConfig, server: &Server, group: Option<&Group>) -> Co
     };
     command.args(config.words(server)).env_clear();
     command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.envs(&config.environment);
+    command.envs(config.variables(server));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.stdin(if config.end == End::CloseStdin { Stdio::piped() } else { Stdio::null() });
     #[cfg(unix)]

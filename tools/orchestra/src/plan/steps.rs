@@ -41,7 +41,7 @@ impl Plan {
             return groups;
         }
         for pair in self.all_pairs() {
-            let place = |name: &str| targets.iter().position(|target| target.name == name && !target.is_alone);
+            let place = |name: &str| targets.iter().position(|target| target.name == name);
             let (Some(first), Some(second)) = (place(&pair.first), place(&pair.second)) else { continue };
             let group_of = |target: usize| groups.iter().position(|group| group.contains(&target));
             let (Some(one), Some(other)) = (group_of(first), group_of(second)) else { continue };

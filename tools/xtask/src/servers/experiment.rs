@@ -7,7 +7,7 @@
 mod size;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,10 @@ use toml::{Table, Value};
 
 use size::Size;
 
-use super::program::{Environment, Profile, Program};
+use super::program::{Environment, Profile, Program, windows_folder};
 use super::{selected, versions};
 use crate::bounded::Bounded;
+use crate::windows::wine;
 use crate::workspace;
 
 /// The name of the only host.
@@ -85,11 +86,16 @@ fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
 
     let mut commands = Table::new();
     {
-        // An instance of Wine that runs would take the servers' work out of their control group.
+        // Dropped before a server starts: a running instance of Wine would take work out of their control groups.
         let environment = Environment::new(servers, size.profile);
         for program in &programs {
             program.require().and_then(|()| program.build(&environment)).with_context(|| program.name)?;
             commands.insert(program.name.to_owned(), Value::Table(command(program, &environment, size)?));
+        }
+    }
+    for program in programs.iter().filter(|program| program.is_for_windows()) {
+        for (architecture, workers) in configurations(program) {
+            wine::copy(&windows_folder()?, &instance(program, architecture, &workers.to_string())?)?;
         }
     }
     let agent_file = folder.join("agent.toml");
@@ -203,8 +209,26 @@ fn command(program: &Program, environment: &Environment, size: Size) -> Result<T
             variables.insert(name.to_owned(), text(value)?);
         }
     }
+    if program.is_for_windows() {
+        let instance = instance(program, "{architecture}", "{workers}")?;
+        variables.insert("WINEPREFIX".to_owned(), text(instance.as_os_str())?);
+    }
     table.insert("environment".to_owned(), Value::Table(variables));
     Ok(table)
+}
+
+/// The folder of the instance of Wine for one server: those that run at one time would share Wine's server process,
+/// whose work would be counted as that of the first.
+fn instance(program: &Program, architecture: &str, workers: &str) -> Result<PathBuf> {
+    Ok(windows_folder()?.join(format!("servers/{}-{architecture}-{workers}", program.name)))
+}
+
+/// The architectures of a program, each with the workers of all pools; with 0 if it has no pool.
+fn configurations(program: &Program) -> impl Iterator<Item = (&'static str, i64)> {
+    program.architectures.iter().flat_map(|architecture| {
+        let pools = if POOLED.contains(architecture) { &POOLS[..] } else { &[0] };
+        pools.iter().map(|workers| (*architecture, *workers))
+    })
 }
 
 /// The versions of all tools (table B.1).
@@ -240,10 +264,6 @@ fn plan(programs: &[&Program], size: Size) -> Table {
             server.insert("command".to_owned(), program.name.into());
             server.insert("architectures".to_owned(), vec![Value::from(*architecture)].into());
             server.insert("pooled".to_owned(), is_pooled.into());
-            if program.is_for_windows() {
-                // Programs that run at one time share Wine's server process, whose work is counted as that of the first.
-                server.insert("alone".to_owned(), true.into());
-            }
             let first = counterpart(architecture);
             let platform = if program.is_for_windows() { ", Windows" } else { "" };
             server.insert("picture".to_owned(), format!("{first}{platform}").into());
@@ -300,11 +320,8 @@ fn check(results: &Path, programs: &[&Program], size: Size) -> Result<()> {
             faults.push(line.chars().take(400).collect::<String>());
         }
     }
-    let configurations = |program: &&Program| {
-        let pools = program.architectures.iter().filter(|architecture| POOLED.contains(architecture)).count();
-        program.architectures.len() + pools * (POOLS.len() - 1)
-    };
-    let expected = programs.iter().map(configurations).sum::<usize>() as i64 * size.samples;
+    let servers: usize = programs.iter().map(|program| configurations(program).count()).sum();
+    let expected = servers as i64 * size.samples;
     if samples != expected || !faults.is_empty() {
         bail!("{samples} samples instead of {expected}, and requests without an answer in: {}", faults.join("\n"));
     }

@@ -102,8 +102,8 @@ impl Environment {
     }
 }
 
-/// The folder of the instance of Wine.
-fn windows_folder() -> Result<PathBuf> {
+/// The folder of the instance of Wine, and of its copies.
+pub(super) fn windows_folder() -> Result<PathBuf> {
     let folder = std::path::absolute(workspace::target().join("windows"))?;
     fs::create_dir_all(&folder)?;
     Ok(folder)

@@ -98,6 +98,30 @@ impl Wine {
     }
 }
 
+/// Copies the ended instance in `folder`. The copy shares its programs and libraries by hard links; the files of the
+/// registry, which Wine replaces rather than changes, too.
+pub(crate) fn copy(folder: &Path, to: &Path) -> Result<()> {
+    let from = folder.join("prefix");
+    if to.exists() {
+        fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
+    }
+    copy_folder(&from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+}
+
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, copy) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type()? {
+            kind if kind.is_dir() => copy_folder(&source, &copy)?,
+            kind if kind.is_symlink() => std::os::unix::fs::symlink(fs::read_link(&source)?, &copy)?,
+            _ => fs::hard_link(&source, &copy)?,
+        }
+    }
+    Ok(())
+}
+
 impl Drop for Wine {
     fn drop(&mut self) {
         drop(self.idle_program.take());
