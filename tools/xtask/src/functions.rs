@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bounded::Bounded;
-use crate::servers::Profile;
+use crate::profile::Profile;
 use crate::{packages, workspace};
 
 /// The calls of a run, as in `spandrel bench functions`.
@@ -50,9 +50,8 @@ pub(crate) fn run(rounds: usize, profile: Profile) -> Result<()> {
     ensure!(rounds > 0, "the number of rounds must be at least 1");
     let peers = workspace::target().join("peers");
     let built = packages::require(packages::CPP).and_then(|()| build(&peers));
-    let cargo = ["build", "--quiet", "--package", "spandrel-cli"];
-    workspace::cargo(&[&cargo[..], profile.cargo_arguments()].concat())?;
-    let rust = workspace::target().join(profile.folder()).join("spandrel");
+    profile.build(&[("spandrel-cli", "spandrel")])?;
+    let rust = profile.program("spandrel");
     let (mut in_cpp, mut in_rust) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         if built.is_ok() && round % 2 == 0 {

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::bounded::Bounded;
+use crate::profile::Profile;
 use crate::{packages, workspace};
 use checks::Results;
 pub(crate) use costs::print as print_costs;
 use network::{Network, Side, WIDE};
-pub(crate) use site::Profile;
 use site::{PLAN_TIMEOUT, SUPERVISOR, Site, finish_plan, terminate};
 
 /// The link with faults.
@@ -47,12 +47,12 @@ pub(crate) fn run() -> Result<()> {
     packages::require(packages::CERTIFICATES)?;
     packages::require(packages::CAPTURING)?;
     packages::require(packages::POSIX_SERVERS)?;
-    site::build(Profile::Debug)?;
+    site::build(Profile::Dev)?;
     let started = Instant::now();
     let machines = [(SUPERVISOR, Side::Near), ("load1", Side::Near), ("load2", Side::Near), ("server", Side::Far)];
     let network = Network::create(&machines)?;
     let folder = std::path::absolute(workspace::target().join("orchestra-hosts"))?;
-    let site = Site::start(network, &folder, SUPERVISOR, Profile::Debug)?;
+    let site = Site::start(network, &folder, SUPERVISOR, Profile::Dev)?;
     let relay = site.start_relay(FAULTS, "faults.pcap")?;
     let mut agents = Vec::new();
     for name in ["server", "load1", "load2"] {

@@ -13,6 +13,7 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, bail};
 
 use crate::compiler::{SHIPPED, compiler, shipped};
+use crate::profile::build_as_for_tests;
 use crate::{compile, packages, workspace};
 
 /// Folders, of packages and of ours, searched recursively.
@@ -62,7 +63,7 @@ impl fmt::Display for Report {
 /// file differs or does not compile.
 pub(crate) fn run(compiles: bool) -> Result<()> {
     packages::require(packages::IDL)?;
-    workspace::cargo(&["build", "--quiet", "--package", "spandrel-cli"])?;
+    workspace::run(&mut build_as_for_tests(&["spandrel"]))?;
     let mut report = Report::default();
     for folder in CORPUS {
         let files = idl_files(&workspace::root().join(folder))?;

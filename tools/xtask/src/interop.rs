@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::matrix::{Matrix, Outcome};
 use crate::peer::Peer;
+use crate::profile::build_as_for_tests;
 use crate::{idl, packages, workspace};
 
 mod capture;
@@ -168,17 +169,13 @@ fn absent(selection: Selection<'_>) -> Vec<(Peer, String)> {
 
 /// Builds our programs with code for this marshaling engine.
 pub(crate) fn build_ours(engine: &str) -> Result<()> {
-    let mut build = Command::new(workspace::cargo_program());
-    build.args(["build", "--quiet", "--package", "spandrel-interop"]).env("SPANDREL_INTEROP_MARSHAL", engine);
-    workspace::run(build.current_dir(workspace::root()))
+    workspace::run(build_as_for_tests(&["interop-*"]).env("SPANDREL_INTEROP_MARSHAL", engine))
         .with_context(|| format!("our programs do not build for {engine}"))
 }
 
 /// Builds the programs through which calls go in JSON.
 pub(crate) fn build_tools() -> Result<()> {
-    let packages = ["spandrel-cli", "spandrel-up", "spandrel-proxy"].map(|package| format!("--package={package}"));
-    let mut build = Command::new(workspace::cargo_program());
-    workspace::run(build.args(["build", "--quiet"]).args(packages).current_dir(workspace::root()))
+    workspace::run(&mut build_as_for_tests(&["spandrel", "spandrel-up", "spandrel-proxy"]))
 }
 
 /// Builds the C++ programs, unless they are up to date.

@@ -28,6 +28,7 @@ mod models;
 mod package;
 mod packages;
 mod peer;
+mod profile;
 mod proxy;
 mod queues;
 mod robustness;
@@ -47,7 +48,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use arguments::number;
-use hosts::Profile;
+use profile::Profile;
 
 const USAGE: &str = "\
 cargo xtask NAME
@@ -173,10 +174,10 @@ fn run(arguments: &[String]) -> Result<()> {
         ["services", "--kills", kills] => services::run(number(kills)?),
         ["queues"] => queues::run(25),
         ["queues", "--rounds", rounds] => queues::run(number(rounds)?),
-        ["functions"] => functions::run(11, servers::Profile::Release),
-        ["functions", "--debug"] => functions::run(11, servers::Profile::Dev),
-        ["functions", "--rounds", rounds] => functions::run(number(rounds)?, servers::Profile::Release),
-        ["functions", "--rounds", rounds, "--debug"] => functions::run(number(rounds)?, servers::Profile::Dev),
+        ["functions"] => functions::run(11, Profile::Release),
+        ["functions", "--debug"] => functions::run(11, Profile::Dev),
+        ["functions", "--rounds", rounds] => functions::run(number(rounds)?, Profile::Release),
+        ["functions", "--rounds", rounds, "--debug"] => functions::run(number(rounds)?, Profile::Dev),
         ["servers"] => servers::run(None),
         ["servers", "--only", names] => servers::run(Some(names)),
         ["servers", "--versions"] => {
@@ -187,9 +188,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["stacks"] => stacks::run(),
         ["orchestra-hosts"] => hosts::run(),
         ["orchestra-agents"] => hosts::print_costs(100, Profile::Release),
-        ["orchestra-agents", "--debug"] => hosts::print_costs(100, Profile::Debug),
+        ["orchestra-agents", "--debug"] => hosts::print_costs(100, Profile::Dev),
         ["orchestra-agents", agents] => hosts::print_costs(number(agents)?, Profile::Release),
-        ["orchestra-agents", agents, "--debug"] => hosts::print_costs(number(agents)?, Profile::Debug),
+        ["orchestra-agents", agents, "--debug"] => hosts::print_costs(number(agents)?, Profile::Dev),
         ["tango"] => tango::run(),
         ["proxy"] => proxy::run(50),
         ["proxy", "--examples", examples] => proxy::run(number(examples)?),

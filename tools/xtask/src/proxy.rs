@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bounded::Bounded;
+use crate::profile::build_as_for_tests;
 use crate::workspace;
 
 /// The programs, as packages of the Python package index.
@@ -53,8 +54,7 @@ assert refused.status_code == 422, refused
 /// and phase.
 pub(crate) fn run(examples: u32) -> Result<()> {
     let programs = install()?;
-    workspace::cargo(&["build", "--package=spandrel-up", "--package=spandrel-proxy", "--package=spandrel-interop"])?;
-    workspace::cargo(&["build", "--package=spandrel-cli", "--package=spandrel-examples", "--bins", "--examples"])?;
+    workspace::run(&mut build_as_for_tests(&["spandrel", "spandrel-up", "spandrel-proxy", "interop-*"]))?;
     let folder = workspace::target().join("proxy");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;

@@ -17,9 +17,10 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-pub(crate) use program::Profile;
 use program::{Environment, Program};
 use table::PROGRAMS;
+
+use crate::profile::Profile;
 
 /// Builds the selected programs and checks each of their architectures. `only` has names of programs,
 /// separated by commas.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bounded::Bounded;
+use crate::profile::build_as_for_tests;
 use crate::{packages, workspace};
 
 /// The time that a program may take to start.
@@ -29,9 +30,8 @@ const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.cor
 /// service this many times while clients bind names, and the activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
-    let packages = ["naming", "activator", "repository", "cli"].map(|name| format!("--package=spandrel-{name}"));
-    workspace::cargo(&[&["build"], &packages.each_ref().map(String::as_str)[..]].concat())?;
-    workspace::cargo(&["build", "--package=spandrel-examples", "--example=bank-server"])?;
+    let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository"];
+    workspace::run(&mut build_as_for_tests(&programs))?;
     for orb in [&JACORB, &GLASSFISH] {
         orb.build()?;
         call_ours(orb)?;

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::checks::Results;
 use super::network::{self, Network, Side};
-use super::site::{self, PLAN_TIMEOUT, Profile, SUPERVISOR, Site, finish_plan, terminate};
+use super::site::{self, PLAN_TIMEOUT, SUPERVISOR, Site, finish_plan, terminate};
 use crate::bounded::Bounded;
+use crate::profile::Profile;
 use crate::{packages, workspace};
 
 /// Agents that are started at once.
@@ -83,8 +84,10 @@ pub(crate) fn print(agents: usize, profile: Profile) -> Result<()> {
     site::build(profile)?;
     let few = agents / 5;
     let (first, second) = (measure(few, profile)?, measure(agents, profile)?);
-    let profile = if profile == Profile::Release { "release" } else { "debug" };
-    println!("\nProfile {profile}; {SAMPLES} samples, {REQUESTS} requests of each agent in each sample; TLS.\n");
+    println!(
+        "\nProfile {}; {SAMPLES} samples, {REQUESTS} requests of each agent in each sample; TLS.\n",
+        profile.folder()
+    );
     println!("| quantity | {few} agents | {agents} agents | each agent |\n| --- | ---: | ---: | ---: |");
     for ((name, one, decimals), (_, other, _)) in first.into_iter().zip(second) {
         let each = (other - one) / (agents - few) as f64;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::network::{Machine, Network, TAPS};
 use crate::authority::Authority;
 use crate::bounded::Bounded;
+use crate::profile::Profile;
 use crate::workspace;
 
 /// The time for a start or an end.
@@ -20,23 +21,14 @@ pub(super) const PLAN_TIMEOUT: Duration = Duration::from_secs(120);
 /// The supervisor's machine, which also has the naming service unless another one is given.
 pub(super) const SUPERVISOR: &str = "supervisor";
 
-/// The profile of the build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    Debug,
-    Release,
-}
-
 /// Builds the programs.
 pub(super) fn build(profile: Profile) -> Result<()> {
-    let packages = ["spandrel-naming", "spandrel-orchestra", "spandrel-architectures", "spandrel-stacks"];
-    let packages = packages.map(|package| format!("--package={package}"));
-    let mut words = vec!["build", "--quiet", "--bins"];
-    words.extend(packages.iter().map(String::as_str));
-    if profile == Profile::Release {
-        words.push("--release");
-    }
-    workspace::cargo(&words)?;
+    profile.build(&[
+        ("spandrel-naming", "spandrel-naming"),
+        ("spandrel-orchestra", "spandrel-orchestra"),
+        ("spandrel-stacks", "spandrel-stacks"),
+        ("spandrel-architectures", "transfer-server"),
+    ])?;
     let mut make = Command::new("make");
     make.args(["--silent", "-C", "peers/servers/posix"]).arg(format!("OUT={}", peers()?.display()));
     workspace::run(make.current_dir(workspace::root()))
@@ -219,6 +211,5 @@ impl Relay {
 
 /// The absolute path of one of our programs.
 fn program(name: &str, profile: Profile) -> Result<PathBuf> {
-    let folder = if profile == Profile::Release { "release" } else { "debug" };
-    Ok(std::path::absolute(workspace::target().join(folder).join(name))?)
+    Ok(std::path::absolute(profile.program(name))?)
 }

@@ -16,9 +16,10 @@ use toml::{Table, Value};
 
 use size::Size;
 
-use super::program::{Environment, Profile, Program, windows_folder};
+use super::program::{Environment, Program, windows_folder};
 use super::{selected, versions};
 use crate::bounded::Bounded;
+use crate::profile::Profile;
 use crate::windows::wine;
 use crate::workspace;
 
@@ -79,9 +80,7 @@ fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
     let servers = std::path::absolute(workspace::target().join("peers/servers"))?;
     fs::create_dir_all(&folder)?;
     fs::create_dir_all(&servers)?;
-    let profile = size.profile.cargo_arguments();
-    let packages = ["build", "--quiet", "--package", "spandrel-naming", "--package", "spandrel-orchestra"];
-    workspace::cargo(&[&packages[..], profile].concat())?;
+    size.profile.build(&[("spandrel-naming", "spandrel-naming"), ("spandrel-orchestra", "spandrel-orchestra")])?;
     let bin = workspace::target().join(size.profile.folder());
 
     let mut commands = Table::new();

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::bounded::Bounded;
 use crate::packages::{self, Need};
+use crate::profile::Profile;
 use crate::windows::{self, wine::Wine};
 use crate::workspace;
 
@@ -45,31 +46,6 @@ pub(super) enum Build {
     Make,
     /// By Cargo, for its platform: the package.
     Cargo(&'static str),
-}
-
-/// The profile of programs that Cargo builds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// That of the tests, which have built most of them.
-    Dev,
-    Release,
-}
-
-impl Profile {
-    pub(crate) fn cargo_arguments(self) -> &'static [&'static str] {
-        match self {
-            Self::Dev => &[],
-            Self::Release => &["--release"],
-        }
-    }
-
-    /// The folder of its executables in the target folder.
-    pub(crate) fn folder(self) -> &'static str {
-        match self {
-            Self::Dev => "debug",
-            Self::Release => "release",
-        }
-    }
 }
 
 /// The system that a program is built for.
@@ -119,14 +95,13 @@ impl Program {
     /// Builds it, if its sources are newer.
     pub(super) fn build(&self, environment: &Environment) -> Result<()> {
         if let Build::Cargo(package) = self.build {
-            let mut build = vec!["build", "--quiet", "--package", package, "--bin"];
-            build.push(self.file.trim_end_matches(".exe"));
-            if self.is_for_windows() {
-                workspace::require_target(windows::TARGET)?;
-                build.extend(["--target", windows::TARGET]);
+            if !self.is_for_windows() {
+                return environment.profile.build(&[(package, self.file)]);
             }
-            build.extend(environment.profile.cargo_arguments());
-            return workspace::cargo(&build);
+            workspace::require_target(windows::TARGET)?;
+            let program = self.file.trim_end_matches(".exe");
+            let build = ["build", "--quiet", "--package", package, "--bin", program, "--target", windows::TARGET];
+            return workspace::cargo(&[&build[..], environment.profile.cargo_arguments()].concat());
         }
         let mut make = Command::new("make");
         make.args(["--silent", "-C", &format!("peers/servers/{}", self.name)]);

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 
 use crate::arguments::number;
-use crate::servers::program::Profile;
+use crate::profile::Profile;
 
 /// The size of an experiment.
 #[derive(Clone, Copy, Debug)]
