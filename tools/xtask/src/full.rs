@@ -3,6 +3,7 @@
 //! `.ci/run` has the checks whose result depends on a change alone. Here each check explores, and prints its
 //! duration. A failed check does not stop the others.
 
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -15,8 +16,9 @@ use crate::{
 /// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 21] = [
     ("features --all", || features::run(true)),
+    ("tests, 1,024 inputs of each property", tests),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
     ("big-endian --all", || big_endian::run(true)),
@@ -40,6 +42,12 @@ const STEPS: [Step; 20] = [
     ("package --verify", package::verify),
     ("ttcp --quick", || workspace::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
 ];
+
+fn tests() -> Result<()> {
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["test", "--quiet", "--workspace", "--no-fail-fast"]).env("PROPTEST_CASES", "1024");
+    workspace::run(command.current_dir(workspace::root()))
+}
 
 /// Runs the steps whose names begin with one of these words, all without a word, and then fails if one has
 /// failed.
