@@ -125,7 +125,7 @@ cargo xtask NAME
                             alone, outside of the repository
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
   full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
-                            time of each (about two hours): features, models, miri --all, big-endian --all, windows, idl --compile,
+                            time of each (about two hours): features, tests, models, miri --all, big-endian --all, windows, idl --compile,
                             interop --tshark, services, proxy, tango, stacks, servers, orchestra-hosts, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
 ";
 
