@@ -302,7 +302,7 @@ fn main() -> Result<()> {
         return serve_bare();
     }
     let rounds: usize = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(5);
-    let folder = tempfile::tempdir_in(".")?; // on the disk of the checkout, not in memory
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?; // on the disk of the target folder, not in memory
     let folder = |name: &str| -> Result<_> {
         let path = folder.path().join(name);
         fs::create_dir(&path)?;
