@@ -18,7 +18,7 @@ type Step = (&'static str, fn() -> Result<()>);
 
 const STEPS: [Step; 21] = [
     ("features --all", || features::run(true)),
-    ("tests, 1,024 inputs of each property", tests),
+    ("tests, with more random inputs", tests),
     ("models of threads", || models::run(20)),
     ("miri --all", || miri::run(true)),
     ("big-endian --all", || big_endian::run(true)),
