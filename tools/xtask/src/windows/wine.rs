@@ -105,19 +105,11 @@ pub(crate) fn copy(folder: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
     }
-    copy_folder(&from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
-}
-
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (source, copy) = (entry.path(), to.join(entry.file_name()));
-        match entry.file_type()? {
-            kind if kind.is_dir() => copy_folder(&source, &copy)?,
-            kind if kind.is_symlink() => std::os::unix::fs::symlink(fs::read_link(&source)?, &copy)?,
-            _ => fs::hard_link(&source, &copy)?,
-        }
+    fs::create_dir_all(to.parent().context("an instance is within a folder")?)?;
+    let mut cp = Command::new("cp");
+    let mut child = Bounded::start("cp", cp.args(["--archive", "--link"]).arg(&from).arg(to))?;
+    if !child.finish(LIMIT)?.success() {
+        bail!("cannot copy {} to {}\n{}", from.display(), to.display(), child.stderr());
     }
     Ok(())
 }
