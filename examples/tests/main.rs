@@ -6,7 +6,6 @@ mod chat;
 mod guides;
 mod interceptors;
 mod mapping;
-mod misuse;
 #[path = "mapping/pair.rs"]
 mod pair;
 mod programs;

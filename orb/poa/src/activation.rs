@@ -316,3 +316,12 @@ impl Poa {
 fn not_active(error: PoaError) -> SystemException {
     error::not_active().with_detail(|| error.to_string())
 }
+
+#[cfg(all(test, not(shuttle), not(windows)))] // the tests for Windows run without a compiler
+mod tests {
+    /// The compiler names the remedy.
+    #[test]
+    fn a_servant_without_its_skeleton_does_not_compile() {
+        trybuild::TestCases::new().compile_fail("tests/misuse/*.rs");
+    }
+}

@@ -1,6 +1,7 @@
 //! The servant is activated without its skeleton.
 
-use spandrel::{ObjectRef, Poa, SystemException};
+use spandrel_orb::{ObjectRef, SystemException};
+use spandrel_poa::Poa;
 
 trait AccountServant: Send + Sync {
     fn deposit(&self, cents: i64);
