@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition}
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use spandrel::net::sync::Mutex;
 use spandrel::services::implementation_repository::{ActivationMode, StartupOptions};
-use spandrel_daemon::Storage;
+use spandrel_daemon::{Storage, catch_damage};
 
 const SERVERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("servers");
 const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running");
@@ -112,17 +112,16 @@ impl Store {
     }
 
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, StoreError> {
-        let failed = |reason: String| self.error(reason);
         let mut place = self.database.lock();
-        let database = match place.take() {
-            Some(database) => database,
-            None => open(&self.storage).map_err(|error| failed(error.to_string()))?,
-        };
-        let outcome = work(&database).map_err(|error| failed(error.to_string()));
-        if outcome.is_ok() {
-            *place = Some(database);
-        }
-        outcome
+        let open = place.take();
+        let done = catch_damage(|| {
+            let database = open.map_or_else(|| open_database(&self.storage), Ok)?;
+            let outcome = work(&database)?;
+            Ok::<_, redb::Error>((database, outcome))
+        });
+        let (database, outcome) = done.map_err(|error| self.error(error.to_string()))?;
+        *place = Some(database);
+        Ok(outcome)
     }
 
     fn error(&self, reason: String) -> StoreError {
@@ -191,7 +190,7 @@ impl Store {
     }
 }
 
-fn open(storage: &Storage) -> Result<Database, redb::Error> {
+fn open_database(storage: &Storage) -> Result<Database, redb::Error> {
     let database = storage.open(CACHE)?;
     let transaction = database.begin_write()?;
     transaction.open_table(SERVERS)?;

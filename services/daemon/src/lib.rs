@@ -39,6 +39,7 @@
 
 mod args;
 mod client;
+mod damage;
 mod failure;
 mod signals;
 mod storage;
@@ -61,6 +62,7 @@ use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::{DaemonArgs, PolicyArgs};
 pub use client::ClientArgs;
+pub use damage::catch_damage;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
 pub use storage::{Storage, synchronize_folder};

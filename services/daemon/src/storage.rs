@@ -1,7 +1,7 @@
 //! The storage of a service's database, and of its redo log.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,19 +27,19 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// A file, which the first opening creates.
+    /// A file, which the first opening creates. Only the user of the process can read it.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let (file, log) = (path.clone(), log_of(&path));
         let open = move |builder: &mut Builder| {
-            let is_new = !file.exists();
-            let database = builder.create(&file)?;
-            if is_new {
-                synchronize_folder(&file)?;
+            if !file.exists() {
+                create_database(builder, &file)?;
+            } else if fs::metadata(&file)?.len() == 0 {
+                return Err(redb::Error::Corrupted("the file is empty".to_owned()));
             }
-            Ok(database)
+            Ok(builder.open(&file)?)
         };
-        Self { path, open: Arc::new(open), open_log: Arc::new(move || open_file(&log)) }
+        Self { path, open: Arc::new(open), open_log: Arc::new(move || open_log_file(&log)) }
     }
 
     /// Other storage than a file: `backend` returns it for each opening. For tests of failures.
@@ -97,9 +97,28 @@ fn log_of(file: &Path) -> PathBuf {
     log.into()
 }
 
-fn open_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
+/// Creates a database, with another name until it is complete.
+fn create_database(builder: &mut Builder, path: &Path) -> Result<(), redb::Error> {
+    let log = log_of(path);
+    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        let reason = format!("it is missing, and its redo log {} is there (remove it to begin anew)", log.display());
+        return Err(redb::Error::Corrupted(reason));
+    }
+    let part = tempfile::Builder::new().prefix(".new-").suffix(".redb").tempfile_in(folder_of(path))?;
+    drop(builder.create(part.path())?);
+    match part.persist_noclobber(path) {
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {} // another process was faster
+        outcome => drop(outcome.map_err(|error| error.error)?),
+    }
+    Ok(synchronize_folder(path)?)
+}
+
+fn open_log_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
     let is_new = !path.exists();
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
     if is_new {
         synchronize_folder(path)?;
     }
@@ -113,8 +132,11 @@ fn open_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
 pub fn synchronize_folder(file: &Path) -> io::Result<()> {
     // Elsewhere folders cannot be opened as files, and their entries are durable with the files.
     if cfg!(unix) {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()?;
+        File::open(folder_of(file))?.sync_all()?;
     }
     Ok(())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -3,8 +3,9 @@
 //!
 //! One default servant serves all contexts of a store: the object id is the id of the context. A compound name is
 //! followed from context to context of the store. A context of another server gets the rest of the name, in one call
-//! with a time limit.
+//! with a time limit. Where that is impossible, the client may go on by itself (CannotProceed).
 
+use std::cell::Cell;
 use std::str;
 use std::time::Duration;
 
@@ -114,14 +115,19 @@ impl Contexts {
                 self.check_path(operation, context, Some(step))?;
                 here(context, step).map_err(|error| Failure::at(step, &error))
             }
-            LastStep::Elsewhere(context, rest) => elsewhere(&context, rest).map_err(|failure| match failure {
-                // The client may have a way to that server. Other exceptions are the server's answer.
-                Failure::System(exception) if is_unreachable(exception.kind()) => {
-                    tracing::debug!(%exception, "a context of another server is unreachable");
-                    Failure::CannotProceed(context, rest.to_vec())
-                }
-                failure => failure,
-            }),
+            LastStep::Elsewhere(context, rest) => {
+                let Some(_call) = ForeignCall::begin() else {
+                    return Err(Failure::CannotProceed(context, rest.to_vec()));
+                };
+                elsewhere(&context, rest).map_err(|failure| match failure {
+                    // The client may have a way to that server. Other exceptions are the server's answer.
+                    Failure::System(exception) if is_unreachable(exception.kind()) => {
+                        tracing::debug!(%exception, "a context of another server is unreachable");
+                        Failure::CannotProceed(context, rest.to_vec())
+                    }
+                    failure => failure,
+                })
+            }
         }
     }
 
@@ -209,6 +215,36 @@ impl Contexts {
         let bind = |context, step: &_| self.store.bind(context, step, &target, if_bound);
         self.with_name(operation, name, bind, elsewhere)
     }
+}
+
+/// A call on a context of another server. A name may lead from there back to this server, and the call then be served
+/// by the same thread; the number of such calls within one another is limited because its stack is.
+struct ForeignCall(());
+
+impl ForeignCall {
+    const MAX: u32 = 16;
+
+    /// `None` if the thread has as many calls as it may.
+    fn begin() -> Option<Self> {
+        FOREIGN_CALLS.with(|calls| {
+            let more = calls.get() + 1;
+            (more <= Self::MAX).then(|| {
+                calls.set(more);
+                Self(())
+            })
+        })
+    }
+}
+
+impl Drop for ForeignCall {
+    fn drop(&mut self) {
+        FOREIGN_CALLS.with(|calls| calls.set(calls.get() - 1));
+    }
+}
+
+thread_local! {
+    /// The calls of the thread that have not ended.
+    static FOREIGN_CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The servant of all contexts.

@@ -6,6 +6,7 @@
 //! | `bindings` | id of the context, big-endian; identifier; NUL; kind | type, then an IOR or the id of a context |
 //! | `meta` | `format` | version of this layout: 1 if the database has all changes, 2 if its log may have others |
 //! | `meta` | `salt` | salt of the records of the log, in format 2 |
+//! | `meta` | `log_size` | octets that the log has at least, in format 2 |
 //!
 //! Bindings are ordered, so that the size of a context concerns neither lookups nor pages of a listing. Identifiers and
 //! kinds contain no NUL, because IDL's strings cannot.
@@ -40,7 +41,7 @@ use std::time::Duration;
 use redb::{Builder, ReadableTable as _};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel_daemon::{Storage, synchronize_folder};
+use spandrel_daemon::{Storage, catch_damage, synchronize_folder};
 
 use self::change::Change;
 use self::failure::{StartFailure, damage, unavailable};
@@ -130,6 +131,10 @@ impl RedbStore {
     /// # Errors
     /// `Corrupt` with the first part that is damaged; `Unavailable`.
     pub fn check(&mut self) -> Result<u64, StoreError> {
+        catch_damage(|| Ok(self.check_entries())).map_err(damage)?
+    }
+
+    fn check_entries(&mut self) -> Result<u64, StoreError> {
         self.shared.synchronize()?;
         if let Some(opened) = &mut *self.shared.opened.write()
             && !opened.check_integrity().map_err(damage)?

@@ -38,11 +38,17 @@ pub enum RedoLogError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file does not exist or is empty, and the store was not closed in order.
+    /// The file does not exist, or has become shorter, and the store was not closed in order.
     #[error(
-        "it is missing, and has the last changes of the store; a file of zeros in its place opens the store without them"
+        "it has {octets} of {size} octets, and the last changes of the store are missing; a file of {size} zeros in its \
+         place opens the store without them"
     )]
-    Missing,
+    Incomplete {
+        /// The size of the file.
+        octets: u64,
+        /// The size that it had.
+        size: u64,
+    },
     /// A record before others cannot be read.
     #[error("the record at octet {0} is damaged, and acknowledged changes follow it")]
     Damaged(usize),
@@ -85,18 +91,19 @@ impl RedoLog {
         Self { file, size, position: None }
     }
 
-    /// The payloads of the records with a salt, in their order. They are durable.
+    /// The payloads of the records with a salt, in their order, from a log that had at least `size` octets. They are
+    /// durable.
     ///
     /// # Errors
     /// A file that cannot be read, is missing, or is damaged.
-    pub(crate) fn replay(&self, salt: u64) -> Result<Vec<Vec<u8>>, RedoLogError> {
+    pub(crate) fn replay(&self, salt: u64, size: Option<u64>) -> Result<Vec<Vec<u8>>, RedoLogError> {
         // A process that was killed may have written a record without synchronizing it.
         self.file.sync_data()?;
-        let length = self.file.len()?;
-        if length == 0 {
-            return Err(RedoLogError::Missing);
+        let octets = self.file.len()?;
+        if octets < size.unwrap_or(1) {
+            return Err(RedoLogError::Incomplete { octets, size: size.unwrap_or(self.size) });
         }
-        let mut octets = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        let mut octets = vec![0; usize::try_from(octets).map_err(io::Error::other)?];
         self.file.read(0, &mut octets)?;
         let (mut payloads, mut offset) = (Vec::new(), 0);
         while let Some(record) = record_at(&octets, offset, salt).filter(|record| record.count == payloads.len() as u64)
@@ -109,6 +116,11 @@ impl RedoLog {
             Some(_) => Err(RedoLogError::Damaged(offset)),
             None => Ok(payloads),
         }
+    }
+
+    /// The size of the file in octets, once it is preallocated, or less.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Writes zeros up to the size of the log, durably.

@@ -181,11 +181,17 @@ fn a_damaged_record_before_others_is_an_error_and_the_last_one_is_dropped() {
 }
 
 #[test]
-fn a_missing_log_is_an_error_unless_the_store_was_closed() {
+fn a_missing_or_shortened_log_is_an_error_unless_the_store_was_closed() {
     let disk = killed(&["a", "b"]);
-    disk.log().set_contents(&[]);
-    assert!(matches!(log_error(&disk), RedoLogError::Missing));
-    disk.log().set_contents(&[0; 4096]);
+    let log = disk.log().contents();
+    for octets in [0, 1, 100, log.len() - 1] {
+        disk.log().set_contents(&log[..octets]);
+        let (octets, size) = (octets as u64, log.len() as u64);
+        assert!(
+            matches!(log_error(&disk), RedoLogError::Incomplete { octets: found, size: needed } if (found, needed) == (octets, size))
+        );
+    }
+    disk.log().set_contents(&vec![0; log.len()]);
     let store = open(&disk);
     assert_eq!(names(&store), ["a"]);
     bind(&store, "c").unwrap();

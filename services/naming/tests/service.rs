@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use spandrel::options::Concurrency;
 use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::services::cos_naming::naming_context::{BindError, NotFoundReason, ResolveError, UnbindError};
+use spandrel::services::cos_naming::naming_context_ext::ResolveStrError;
 use spandrel::services::cos_naming::{BindingIterator, BindingType, NameComponent, NamingContextExt};
 use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_naming::store::{ContextId, Done, IfBound, StoreError, Target};
@@ -330,4 +331,19 @@ fn no_thread_waits_for_the_change_of_a_binding() {
     service.stop().unwrap();
     orb.shutdown().unwrap();
     client.shutdown().unwrap();
+}
+
+/// A name whose steps lead back to this service by way of its address.
+#[test]
+fn a_name_that_leads_to_this_service_again_and_again_ends() {
+    let served = Served::start(|_| {});
+    let (host, port) = served.orb.listen().unwrap().remove(0);
+    let own = served.client.string_to_object(&format!("corbaloc::{host}:{port}/NameService")).unwrap();
+    served.root.bind(&name("a"), Some(&object(&served.client))).unwrap();
+    served.root.bind_context(&name("r"), Some(&own.unchecked_narrow())).unwrap();
+    let resolve = |turns: usize| served.root.resolve_str(&format!("{}a", "r/".repeat(turns)));
+    assert!(resolve(10).unwrap().is_some());
+    let Err(ResolveStrError::CannotProceed(exception)) = resolve(100) else { panic!("it did not end") };
+    let rest = exception.rest_of_name.len();
+    assert!((70..100).contains(&rest), "{rest} steps are left");
 }

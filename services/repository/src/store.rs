@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
-use spandrel_daemon::Storage;
+use spandrel_daemon::{Storage, catch_damage};
 
 use crate::model::Number;
 use crate::records::records::Definition;
@@ -105,7 +105,7 @@ impl Store {
             Ok((version, next))
         };
         let (version, next) =
-            read().map_err(|cause| StoreError::Storage { path: path.clone(), cause: Box::new(cause) })?;
+            catch_damage(read).map_err(|cause| StoreError::Storage { path: path.clone(), cause: Box::new(cause) })?;
         if let Some(other) = version.filter(|version| *version != VERSION) {
             return Err(corrupt(format!("version {other}, not {VERSION}")));
         }

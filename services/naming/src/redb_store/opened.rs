@@ -4,7 +4,7 @@ use std::io;
 
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use spandrel::net::sync::{Arc, Mutex, RwLock};
-use spandrel_daemon::Storage;
+use spandrel_daemon::{Storage, catch_damage};
 
 use super::change::{Change, Outcome, apply_changes};
 use super::failure::{Failure, StartFailure};
@@ -24,6 +24,14 @@ const FORMAT_WITH_LOG: u64 = 2;
 /// The keys of the table `meta`.
 pub(super) const FORMAT_KEY: &str = "format";
 const SALT_KEY: &str = "salt";
+const LOG_SIZE_KEY: &str = "log_size";
+
+/// The log that a database needs.
+struct NeededLog {
+    salt: u64,
+    /// Its least size in octets, unless a version before this wrote the database.
+    size: Option<u64>,
+}
 
 /// An open database, and its state after the last commit once a reader wants it.
 pub(super) struct Opened {
@@ -43,12 +51,16 @@ enum Unwritten {
 impl Opened {
     /// Opens the database, or creates it, and repeats the changes that its log alone has.
     pub(super) fn open(storage: &Storage, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
+        catch_damage(|| Self::open_undamaged(storage, options))
+    }
+
+    fn open_undamaged(storage: &Storage, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
         let uses_log = options.synchronization == Synchronization::Always;
         let database = storage.open(options.cache)?;
-        let salt = prepare(&database)?;
-        let log = if uses_log || salt.is_some() { Some(open_log(storage, options.log_size)?) } else { None };
-        if let (Some(log), Some(salt)) = (&log, salt) {
-            let records = log.replay(salt).map_err(StartFailure::Log)?;
+        let needed = prepare(&database)?;
+        let log = if uses_log || needed.is_some() { Some(open_log(storage, options.log_size)?) } else { None };
+        if let (Some(log), Some(needed)) = (&log, needed) {
+            let records = log.replay(needed.salt, needed.size).map_err(StartFailure::Log)?;
             repeat(&database, &records, uses_log)?;
         }
         let unwritten = match log.filter(|_| uses_log) {
@@ -113,7 +125,8 @@ impl Opened {
         if log.has_room(writes.len()) {
             commit_in_log(txn, &writes, &mut log)?;
         } else {
-            log.restart(checkpoint(txn)?);
+            let salt = checkpoint(txn, log.size())?;
+            log.restart(salt);
         }
         *self.snapshot.write() = None;
         Ok(outcomes)
@@ -174,15 +187,18 @@ impl Snapshot {
     }
 }
 
-/// Creates the tables and the root context, unless they exist. Returns the salt of the log that the database needs.
-fn prepare(database: &Database) -> Result<Option<u64>, StartFailure> {
+/// Creates the tables and the root context, unless they exist. Returns the log that the database needs.
+fn prepare(database: &Database) -> Result<Option<NeededLog>, StartFailure> {
     let txn = database.begin_write()?;
-    let (is_new, salt) = {
+    let (is_new, needed) = {
         let mut meta = txn.open_table(META)?;
         let format = meta.get(FORMAT_KEY)?.map(|format| format.value());
         match format {
             Some(FORMAT) => (false, None),
-            Some(FORMAT_WITH_LOG) => (false, meta.get(SALT_KEY)?.map(|salt| salt.value())),
+            Some(FORMAT_WITH_LOG) => {
+                let size = meta.get(LOG_SIZE_KEY)?.map(|size| size.value());
+                (false, meta.get(SALT_KEY)?.map(|salt| NeededLog { salt: salt.value(), size }))
+            }
             Some(other) => return Err(StartFailure::Format(other)),
             None => {
                 meta.insert(FORMAT_KEY, FORMAT)?;
@@ -197,7 +213,7 @@ fn prepare(database: &Database) -> Result<Option<u64>, StartFailure> {
     } else {
         txn.abort()?;
     }
-    Ok(salt)
+    Ok(needed)
 }
 
 fn open_log(storage: &Storage, size: u64) -> Result<RedoLog, StartFailure> {
@@ -241,13 +257,15 @@ fn commit_in_log(mut txn: WriteTransaction, writes: &[u8], log: &mut RedoLog) ->
 }
 
 /// Makes the changes of a transaction and those before it durable in the database. Returns the salt of the next records.
-fn checkpoint(txn: WriteTransaction) -> Result<u64, Failure> {
+/// `log_size`: the octets that the log has at least.
+fn checkpoint(txn: WriteTransaction, log_size: u64) -> Result<u64, Failure> {
     // Clients must not guess it, since their names are in the records.
     let salt = getrandom::u64().map_err(|error| redb::Error::Io(io::Error::other(error.to_string())))?.max(1);
     {
         let mut meta = txn.open_table(META)?;
         meta.insert(FORMAT_KEY, FORMAT_WITH_LOG)?;
         meta.insert(SALT_KEY, salt)?;
+        meta.insert(LOG_SIZE_KEY, log_size)?;
     }
     txn.commit()?;
     Ok(salt)
