@@ -346,7 +346,9 @@ impl NamingContextExtServant for ContextServant {
 fn is_address(text: &str) -> bool {
     const PROTOCOLS: [&str; 6] = ["", "iiop", "ssliop", "uds", "shm", "rir"];
     let protocol = text.split_once(':').map(|(protocol, _)| protocol);
-    protocol.is_some_and(|protocol| PROTOCOLS.contains(&protocol))
+    let is_of_url = !text.ends_with("::") && !text.contains(|letter: char| letter == '#' || letter.is_whitespace());
+    is_of_url
+        && protocol.is_some_and(|protocol| PROTOCOLS.contains(&protocol))
         && format!("corbaloc:{text}/NameService").parse::<spandrel::types::ObjectUrl>().is_ok()
 }
 

@@ -11,7 +11,8 @@ use spandrel::Orb;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
     ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, PurgeOptions, ROOT_KEY, RedbStore,
-    RedbStoreOptions, STORE_FILE, Synchronization, omni_log,
+    RedbStoreOptions, STORE_FILE, Synchronization,
+    omni_log::{self, CodeSet},
 };
 
 /// The standard port of naming services.
@@ -57,17 +58,23 @@ enum Command {
     Import {
         /// The file
         file: PathBuf,
+        /// The code set of omniNames (its option nativeCharCodeSet)
+        #[arg(long, value_enum, ignore_case = true, default_value_t)]
+        code_set: CodeSet,
     },
     /// Write the store of a service that does not run as an omniNames file
     Export {
         /// The file, which must not exist: omninames-HOST.dat in omniNames' folder
         file: PathBuf,
-        /// The host of omniNames' contexts
+        /// The host of omniNames' contexts: an address at which it listens (its option endPoint)
         #[arg(long, default_value = "127.0.0.1")]
         host: String,
         /// The port of omniNames
         #[arg(long, default_value_t = PORT)]
         port: u16,
+        /// The code set of omniNames (its option nativeCharCodeSet)
+        #[arg(long, value_enum, ignore_case = true, default_value_t)]
+        code_set: CodeSet,
     },
 }
 
@@ -83,8 +90,8 @@ fn main() -> ExitCode {
                 Ok(())
             }
             Some(Command::Backup { name, server }) => back_up(name, server),
-            Some(Command::Import { file }) => args.import(file),
-            Some(Command::Export { file, host, port }) => args.export(file, host, *port),
+            Some(Command::Import { file, code_set }) => args.import(file, *code_set),
+            Some(Command::Export { file, host, port, code_set }) => args.export(file, host, *port, *code_set),
         }
     })
 }
@@ -129,9 +136,10 @@ impl Args {
         RedbStore::open(&file, &RedbStoreOptions::default()).map_err(data)
     }
 
-    fn import(&self, file: &Path) -> Result<(), Failure> {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
-        let text = text.map_err(Failure::failed)?;
+    fn import(&self, file: &Path, code_set: CodeSet) -> Result<(), Failure> {
+        let octets = fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+        let text = code_set.decode(octets.map_err(Failure::failed)?);
+        let text = text.with_context(|| format!("cannot import {}", file.display())).map_err(Failure::failed)?;
         let folder = self.daemon.data_folder()?;
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display())).map_err(data)?;
         // Many bindings share a write to the disk.
@@ -147,12 +155,12 @@ impl Args {
         Ok(())
     }
 
-    fn export(&self, file: &Path, host: &str, port: u16) -> Result<(), Failure> {
+    fn export(&self, file: &Path, host: &str, port: u16, code_set: CodeSet) -> Result<(), Failure> {
         let store = self.store()?;
         let orb = Orb::builder().build().map_err(Failure::failed)?;
         let (text, entries) = omni_log::export(&store, &orb, host, port).map_err(Failure::failed)?;
-        let written =
-            fs::File::create_new(file).and_then(|mut out| std::io::Write::write_all(&mut out, text.as_bytes()));
+        let octets = code_set.encode(text).context("cannot export the names").map_err(Failure::failed)?;
+        let written = fs::File::create_new(file).and_then(|mut out| std::io::Write::write_all(&mut out, &octets));
         written.with_context(|| format!("cannot write {}", file.display())).map_err(Failure::failed)?;
         println!("{} bindings and {} contexts were written", entries.bindings, entries.contexts);
         Ok(())

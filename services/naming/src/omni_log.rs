@@ -13,6 +13,8 @@
 //!
 //! A context is named by its object id: in hexadecimal digits after `create`, inside the object key of its reference
 //! elsewhere. The object key of the root context is `NameService`; others have two octets before the id.
+//!
+//! Characters are in omniNames' native code set ([`CodeSet`]).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -35,9 +37,54 @@ pub enum OmniLogError {
         /// The reason.
         reason: String,
     },
+    /// The file has octets that are no characters.
+    #[error("the file is not in UTF-8 (--code-set)")]
+    NotUtf8,
+    /// A name has a character that the code set has not.
+    #[error("{0:?} is no character of ISO-8859-1 (--code-set UTF-8 has it)")]
+    NotLatin1(char),
     /// The store failed.
     #[error("cannot change the naming graph")]
     Store(#[from] StoreError),
+}
+
+/// The native code set of omniNames, which its file is in (`nativeCharCodeSet` of omniORB's configuration).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub enum CodeSet {
+    /// The default of omniORB.
+    #[default]
+    #[value(name = "ISO-8859-1")]
+    Latin1,
+    /// For names of other languages.
+    #[value(name = "UTF-8")]
+    Utf8,
+}
+
+impl CodeSet {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// Octets that are no characters.
+    pub fn decode(self, octets: Vec<u8>) -> Result<String, OmniLogError> {
+        match self {
+            Self::Latin1 => Ok(octets.into_iter().map(char::from).collect()),
+            Self::Utf8 => String::from_utf8(octets).map_err(|_| OmniLogError::NotUtf8),
+        }
+    }
+
+    /// The octets of a file.
+    ///
+    /// # Errors
+    /// A character that the code set has not.
+    pub fn encode(self, text: String) -> Result<Vec<u8>, OmniLogError> {
+        match self {
+            Self::Latin1 => {
+                let octet = |letter: char| u8::try_from(letter).map_err(|_| OmniLogError::NotLatin1(letter));
+                text.chars().map(octet).collect()
+            }
+            Self::Utf8 => Ok(text.into_bytes()),
+        }
+    }
 }
 
 /// The number of entries that an import or export has made.
@@ -222,7 +269,16 @@ pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(St
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::{CodeSet, words};
+
+    #[test]
+    fn octets_of_a_code_set_are_characters() {
+        assert_eq!(CodeSet::Latin1.decode(b"\xfc".to_vec()).unwrap(), "ü");
+        assert_eq!(CodeSet::Latin1.encode("ü".to_owned()).unwrap(), b"\xfc");
+        assert!(CodeSet::Latin1.encode("€".to_owned()).is_err());
+        assert_eq!(CodeSet::Utf8.encode("€".to_owned()).unwrap(), "€".as_bytes());
+        assert!(CodeSet::Utf8.decode(b"\xfc".to_vec()).is_err());
+    }
 
     #[test]
     fn words_may_be_empty_and_have_spaces() {

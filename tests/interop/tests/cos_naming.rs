@@ -12,7 +12,8 @@ use spandrel::services::cos_naming::{
 use spandrel::services::name;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_interop::names::server::{OmniNames, free_port, root_context};
-use spandrel_naming::{NamingOptions, NamingService, RedbStore, RedbStoreOptions, omni_log};
+use spandrel_naming::omni_log::{self, CodeSet};
+use spandrel_naming::{NamingOptions, NamingService, RedbStore, RedbStoreOptions};
 
 fn component(id: &str, kind: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: kind.to_owned() }
@@ -409,7 +410,8 @@ fn the_string_forms_and_addresses_of_omninames_are_accepted() {
     for text in ["", "a//b", "/a", "a/", "a.", ".", "..", "a.b.c", r"a\b", r"a\", ".k", r"\.", "a/./b", "a b"] {
         assert_eq!(own.context.to_name(text), theirs.context.to_name(text), "{text}");
     }
-    for address in ["", ":h", "h", "h:1", "iiop:h:1", "iiop:1.2@h:1,:h:2", "rir:", "x:y", "1.2@h"] {
+    for address in ["", ":h", "h", "h:1", "iiop:h:1", "iiop:1.2@h:1,:h:2", "rir:", "x:y", "1.2@h", "::", ":h#x", ":h:"]
+    {
         let [own, theirs] = [&own, &theirs].map(|names| names.context.to_url(address, "a b%/c\\.d"));
         assert_eq!(own, theirs, "{address}");
     }
@@ -498,7 +500,7 @@ fn names_go_to_omninames_and_back() {
     let [ours, theirs] = [0; 2].map(|_| tempfile::tempdir().unwrap());
     let orb = Orb::builder().build().unwrap();
     let own = own_names();
-    let [bank, empty] = ["bank dir", "empty"].map(|id| component(id, r"k.\"));
+    let [bank, empty] = ["bank dir", "empty"].map(|id| component(id, r"ké.\"));
     own.context.bind_new_context(std::slice::from_ref(&bank)).unwrap();
     own.context.bind_new_context(&[bank.clone(), empty]).unwrap();
     own.context.bind(&[bank.clone(), component("grace hopper", "")], Some(&object(&orb, "grace"))).unwrap();
@@ -511,7 +513,8 @@ fn names_go_to_omninames_and_back() {
     let (text, entries) = omni_log::export(&**service.as_ref().unwrap().store(), &orb, "127.0.0.1", port).unwrap();
     assert_eq!((entries.bindings, entries.contexts), (4, 2));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    std::fs::write(theirs.path().join(format!("omninames-{}.dat", host.trim())), text).unwrap();
+    let octets = CodeSet::Latin1.encode(text).unwrap();
+    std::fs::write(theirs.path().join(format!("omninames-{}.dat", host.trim())), octets).unwrap();
     {
         let _running = OmniNames::start_in(&orb, theirs.path(), port).unwrap();
         let root = NamingContextExt::narrow(&root_context(&orb, port).unwrap()).unwrap();
@@ -523,8 +526,8 @@ fn names_go_to_omninames_and_back() {
     let store = RedbStore::open(&ours.path().join("naming.redb"), &RedbStoreOptions::default()).unwrap();
     let mut files: Vec<_> = std::fs::read_dir(theirs.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort_unstable();
-    let changed = files.iter().find(|file| std::fs::read_to_string(file).unwrap().contains(" ada "));
-    let text = std::fs::read_to_string(changed.expect("a file with the change")).unwrap();
+    let mut texts = files.iter().map(|file| CodeSet::Latin1.decode(std::fs::read(file).unwrap()).unwrap());
+    let text = texts.find(|text| text.contains(" ada ")).expect("a file with the change");
     let entries = omni_log::import(&text, &orb, &store).unwrap();
     assert_eq!((entries.bindings, entries.contexts), (4, 2), "{text}");
     drop(store);
