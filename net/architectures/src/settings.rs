@@ -43,8 +43,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The most threads or processes of a pool.
-    pub const MOST_WORKERS: usize = 10_000;
+    /// The most threads or processes of a pool. Processes of more would start for longer than the 10 s that a service
+    /// configurator waits, and the service before could not have its port again.
+    pub const MOST_WORKERS: usize = 1_000;
     /// The most connections that are served at once.
     pub const MOST_CONNECTIONS: usize = 1_000_000;
 

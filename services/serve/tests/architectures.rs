@@ -102,7 +102,7 @@ fn a_refused_change_leaves_the_former_architecture() {
     for (arguments, reason) in [
         ("-p 0 -a threads", "unknown architecture `threads`"),
         ("-p 0 -w 0", "the number of workers must be at least 1"),
-        ("-p 0 -w 999999999999", "the number of workers is 999999999999: expected at most 10000"),
+        ("-p 0 -w 999999999999", "the number of workers is 999999999999: expected at most 1000"),
         ("-p 0 -r /", "the transfer service has no folder"),
     ] {
         let refused = process.process(&format!("static Transfer '{arguments}'")).unwrap_err();
