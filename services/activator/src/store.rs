@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition}
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use spandrel::net::sync::Mutex;
 use spandrel::services::implementation_repository::{ActivationMode, StartupOptions};
-use spandrel_daemon::{Storage, catch_damage};
+use spandrel_daemon::{Storage, begin_write, catch_damage};
 
 const SERVERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("servers");
 const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running");
@@ -136,7 +136,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let value = value.map(|value| serde_json::to_vec(value).expect("it has no maps with other keys than texts"));
         self.with(|database| {
-            let transaction = database.begin_write()?;
+            let transaction = begin_write(database)?;
             {
                 let mut table = transaction.open_table(table)?;
                 match &value {
@@ -192,7 +192,7 @@ impl Store {
 
 fn open_database(storage: &Storage) -> Result<Database, redb::Error> {
     let database = storage.open(CACHE)?;
-    let transaction = database.begin_write()?;
+    let transaction = begin_write(&database)?;
     transaction.open_table(SERVERS)?;
     transaction.open_table(RUNNING)?;
     transaction.commit()?;

@@ -34,7 +34,7 @@
 //!
 //! # Data folders
 //! Several services may have one data folder: each has a store of its own in it, and a lock `NAME.lock`. A second
-//! process with the same service and folder ends with exit code 4.
+//! process with the same service and folder ends with exit code 4. Only the user of the process can read the stores.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -65,7 +65,7 @@ pub use client::ClientArgs;
 pub use damage::catch_damage;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
-pub use storage::{Storage, synchronize_folder};
+pub use storage::{Storage, begin_write, synchronize_folder};
 
 /// The exit codes, for the help of executables.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::backends::FileBackend;
-use redb::{Builder, Database, StorageBackend};
+use redb::{Builder, Database, StorageBackend, WriteTransaction};
 
 /// Opens a database with a cache of this size in octets.
 type Open = dyn Fn(&mut Builder) -> Result<Database, redb::Error> + Send + Sync;
@@ -123,6 +123,17 @@ fn open_log_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
         synchronize_folder(path)?;
     }
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
+}
+
+/// Begins a transaction that commits in two phases. After the end of the process at any instant, a damaged state is then
+/// an error of the opening: with one phase, `redb` takes it for an interrupted commit, and opens the state before.
+///
+/// # Errors
+/// Those of `redb`.
+pub fn begin_write(database: &Database) -> Result<WriteTransaction, redb::TransactionError> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_two_phase_commit(true);
+    Ok(transaction)
 }
 
 /// Makes the entry of a new file in its folder durable.

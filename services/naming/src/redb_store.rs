@@ -41,7 +41,7 @@ use std::time::Duration;
 use redb::{Builder, ReadableTable as _};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel_daemon::{Storage, catch_damage, synchronize_folder};
+use spandrel_daemon::{Storage, begin_write, catch_damage, synchronize_folder};
 
 use self::change::Change;
 use self::failure::{StartFailure, damage, unavailable};
@@ -176,7 +176,7 @@ impl RedbStore {
         }
         let snapshot = self.shared.read_snapshot(|snapshot| Ok(Arc::clone(snapshot)))?;
         let copy_tables = || -> Result<(), redb::Error> {
-            let txn = copy.begin_write()?;
+            let txn = begin_write(&copy)?;
             {
                 let mut contexts = txn.open_table(CONTEXTS)?;
                 for entry in snapshot.contexts.iter()? {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
-use spandrel_daemon::{Storage, catch_damage};
+use spandrel_daemon::{Storage, begin_write, catch_damage};
 
 use crate::model::Number;
 use crate::records::records::Definition;
@@ -86,7 +86,7 @@ impl Store {
         let mut records = Vec::new();
         let mut read = || -> Result<(Option<u64>, Number), redb::Error> {
             let database = store.database()?;
-            let writing = database.begin_write()?;
+            let writing = begin_write(database)?;
             let (version, next) = {
                 let mut settings = writing.open_table(SETTINGS)?;
                 let found = settings.get("version")?.map(|found| found.value());
@@ -174,7 +174,7 @@ impl Store {
         changes: &[(Number, Option<Vec<u8>>)],
         next: Number,
     ) -> Result<redb::WriteTransaction, redb::Error> {
-        let writing = self.database()?.begin_write()?;
+        let writing = begin_write(self.database()?)?;
         {
             let mut table = writing.open_table(DEFINITIONS)?;
             for (number, octets) in changes {

@@ -4,7 +4,7 @@ use std::io;
 
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use spandrel::net::sync::{Arc, Mutex, RwLock};
-use spandrel_daemon::{Storage, catch_damage};
+use spandrel_daemon::{Storage, begin_write, catch_damage};
 
 use super::change::{Change, Outcome, apply_changes};
 use super::failure::{Failure, StartFailure};
@@ -115,7 +115,7 @@ impl Opened {
 
     /// Makes changes in a transaction of their own, durably: by a record of the log, or by a checkpoint.
     fn commit(&self, changes: &[Change], log: &Mutex<RedoLog>) -> Result<Vec<Outcome>, Failure> {
-        let txn = self.database.begin_write()?;
+        let txn = begin_write(&self.database)?;
         let (outcomes, writes) = apply_changes(&txn, changes)?;
         if outcomes.iter().all(Result::is_err) {
             txn.abort()?;
@@ -143,7 +143,7 @@ impl Opened {
                 return Ok(apply_changes(txn, changes)?.0);
             }
             // Without the lock: the beginning waits for the end of a synchronization, and readers do not.
-            let mut txn = self.database.begin_write()?;
+            let mut txn = begin_write(&self.database)?;
             txn.set_durability(Durability::None)?;
             *pending.lock() = Some(Box::new(txn));
         }
@@ -158,7 +158,7 @@ impl Opened {
     }
 
     fn end_log(&self, log: &Mutex<RedoLog>) -> Result<(), Failure> {
-        let txn = self.database.begin_write()?;
+        let txn = begin_write(&self.database)?;
         let mut log = log.lock();
         if remove_salt(&txn)? {
             txn.commit()?;
@@ -176,7 +176,7 @@ impl Opened {
             txn.commit()?;
             *self.snapshot.write() = None;
         }
-        Ok(self.database.begin_write()?.commit()?) // it makes the commits before it durable
+        Ok(begin_write(&self.database)?.commit()?) // it makes the commits before it durable
     }
 }
 
@@ -189,7 +189,7 @@ impl Snapshot {
 
 /// Creates the tables and the root context, unless they exist. Returns the log that the database needs.
 fn prepare(database: &Database) -> Result<Option<NeededLog>, StartFailure> {
-    let txn = database.begin_write()?;
+    let txn = begin_write(database)?;
     let (is_new, needed) = {
         let mut meta = txn.open_table(META)?;
         let format = meta.get(FORMAT_KEY)?.map(|format| format.value());
@@ -223,7 +223,7 @@ fn open_log(storage: &Storage, size: u64) -> Result<RedoLog, StartFailure> {
 
 /// Repeats the changes of a log. A store that goes on with the log needs no checkpoint, and no space on the disk.
 fn repeat(database: &Database, records: &[Vec<u8>], uses_log: bool) -> Result<(), StartFailure> {
-    let mut txn = database.begin_write()?;
+    let mut txn = begin_write(database)?;
     {
         let mut tables = Tables::open(&txn)?;
         for record in records {
