@@ -14,7 +14,7 @@ use spandrel::types::Ior;
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::control::{Shared, is_gone, new_token};
-use crate::server::{Phase, Server};
+use crate::server::{Phase, Server, Stopping};
 use crate::store::{Registration, StoreError};
 
 /// The most octets of a text of the registration.
@@ -163,14 +163,16 @@ impl Operations for AdministrationServant {
         if entry.registration.command.is_empty() {
             return Err(cannot("the server has no command: it is started elsewhere").into());
         }
-        if matches!(entry.phase, Phase::Starting { .. } | Phase::Running(_)) {
+        if matches!(entry.phase, Phase::Running(_)) {
             return Ok(());
         }
-        entry.is_wanted = true;
         entry.failures = 0;
         entry.last_failure.clear();
-        if matches!(entry.phase, Phase::Failed | Phase::Backoff { .. }) {
-            entry.phase = Phase::Stopped;
+        entry.is_wanted = !matches!(entry.phase, Phase::Starting { .. });
+        match &mut entry.phase {
+            Phase::Failed | Phase::Backoff { .. } => entry.phase = Phase::Stopped,
+            Phase::Stopping(stopping) => stopping.failure = None,
+            Phase::Starting { .. } | Phase::Running(_) | Phase::Stopped => {}
         }
         drop(core);
         self.0.notify();
@@ -214,6 +216,9 @@ impl Operations for AdministrationServant {
         loop {
             let mut core = self.0.core.lock();
             let entry = core.servers.get_mut(server).ok_or(NotFound {})?;
+            if matches!(entry.phase, Phase::Stopping(_)) && entry.token() == Some(token) {
+                return Err(cannot("the server is being ended").into());
+            }
             let own = match entry.token() {
                 Some(own) if own == token => own.to_owned(),
                 None if token.is_empty() => new_token(),
@@ -254,6 +259,9 @@ impl Operations for AdministrationServant {
             return Err(SystemException::no_permission(0, CompletionStatus::No)
                 .with_detail("the token is not that of the running process")
                 .into());
+        }
+        if matches!(entry.phase, Phase::Stopping(Stopping { failure: Some(_), .. })) {
+            return Ok(()); // it is ended for a failure, which counts
         }
         let is_wanted = entry.is_wanted;
         _ = self.0.begin_stop(entry, true);

@@ -396,6 +396,7 @@ impl Shared {
                     return;
                 };
                 let reason = "it did not register in time".to_owned();
+                server.last_failure.clone_from(&reason);
                 for waiter in server.waiters.drain(..) {
                     core.waiting -= 1;
                     actions.push(Action::Refuse(waiter.call, unavailable(name, &reason)));
@@ -548,7 +549,7 @@ impl Shared {
         }
     }
 
-    /// Begins to end a server.
+    /// Begins to end a server, which is not started again for an earlier failure.
     pub(crate) fn begin_stop(&self, server: &mut Server, drains: bool) -> Option<(String, Ior)> {
         let now = Instant::now();
         let limits = &self.limits;
@@ -574,6 +575,7 @@ impl Shared {
             Phase::Stopping(stopping) => Phase::Stopping(Stopping {
                 term_at: stopping.term_at.map(|time| time.min(term_at)),
                 kill_at: stopping.kill_at.min(kill_at),
+                failure: None,
                 ..stopping
             }),
             Phase::Backoff { .. } | Phase::Failed | Phase::Stopped => Phase::Stopped,

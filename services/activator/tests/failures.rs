@@ -45,6 +45,52 @@ fn a_server_that_crashes_is_started_again_as_often_as_its_limit_allows() {
 }
 
 #[test]
+fn a_server_that_is_stopped_while_a_failed_start_is_ended_is_not_started_again() {
+    let limits = Limits { kill_grace: Duration::from_secs(2), ..quick_limits() };
+    let fixture = Fixture::new("stubborn never ready", limits);
+    let options = StartupOptions { command: "bank".into(), start_timeout: 1_000, ..StartupOptions::default() };
+    fixture.repository().register_server("bank", &options).unwrap();
+    fixture.repository().activate_server("bank").unwrap();
+    fixture.wait_for("bank", ServerState::Stopping);
+    assert_eq!(fixture.find("bank").last_failure, "it did not register in time");
+    fixture.repository().shutdown_server("bank", false).unwrap();
+    spandrel_test_support::wait_until("the end of the process", || fixture.find("bank").pid == 0);
+    let found = fixture.find("bank");
+    assert_eq!((found.state, found.starts, found.failures), (ServerState::Stopped, 1, 0));
+    // A start is one again.
+    fixture.repository().activate_server("bank").unwrap();
+    spandrel_test_support::wait_until("another start", || fixture.find("bank").starts == 2);
+}
+
+#[test]
+fn a_start_that_follows_a_failed_one_begins_when_that_has_ended() {
+    let limits = Limits { first_backoff: Duration::from_secs(600), ..quick_limits() };
+    let limits = Limits { kill_grace: Duration::from_secs(2), longest_backoff: limits.first_backoff, ..limits };
+    let fixture = Fixture::new("stubborn never ready", limits);
+    let options = StartupOptions { command: "bank".into(), start_timeout: 1_000, ..StartupOptions::default() };
+    fixture.repository().register_server("bank", &options).unwrap();
+    fixture.repository().activate_server("bank").unwrap();
+    fixture.wait_for("bank", ServerState::Stopping);
+    fixture.repository().activate_server("bank").unwrap();
+    spandrel_test_support::wait_until("another start", || fixture.find("bank").starts == 2);
+    assert_eq!(fixture.find("bank").failures, 0);
+}
+
+#[test]
+fn a_server_that_is_stopped_before_it_has_registered_cannot_register() {
+    let fixture = Fixture::new("stubborn slow", Limits { kill_grace: Duration::from_secs(600), ..quick_limits() });
+    fixture.register("bank", ActivationMode::Normal);
+    fixture.repository().activate_server("bank").unwrap();
+    spandrel_test_support::wait_until("the process", || fixture.starts().len() == 1);
+    fixture.repository().shutdown_server("bank", false).unwrap();
+    std::fs::write(fixture.folder.path().join("go"), "").unwrap();
+    // It ends by itself, because it is refused.
+    spandrel_test_support::wait_until("the end of the process", || fixture.find("bank").pid == 0);
+    let found = fixture.find("bank");
+    assert_eq!((found.state, found.starts, found.failures), (ServerState::Stopped, 1, 0));
+}
+
+#[test]
 fn the_delay_between_starts_doubles() {
     let first_backoff = Duration::from_millis(100);
     let fixture = Fixture::new("crash", Limits { start_limit: 4, first_backoff, ..quick_limits() });

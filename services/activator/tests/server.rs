@@ -17,7 +17,7 @@ const ARGUMENTS: &str = "TEST_SERVER_ARGUMENTS";
 /// [`server`]; files are written to `folder`.
 pub(crate) fn command(folder: &std::path::Path, behaviour: &str) -> String {
     let this = std::env::current_exe().unwrap();
-    let trap = if behaviour == "stubborn" { "trap \"\" TERM; " } else { "" };
+    let trap = if behaviour.starts_with("stubborn") { "trap \"\" TERM; " } else { "" };
     format!(
         "program = '/bin/sh'\n\
          arguments = ['-c', '{trap}{ARGUMENTS}=\"$*\" exec {} --exact server::server --nocapture', 'sh']\n\
@@ -53,7 +53,7 @@ fn server() {
     let orb = orb.take_args(&mut args).unwrap().build().unwrap();
     let mut starts = File::options().create(true).append(true).open(folder.join("starts")).unwrap();
     starts.write_all(format!("{} {}\n", orb.server_id(), std::process::id()).as_bytes()).unwrap();
-    match &*behaviour {
+    match behaviour.trim_start_matches("stubborn ") {
         "crash" => std::process::abort(),
         "never ready" => loop {
             std::thread::park();
