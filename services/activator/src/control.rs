@@ -474,10 +474,9 @@ impl Shared {
         let Some(server) = core.servers.get_mut(name) else { return };
         let timeout = server.start_timeout(&self.limits);
         let Some(command) = command else {
-            server.failures = u32::MAX - 1; // trying again does not help
             let reason = format!("the command `{command_name}` is not configured");
             tracing::error!(server = name, reason, "a server cannot be started");
-            return server.fail(reason, now, &self.limits);
+            return server.fail_finally(reason);
         };
         if in_all >= self.limits.max_processes || command.limits.instances.is_some_and(|limit| of_command >= limit) {
             // Others have to end first; the requests wait until their deadline.

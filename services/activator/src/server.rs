@@ -118,8 +118,8 @@ impl Server {
             }
             Phase::Starting { .. } => Admission::Wait,
             Phase::Failed => Admission::Refuse(format!(
-                "it has failed {} times in sequence ({}); `spandrel-activator start` tries again",
-                self.failures, self.last_failure
+                "it has failed ({}; failures in sequence: {}); `spandrel-activator start` tries again",
+                self.last_failure, self.failures
             )),
             Phase::Stopped | Phase::Backoff { .. } | Phase::Stopping(_) => self.admit_without_process(),
         }
@@ -166,7 +166,7 @@ impl Server {
         }
     }
 
-    /// Records a failure. Returns the next phase.
+    /// Records a failure: the server is started again, unless its limit is reached or its mode is manual.
     pub(crate) fn fail(&mut self, reason: String, now: Instant, limits: &Limits) {
         self.failures = self.failures.saturating_add(1);
         self.last_failure = reason;
@@ -184,6 +184,14 @@ impl Server {
             self.is_wanted = true;
             Phase::Backoff { until: now + limits.backoff(self.failures) }
         };
+    }
+
+    /// Records a failure that another start would not mend.
+    pub(crate) fn fail_finally(&mut self, reason: String) {
+        self.failures = self.failures.saturating_add(1);
+        self.last_failure = reason;
+        self.is_wanted = false;
+        self.phase = Phase::Failed;
     }
 
     pub(crate) fn state(&self) -> ServerState {

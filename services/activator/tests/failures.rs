@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use spandrel::SystemExceptionKind;
 use spandrel::services::implementation_repository::{ActivationMode, ServerState, StartupOptions};
-use spandrel_activator::Limits;
+use spandrel_activator::{Commands, Limits};
 
 use crate::fixture::{Fixture, kill, quick_limits};
 
@@ -42,6 +42,18 @@ fn a_server_that_crashes_is_started_again_as_often_as_its_limit_allows() {
     assert_eq!(fixture.starts().len(), 4);
     fixture.repository().activate_server("bank").unwrap();
     spandrel_test_support::wait_until("further starts", || fixture.find("bank").starts == 8);
+}
+
+#[test]
+fn a_server_whose_command_was_removed_fails_once() {
+    let fixture = Fixture::new("normal", quick_limits());
+    fixture.register("bank", ActivationMode::Normal);
+    fixture.activator.as_ref().unwrap().set_commands(Commands::default());
+    let refused = fixture.object("bank").ping().unwrap_err();
+    assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{refused}");
+    let found = fixture.find("bank");
+    assert_eq!((found.state, found.starts, found.failures), (ServerState::Failed, 0, 1));
+    assert_eq!(found.last_failure, "the command `bank` is not configured");
 }
 
 #[test]
