@@ -45,6 +45,17 @@ fn a_server_that_crashes_is_started_again_as_often_as_its_limit_allows() {
 }
 
 #[test]
+fn a_server_that_ends_with_status_0_before_it_has_registered_has_failed() {
+    let fixture = Fixture::new("end", Limits { start_limit: 2, ..quick_limits() });
+    fixture.register("bank", ActivationMode::Normal);
+    fixture.repository().activate_server("bank").unwrap();
+    fixture.wait_for("bank", ServerState::Failed);
+    let found = fixture.find("bank");
+    assert_eq!((found.starts, found.failures), (2, 2));
+    assert_eq!(found.last_failure, "it ended before it registered: exit status: 0");
+}
+
+#[test]
 fn a_server_whose_command_was_removed_fails_once() {
     let fixture = Fixture::new("normal", quick_limits());
     fixture.register("bank", ActivationMode::Normal);

@@ -55,6 +55,7 @@ fn server() {
     starts.write_all(format!("{} {}\n", orb.server_id(), std::process::id()).as_bytes()).unwrap();
     match behaviour.trim_start_matches("stubborn ") {
         "crash" => std::process::abort(),
+        "end" => std::process::exit(0),
         "never ready" => loop {
             std::thread::park();
         },
