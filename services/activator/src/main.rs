@@ -201,11 +201,12 @@ fn administer(server: &str, command: &Command) -> Result<(), Failure> {
             Command::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
             Command::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
             Command::List => {
+                let servers = repository.list()?;
                 println!(
                     "{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}",
                     "server", "mode", "state", "pid", "starts", "failures"
                 );
-                for server in repository.list()? {
+                for server in servers {
                     let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
                     let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
                     let (starts, failures) = (server.starts, server.failures);

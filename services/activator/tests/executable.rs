@@ -211,4 +211,5 @@ fn bad_commands_and_an_unreachable_activator_have_an_exit_code_and_one_line() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.starts_with("error: cannot list servers by the activator at 127.0.0.1:1"), "{text}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "no header without an answer");
 }
