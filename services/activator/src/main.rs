@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
 use spandrel::Orb;
+use spandrel::net::transport::Address;
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
@@ -42,8 +43,14 @@ struct Args {
     /// The size from which the output of a server is moved to an older file, in octets
     #[arg(long, value_name = "OCTETS", default_value_t = 10 << 20)]
     max_log: u64,
-    /// Subcommands call the activator at this address
-    #[arg(long, global = true, value_name = "HOST:PORT", default_value = "127.0.0.1:2810", env = "SPANDREL_ACTIVATOR")]
+    /// Subcommands call the activator at this address; the default port is 2810
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOST[:PORT]",
+        default_value = "127.0.0.1:2810",
+        env = "SPANDREL_ACTIVATOR"
+    )]
     server: String,
     #[command(subcommand)]
     command: Option<Command>,
@@ -193,6 +200,7 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 
 /// Calls a running activator.
 fn administer(server: &str, command: &Command) -> Result<(), Failure> {
+    let server = with_port(server).map_err(Failure::usage)?;
     let call = || -> anyhow::Result<()> {
         let orb = Orb::builder().request_timeout(Some(Duration::from_secs(30))).build()?;
         let url = format!("corbaloc::{server}/{IMPL_REPO_SERVICE}");
@@ -236,6 +244,19 @@ fn administer(server: &str, command: &Command) -> Result<(), Failure> {
         }
     };
     call().with_context(|| format!("cannot {} by the activator at {server}", command.text())).map_err(Failure::failed)
+}
+
+/// An address with its port.
+fn with_port(server: &str) -> anyhow::Result<String> {
+    // The colons of an IPv6 address are in brackets.
+    let has_port = server.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+    let address = if has_port { server.to_owned() } else { format!("{server}:{PORT}") };
+    match Address::new("iiop", &address).host_and_port() {
+        Some((host, _)) if !host.is_empty() => Ok(address),
+        _ => {
+            Err(anyhow!("invalid value `{server}` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:{PORT}"))
+        }
+    }
 }
 
 /// Waits until a server has a state.

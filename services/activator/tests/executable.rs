@@ -210,6 +210,23 @@ fn bad_commands_and_an_unreachable_activator_have_an_exit_code_and_one_line() {
     let output = command().args(["--server", "127.0.0.1:1", "list"]).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.starts_with("error: cannot list servers by the activator at 127.0.0.1:1"), "{text}");
+    assert!(text.starts_with("error: cannot list servers by the activator at 127.0.0.1:1: "), "{text}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "no header without an answer");
+}
+
+#[test]
+fn the_default_port_is_that_of_the_activator() {
+    // An address at which nothing listens.
+    for (server, expected) in [("127.0.0.77", "127.0.0.77:2810"), ("[::1]", "[::1]:2810"), ("[::1]:1", "[::1]:1")] {
+        let output = command().args(["--server", server, "show", "bank"]).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let line = format!("error: cannot show server `bank` by the activator at {expected}: ");
+        assert!(text.starts_with(&line), "{text}");
+        assert!(!text.contains("2809"), "{text}");
+    }
+    let output = command().args(["--server", "here:x", "list"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let expected = "invalid value `here:x` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:2810";
+    assert_eq!(text, format!("error: {expected}\n"));
 }
