@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -18,6 +19,8 @@ use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
+/// The time between two questions for the state of a server.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The implementation repository: starts servers when they are called, and forwards their clients.
 #[derive(Debug, Parser)]
@@ -79,7 +82,7 @@ enum Command {
         /// The name of the server
         name: String,
     },
-    /// Start a server, and wait until it has registered
+    /// Start a server, and wait until it has registered or has failed
     Start {
         /// The name of the server
         name: String,
@@ -228,15 +231,15 @@ fn administer(server: &str, command: &Command) -> Result<(), Failure> {
             }
             Command::Start { name } => {
                 repository.activate_server(name)?;
-                wait(&repository, name, |state| state == ServerState::Running, &[ServerState::Failed])
+                wait_for_start(&repository, name)
             }
             Command::Stop { name } => {
                 repository.shutdown_server(name, false)?;
-                wait(&repository, name, |state| state != ServerState::Stopping, &[])
+                wait_for_end(&repository, name)
             }
             Command::Drain { name } => {
                 repository.shutdown_server(name, true)?;
-                wait(&repository, name, |state| state != ServerState::Stopping, &[])
+                wait_for_end(&repository, name)
             }
             Command::Disable { name } => Ok(repository.enable_server(name, false)?),
             Command::Enable { name } => Ok(repository.enable_server(name, true)?),
@@ -259,30 +262,33 @@ fn with_port(server: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Waits until a server has a state.
-fn wait(
-    repository: &Administration,
-    name: &str,
-    is_reached: impl Fn(ServerState) -> bool,
-    failures: &[ServerState],
-) -> anyhow::Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(3_600);
+/// Waits until a server has registered. Its first failure, or a command that ends it, is an error.
+fn wait_for_start(repository: &Administration, name: &str) -> anyhow::Result<()> {
+    let mut was_starting = false;
     loop {
         let server = repository.find(name)?;
-        if is_reached(server.state) {
-            return Ok(());
+        let reason = || match &*server.last_failure {
+            "" => anyhow!("it was stopped, or has ended"),
+            reason => anyhow!("{reason}"),
+        };
+        match server.state {
+            _ if !server.enabled => return Err(anyhow!("it is disabled")),
+            ServerState::Running => return Ok(()),
+            ServerState::Starting => was_starting = true,
+            ServerState::Stopping if !was_starting => {} // an earlier process
+            ServerState::Stopping | ServerState::Stopped | ServerState::Failed => return Err(reason()),
+            ServerState::Backoff => return Err(anyhow!("{}; the activator tries again", reason())),
         }
-        // A server in mode manual is stopped after a failure.
-        let has_failed = failures.contains(&server.state)
-            || !failures.is_empty() && server.state == ServerState::Stopped && server.failures > 0;
-        if has_failed {
-            return Err(anyhow!("{}", server.last_failure));
-        }
-        if Instant::now() >= deadline {
-            return Err(anyhow!("its state is {} after an hour", state_name(&server)));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Waits until a server has ended.
+fn wait_for_end(repository: &Administration, name: &str) -> anyhow::Result<()> {
+    while repository.find(name)?.state == ServerState::Stopping {
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
 }
 
 impl Command {

@@ -196,6 +196,8 @@ impl Server {
 
     pub(crate) fn state(&self) -> ServerState {
         match self.phase {
+            // Its process is due: whoever waits for it can tell this from a server that was stopped.
+            Phase::Stopped if self.is_wanted && self.registration.is_enabled => ServerState::Starting,
             Phase::Stopped => ServerState::Stopped,
             Phase::Backoff { .. } => ServerState::Backoff,
             Phase::Starting { .. } => ServerState::Starting,

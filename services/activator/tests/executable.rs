@@ -27,8 +27,12 @@ struct Running {
 
 impl Running {
     fn start(data: &Path, endpoint: &str) -> Self {
+        Self::with_options(data, &["--listen", endpoint])
+    }
+
+    fn with_options(data: &Path, options: &[&str]) -> Self {
         let mut command = command();
-        command.arg("--data").arg(data).args(["--listen", endpoint, "--kill-grace", "200"]).stdout(Stdio::piped());
+        command.arg("--data").arg(data).args(["--kill-grace", "200"]).args(options).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -47,6 +51,13 @@ impl Running {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// A subcommand in the background.
+    fn begin(&self, words: &[&str]) -> Subcommand {
+        let mut command = command();
+        command.args(["--server", &self.address]).args(words).stderr(Stdio::piped());
+        Subcommand(command.spawn().unwrap())
+    }
+
     fn object(&self, server: &str) -> ServerObject {
         let url = format!("corbaloc::{}/ImplRepoService", self.address);
         let orb = Orb::builder().init_ref("ImplRepoService", url).build().unwrap();
@@ -58,6 +69,28 @@ impl Drop for Running {
     fn drop(&mut self) {
         _ = self.process.kill();
         _ = self.process.wait();
+    }
+}
+
+/// A running subcommand, which is killed when dropped.
+struct Subcommand(Child);
+
+impl Subcommand {
+    /// Waits until it has failed. Returns its error without the beginning of the line.
+    fn error(mut self) -> String {
+        wait_until("the end of the subcommand", || self.0.try_wait().unwrap().is_some());
+        assert_eq!(self.0.wait().unwrap().code(), Some(1));
+        let text = std::io::read_to_string(self.0.stderr.take().unwrap()).unwrap();
+        let line = text.strip_suffix('\n').unwrap_or_else(|| panic!("{text}"));
+        assert!(line.starts_with("error: cannot start server `") && !line.contains('\n'), "{text}");
+        line.split(": ").skip(2).collect::<Vec<_>>().join(": ")
+    }
+}
+
+impl Drop for Subcommand {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 
@@ -95,6 +128,55 @@ fn servers_are_administered_by_subcommands() {
     let output = running.run(&["add", "bank", "--command", "/bin/sh"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("`/bin/sh` is not in the configuration of the activator"), "{text}");
+}
+
+#[test]
+fn start_ends_as_soon_as_a_limit_forbids_the_process() {
+    let data = folder("normal");
+    let text = std::fs::read_to_string(data.path().join("commands.toml")).unwrap();
+    std::fs::write(data.path().join("commands.toml"), text + "limits = { instances = 1 }\n").unwrap();
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["add", "first", "--command", "bank"]);
+    running.ok(&["add", "second", "--command", "bank"]);
+    running.ok(&["start", "first"]);
+    let error = running.begin(&["start", "second"]).error();
+    assert_eq!(error, "the limit of processes of the command `bank`, or of all, is reached");
+    running.ok(&["start", "first"]);
+    running.ok(&["stop", "first"]);
+    running.ok(&["start", "second"]);
+    running.ok(&["stop", "second"]);
+}
+
+#[test]
+fn start_ends_when_its_server_is_stopped_or_disabled() {
+    let data = folder("never ready");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["add", "bank", "--command", "bank"]);
+    for (command, expected) in [("stop", "it was stopped, or has ended"), ("disable", "it is disabled")] {
+        let started = starts(data.path()).len();
+        let start = running.begin(&["start", "bank"]);
+        wait_until("the process", || starts(data.path()).len() > started);
+        running.ok(&[command, "bank"]);
+        assert_eq!(start.error(), expected);
+        running.ok(&["stop", "bank"]);
+    }
+}
+
+#[test]
+fn start_ends_at_the_first_failure() {
+    for (behaviour, mode, expected) in [
+        ("stubborn never ready", "normal", "it did not register in time"),
+        ("end", "normal", "it ended before it registered: exit status: 0; the activator tries again"),
+        ("end", "manual", "it ended before it registered: exit status: 0"),
+    ] {
+        let data = folder(behaviour);
+        let options = ["--listen", "iiop://127.0.0.1:0", "--start-timeout", "2000"];
+        let running = Running::with_options(data.path(), &options);
+        running.ok(&["add", "bank", "--command", "bank", "--mode", mode]);
+        let error = running.begin(&["start", "bank"]).error();
+        assert!(error.starts_with(expected), "{behaviour}: {error}");
+        running.ok(&["stop", "bank"]);
+    }
 }
 
 #[test]
