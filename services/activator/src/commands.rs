@@ -23,7 +23,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// The most octets of a configuration.
 const MAX_CONFIGURATION: u64 = 1 << 20;
@@ -42,6 +43,7 @@ pub struct Commands {
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// The absolute path of the program.
+    #[serde(deserialize_with = "absolute")]
     pub program: PathBuf,
     /// Its arguments; `{server}` in them is the name of the server, `{repository}` the URL of the activator.
     #[serde(default)]
@@ -84,6 +86,15 @@ fn yes() -> bool {
     true
 }
 
+/// A path that does not depend on the working directory.
+fn absolute<'d, D: Deserializer<'d>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    let program = PathBuf::deserialize(deserializer)?;
+    if program.is_absolute() {
+        return Ok(program);
+    }
+    Err(D::Error::custom(format!("program `{}` is not an absolute path", program.display())))
+}
+
 /// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -123,16 +134,7 @@ impl Commands {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let parsed: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        for (name, command) in &parsed.commands {
-            if !command.program.is_absolute() {
-                return Err(format!(
-                    "command `{name}`: program `{}` is not an absolute path",
-                    command.program.display()
-                ));
-            }
-        }
-        Ok(parsed)
+        spandrel_daemon::parse_toml(text).map_err(|error| error.to_string())
     }
 }
 
@@ -156,14 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn relative_programs_and_unknown_settings_are_refused() {
-        for (text, part) in [
-            ("[commands.a]\nprogram = 'bin/true'", "is not an absolute path"),
-            ("[commands.a]\nprogram = '/bin/true'\nshell = true", "unknown field `shell`"),
-            ("[commands.a]\narguments = []", "missing field `program`"),
+    fn errors_are_one_line_with_a_place_and_a_reason() {
+        let program = if cfg!(windows) { "program = 'C:\\true.exe'" } else { "program = '/bin/true'" };
+        let command = format!("[commands.a]\n{program}\n");
+        for (text, expected) in [
+            ("[commands.a]\nprogram = 'bin/true'".to_owned(), "line 2: program `bin/true` is not an absolute path"),
+            (format!("{command}shell = true"), "line 3: unknown field `shell`, expected one of `program`"),
+            ("\n[commands.a]\narguments = []".to_owned(), "line 2: missing field `program`"),
+            (format!("{command}uid = 'grace'"), "line 3: invalid type: string \"grace\", expected u32"),
+            (format!("{command}metrics = 'here'"), "line 3: invalid socket address syntax"),
+            ("[command.a]".to_owned(), "line 1: unknown field `command`, expected `commands`"),
+            (format!("{command}[commands.b"), "line 3: "),
+            (format!("{command}uid ="), "line 3: "),
         ] {
-            let error = Commands::parse(text).unwrap_err();
-            assert!(error.contains(part), "{error}");
+            let error = Commands::parse(&text).unwrap_err();
+            assert!(error.starts_with(expected) && !error.contains('\n'), "{text}: {error}");
         }
     }
 }

@@ -288,7 +288,9 @@ fn bad_commands_and_an_unreachable_activator_have_an_exit_code_and_one_line() {
     let output = command().arg("--data").arg(data.path()).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("command `a`: program `sh` is not an absolute path"), "{text}");
+    let file = data.path().canonicalize().unwrap().join("commands.toml");
+    let reason = "line 2: program `sh` is not an absolute path";
+    assert_eq!(text, format!("error: cannot read the commands {}: {reason}\n", file.display()));
     let output = command().args(["--server", "127.0.0.1:1", "list"]).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");

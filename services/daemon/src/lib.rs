@@ -43,6 +43,7 @@ mod damage;
 mod failure;
 mod signals;
 mod storage;
+mod toml_text;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -66,6 +67,7 @@ pub use damage::catch_damage;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
 pub use storage::{Storage, begin_write, synchronize_folder};
+pub use toml_text::parse_toml;
 
 /// The exit codes, for the help of executables.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 data folder or store \

@@ -147,9 +147,9 @@ impl Args {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {} (--config)", file.display()))
                 .map_err(Failure::usage)?;
-            let config: Config = toml::from_str(&text).map_err(|error| {
-                Failure::usage(anyhow!("{}: {} (--config)", file.display(), error.to_string().trim()))
-            })?;
+            let config: Config = spandrel_daemon::parse_toml(&text)
+                .with_context(|| format!("{} (--config) is malformed", file.display()))
+                .map_err(Failure::usage)?;
             let read = config.expose.into_iter();
             all.extend(read.map(|ConfigExposure { name, operations }| Exposure { name, operations }));
         }

@@ -41,7 +41,7 @@ fn bad_files_are_named() {
     let absent = folder.path().join("absent").display().to_string();
     refuses(&["--config", &absent], 2, "cannot read");
     let config = file("bad.toml", "[[expose]]\nnames = 7\n");
-    refuses(&["--config", &config], 2, "unknown field `names`");
+    refuses(&["--config", &config], 2, "bad.toml (--config) is malformed: line 2: unknown field `names`");
     refuses(&["--expose", "a", "--tokens", &absent], 2, "cannot read the tokens in");
     let short = file("short.txt", "# names\nalice short\n");
     refuses(&["--expose", "a", "--tokens", &short], 2, "short.txt:2: expected a name, a blank, and a token");

@@ -13,7 +13,6 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod script;
-mod toml_text;
 
 /// Prints to standard output.
 fn print(text: &str) -> Result<(), spandrel_daemon::Failure> {

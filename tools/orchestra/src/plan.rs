@@ -44,7 +44,6 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::idl::orchestra::{Distribution, DistributionKind, Server};
-use crate::toml_text;
 
 pub use slice::{MAX_SLICES, Slice};
 pub use steps::Step;
@@ -241,7 +240,7 @@ impl Plan {
     pub fn read(file: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the plan {}", file.display()))?;
         let plan: Self =
-            toml_text::parse(&text).with_context(|| format!("the plan {} is malformed", file.display()))?;
+            spandrel_daemon::parse_toml(&text).with_context(|| format!("the plan {} is malformed", file.display()))?;
         plan.check().with_context(|| format!("the plan {} cannot be carried out", file.display()))?;
         Ok(plan)
     }

@@ -122,8 +122,8 @@ impl AgentConfig {
             _ => Err(io::Error::other(format!("it has more than {MAX_CONFIGURATION} octets"))),
         };
         let text = read().with_context(|| format!("cannot read {} (--config)", file.display()))?;
-        let parsed: Self =
-            crate::toml_text::parse(&text).with_context(|| format!("{} (--config) is malformed", file.display()))?;
+        let parsed: Self = spandrel_daemon::parse_toml(&text)
+            .with_context(|| format!("{} (--config) is malformed", file.display()))?;
         for (name, command) in &parsed.commands {
             if !command.program.is_absolute() {
                 let program = command.program.display();
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn variables_differ_between_servers() {
         let text = "program = '/bin/a'\narchitectures = ['pool']\nenvironment = { A = 'x', B = '/b/{architecture}-{workers}' }";
-        let command: CommandConfig = toml::from_str(text).unwrap();
+        let command: CommandConfig = spandrel_daemon::parse_toml(text).unwrap();
         let server = Server { name: "n".to_owned(), architecture: "pool".to_owned(), workers: 5, greeting: true };
         let variables: Vec<_> = command.variables(&server).collect();
         assert_eq!(variables, [("A", "x".to_owned()), ("B", "/b/pool-5".to_owned())]);

@@ -1,13 +1,13 @@
-//! Files in the language TOML: plans, and configurations of agents.
+//! Files in the language TOML.
 
 use anyhow::anyhow;
 use serde::de::DeserializeOwned;
 
-/// Parses a text.
+/// Parses a text in the language TOML.
 ///
 /// # Errors
-/// The line and the reason, without the picture of the line that the parser draws.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+/// A text of another form: the line and the reason, in one line, without the picture of the line that the parser draws.
+pub fn parse_toml<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
     toml::from_str(text).map_err(|error| {
         let reason = error.message().trim().replace('\n', ", ");
         let place = error.span().and_then(|span| text.get(..span.start));
