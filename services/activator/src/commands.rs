@@ -3,7 +3,8 @@
 //! ```toml
 //! [commands.bank]
 //! program = "/opt/bank/bin/bank-server"           # an absolute path
-//! arguments = ["--branch", "{server}"]            # {server} is its name, {repository} the URL of this activator
+//! arguments = ["--branch", "{server}"]            # {server} is its name, {repository} the URL of this activator;
+//!                                                 # {{name}} is the text {name}
 //! environment = { SPANDREL_LOG = "info" }         # the only variables besides PATH, HOME, LANG and TZ
 //! working_directory = "/var/lib/bank"             # by default the activator's data folder
 //! orb_arguments = true                            # whether -ORBUseImR 1 and the like are appended
@@ -11,7 +12,7 @@
 //! uid = 1001                                      # Unix: another user and group, if the activator runs as root
 //! gid = 1001
 //!
-//! [commands.bank.limits]                          # each may be absent
+//! [commands.bank.limits]                          # each may be absent, and is at least 1
 //! cpu_seconds = 3600
 //! memory = 536870912                              # octets of address space
 //! descriptors = 1024
@@ -45,8 +46,9 @@ pub struct Command {
     /// The absolute path of the program.
     #[serde(deserialize_with = "absolute")]
     pub program: PathBuf,
-    /// Its arguments; `{server}` in them is the name of the server, `{repository}` the URL of the activator.
-    #[serde(default)]
+    /// Its arguments; `{server}` in them is the name of the server, `{repository}` the URL of the activator, and
+    /// `{{name}}` the text `{name}`.
+    #[serde(default, deserialize_with = "arguments")]
     pub arguments: Vec<String>,
     /// Environment variables.
     #[serde(default)]
@@ -73,12 +75,16 @@ pub struct Command {
 #[serde(deny_unknown_fields)]
 pub struct ResourceLimits {
     /// Processor time, in seconds (`RLIMIT_CPU`).
+    #[serde(default, deserialize_with = "at_least_one")]
     pub cpu_seconds: Option<u64>,
     /// Address space, in octets (`RLIMIT_AS`).
+    #[serde(default, deserialize_with = "at_least_one")]
     pub memory: Option<u64>,
     /// Open files (`RLIMIT_NOFILE`).
+    #[serde(default, deserialize_with = "at_least_one")]
     pub descriptors: Option<u64>,
     /// Processes of this command at the same time, over all servers.
+    #[serde(default, deserialize_with = "at_least_one")]
     pub instances: Option<usize>,
 }
 
@@ -93,6 +99,76 @@ fn absolute<'d, D: Deserializer<'d>>(deserializer: D) -> Result<PathBuf, D::Erro
         return Ok(program);
     }
     Err(D::Error::custom(format!("program `{}` is not an absolute path", program.display())))
+}
+
+/// Arguments with known placeholders.
+fn arguments<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let arguments = Vec::<String>::deserialize(deserializer)?;
+    for argument in &arguments {
+        expand(argument, "", "").map_err(D::Error::custom)?;
+    }
+    Ok(arguments)
+}
+
+/// A limit that permits something.
+fn at_least_one<'d, D, N>(deserializer: D) -> Result<Option<N>, D::Error>
+where
+    D: Deserializer<'d>,
+    N: Deserialize<'d> + Default + PartialEq,
+{
+    let limit = Option::deserialize(deserializer)?;
+    if limit == Some(N::default()) {
+        return Err(D::Error::custom("a limit of 0 permits no process: expected at least 1, or no such setting"));
+    }
+    Ok(limit)
+}
+
+/// An argument with the name of a server and the URL of the activator. Braces around anything but a name stay as they
+/// are, and `${name}` does unless it is known.
+///
+/// # Errors
+/// An explanation of the first unknown placeholder.
+pub(crate) fn expand(argument: &str, server: &str, repository: &str) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = argument;
+    while let Some(place) = rest.find('{') {
+        let (before, braced) = rest.split_at(place);
+        expanded.push_str(before);
+        let len = match (name_between(braced, "{{", "}}"), name_between(braced, "{", "}")) {
+            (Some(name), _) => {
+                expanded.push_str(&braced[1..name.len() + 3]);
+                name.len() + 4
+            }
+            (None, Some(name)) => {
+                expanded.push_str(match name {
+                    "server" => server,
+                    "repository" => repository,
+                    _ if before.ends_with('$') => &braced[..name.len() + 2],
+                    _ => {
+                        return Err(format!(
+                            "unknown placeholder `{{{name}}}` in an argument: expected `{{server}}` or \
+                             `{{repository}}`; `{{{{{name}}}}}` is the text `{{{name}}}`"
+                        ));
+                    }
+                });
+                name.len() + 2
+            }
+            (None, None) => {
+                expanded.push('{');
+                1
+            }
+        };
+        rest = &braced[len..];
+    }
+    Ok(expanded + rest)
+}
+
+/// The name at the beginning of a text between these braces.
+fn name_between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
+    let (name, _) = text.strip_prefix(open)?.split_once(close)?;
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+    is_name.then_some(name)
 }
 
 /// The reason why a configuration cannot be used.
@@ -158,6 +234,20 @@ mod tests {
     }
 
     #[test]
+    fn placeholders_are_replaced_and_other_braces_stay() {
+        for (argument, expanded) in [
+            ("{server} at {repository}{server}", "bank at corbaloc::bank"),
+            ("{{server}} {{foo}}", "{server} {foo}"),
+            ("{ print } {a,b} x{3} ${HOME} ${server} {\"a\":{}} {", "{ print } {a,b} x{3} ${HOME} $bank {\"a\":{}} {"),
+            ("no braces \u{fc}", "no braces \u{fc}"),
+        ] {
+            assert_eq!(expand(argument, "bank", "corbaloc::").as_deref(), Ok(expanded), "{argument}");
+        }
+        let error = expand("{foo}", "", "").unwrap_err();
+        assert!(error.ends_with("expected `{server}` or `{repository}`; `{{foo}}` is the text `{foo}`"), "{error}");
+    }
+
+    #[test]
     fn errors_are_one_line_with_a_place_and_a_reason() {
         let program = if cfg!(windows) { "program = 'C:\\true.exe'" } else { "program = '/bin/true'" };
         let command = format!("[commands.a]\n{program}\n");
@@ -168,6 +258,9 @@ mod tests {
             (format!("{command}uid = 'grace'"), "line 3: invalid type: string \"grace\", expected u32"),
             (format!("{command}metrics = 'here'"), "line 3: invalid socket address syntax"),
             ("[command.a]".to_owned(), "line 1: unknown field `command`, expected `commands`"),
+            (format!("{command}limits = {{ instances = 0 }}"), "line 3: a limit of 0 permits no process"),
+            (format!("{command}[commands.a.limits]\ncpu_seconds = 1\ndescriptors = 0"), "line 5: a limit of 0"),
+            (format!("{command}arguments = ['{{server}}', '--at={{foo}}']"), "line 3: unknown placeholder `{foo}`"),
             (format!("{command}[commands.b"), "line 3: "),
             (format!("{command}uid ="), "line 3: "),
         ] {

@@ -8,7 +8,7 @@ use std::process::{Command as StdCommand, ExitStatus, Stdio};
 
 use spandrel::net::sync::{Process, ProcessError, ProcessManager};
 
-use crate::commands::{Command, ResourceLimits};
+use crate::commands::{Command, ResourceLimits, expand};
 use crate::store::ProcessId;
 
 /// The variables of the activator's own environment that servers inherit.
@@ -96,8 +96,9 @@ pub(crate) struct Start<'s> {
 /// Starts the program of a command.
 pub(crate) fn start(manager: &ProcessManager, command: &Command, start: Start<'_>) -> io::Result<ServerProcess> {
     let mut process = StdCommand::new(&command.program);
-    let with_values = |text: &String| text.replace("{server}", start.server).replace("{repository}", start.repository);
-    process.args(command.arguments.iter().map(with_values));
+    for argument in &command.arguments {
+        process.arg(expand(argument, start.server, start.repository).map_err(io::Error::other)?);
+    }
     if command.orb_arguments {
         process.args(["-ORBUseImR", "1", "-ORBServerId", start.server, "-ORBInitRef"]);
         process.arg(format!("{}={}", spandrel::services::activation::IMPL_REPO_SERVICE, start.repository));
