@@ -84,7 +84,7 @@ impl Store {
         let mut store = Self { storage, database: None, unsettled: BTreeSet::new() };
         let corrupt = |detail: String| StoreError::Corrupt { path: path.clone(), detail };
         let mut records = Vec::new();
-        let mut read = || -> Result<(Option<u64>, Number), redb::Error> {
+        let read = || -> Result<(Option<u64>, Number), redb::Error> {
             let database = store.database()?;
             let writing = begin_write(database)?;
             let (version, next) = {
