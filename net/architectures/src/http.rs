@@ -7,6 +7,7 @@
 //! up to [`MAX_DISCARDED`] octets and for the time of a request, so that the connection is not reset before the client has
 //! the response (RFC 9112, 9.6).
 
+mod conditions;
 mod files;
 mod request;
 mod response;
@@ -20,6 +21,7 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 
 use crate::session::{MAX_PIECE, Phase, Protocol, Session};
 
+pub use conditions::{Conditions, Date, Tags};
 use files::Files;
 pub use request::{BadRequest, MAX_BODY, MAX_HEAD, MAX_TARGET, Method, Range, Request, parse};
 use response::{Response, Status};

@@ -60,6 +60,34 @@ fn a_host_is_needed_exactly_once() {
 }
 
 #[test]
+fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+    for host in [
+        "",
+        "h",
+        "h:",
+        "example.org:8080",
+        "127.0.0.1:80",
+        "[::1]",
+        "[fe80::1]:80",
+        "[v7.a:b]",
+        "a%20b",
+        "a_b~c!$&'()*+,;=",
+    ] {
+        parsed(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        parsed(&format!("GET / HTTP/1.0\r\nHost:{host} \r\n\r\n"));
+    }
+    for host in [
+        "x y/", "x y", "x/", "http://x", "x@y", "x?", "x#", "x\\y", "x,[", "a:b", "a:80:90", "a:8x", "[::1", "::1",
+        "[::1]x", "[::1]:x", "[x]", "[v.a]", "[v7.]", "%", "%2", "%zz", "\u{e4}", "\"x\"", "x\ty",
+    ] {
+        for version in ["1.0", "1.1"] {
+            let text = format!("GET / HTTP/{version}\r\nHost: {host}\r\n\r\n");
+            assert_eq!(refused(&text), BadRequest::Malformed, "{host}");
+        }
+    }
+}
+
+#[test]
 fn methods_versions_and_sizes_have_limits() {
     assert_eq!(refused("BREW / HTTP/1.1\r\nHost: h\r\n\r\n"), BadRequest::NotImplemented);
     assert_eq!(refused("GET / HTTP/2.0\r\nHost: h\r\n\r\n"), BadRequest::Version);

@@ -116,6 +116,70 @@ fn ranges_give_parts() {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
 }
 
+/// The status of the response to a request for `/index.html` with these fields.
+fn status(http: &Http, method: &str, fields: &str) -> String {
+    let text = format!("{method} /index.html HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    let (head, _) = split(&exchange(http, &[text.as_bytes()]).0);
+    head["HTTP/1.1 ".len()..][..3].to_owned()
+}
+
+#[test]
+fn preconditions_are_evaluated_in_the_order_of_their_precedence() {
+    let (_folder, http) = site();
+    let current = field(&get(&http, "/index.html", "").0, "Last-Modified").unwrap().to_owned();
+    let (old, soon) = ("Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT");
+    let current_since = format!("If-Modified-Since: {current}\r\n");
+    for (fields, expected) in [
+        // Files have no entity tags, so a list of them contains none of a file.
+        ("If-None-Match: \"x\"\r\n".to_owned(), "200"),
+        (format!("If-None-Match: \"x\"\r\n{current_since}"), "200"),
+        (format!("{current_since}If-None-Match: W/\"x\"\r\n"), "200"),
+        ("If-None-Match: *\r\n".to_owned(), "304"),
+        (format!("If-None-Match: *\r\nIf-Modified-Since: {old}\r\n"), "304"),
+        ("If-Match: *\r\n".to_owned(), "200"),
+        ("If-Match: \"x\"\r\n".to_owned(), "412"),
+        ("If-Match: W/\"x\", \"y\"\r\n".to_owned(), "412"),
+        ("If-Match: \"x\"\r\nIf-Match: \"y\"\r\n".to_owned(), "412"),
+        (format!("If-Match: \"x\"\r\nIf-Unmodified-Since: {soon}\r\n"), "412"),
+        (format!("If-Match: *\r\nIf-Unmodified-Since: {old}\r\n"), "200"),
+        ("If-Match: *\r\nIf-None-Match: *\r\n".to_owned(), "304"),
+        ("If-Match: \"x\"\r\nIf-None-Match: *\r\n".to_owned(), "412"),
+        (format!("If-Unmodified-Since: {old}\r\n"), "412"),
+        (format!("If-Unmodified-Since: {current}\r\n"), "200"),
+        (format!("If-Unmodified-Since: {old}\r\n{current_since}"), "412"),
+        (format!("If-Unmodified-Since: {current}\r\n{current_since}"), "304"),
+        // What is no date, or more than one, is ignored.
+        ("If-Unmodified-Since: yesterday\r\n".to_owned(), "200"),
+        (format!("If-Unmodified-Since: {old}\r\nIf-Unmodified-Since: {old}\r\n"), "200"),
+        (format!("{current_since}{current_since}"), "200"),
+        // A range comes after all of them.
+        ("If-Match: \"x\"\r\nRange: bytes=0-1\r\n".to_owned(), "412"),
+        ("If-None-Match: *\r\nRange: bytes=999-\r\n".to_owned(), "304"),
+    ] {
+        for method in ["GET", "HEAD"] {
+            assert_eq!(status(&http, method, &fields), expected, "{method} {fields}");
+        }
+    }
+    // Without the fields, the answer would be another one than a success.
+    for fields in ["If-Match: \"x\"\r\n", "If-None-Match: *\r\n"] {
+        assert!(get(&http, "/absent", fields).0.starts_with("HTTP/1.1 404 "), "{fields}");
+        #[cfg(unix)]
+        assert!(get(&http, "/sub", fields).0.starts_with("HTTP/1.1 301 "), "{fields}");
+    }
+    let (head, body) = get(&http, "/", "If-Match: \"x\"\r\n");
+    assert_eq!((field(&head, "Content-Length"), &body[..]), (Some("24"), &b"412 Precondition Failed\n"[..]));
+}
+
+#[test]
+fn a_range_is_of_get_only() {
+    let (_folder, http) = site();
+    let text = b"HEAD /large.bin HTTP/1.1\r\nHost: h\r\nRange: bytes=2-5\r\n\r\n";
+    let (head, body) = split(&exchange(&http, &[text]).0);
+    assert!(head.starts_with("HTTP/1.1 200 ") && body.is_empty(), "{head}");
+    assert_eq!((field(&head, "Content-Length"), field(&head, "Content-Range")), (Some("300000"), None));
+    assert_eq!(status(&http, "HEAD", "Range: bytes=999-\r\n"), "200");
+}
+
 #[test]
 fn pipelined_requests_are_answered_in_order_and_bodies_discarded() {
     let (_folder, http) = site();

@@ -104,12 +104,13 @@ impl Files {
         }
         let modified = metadata.modified().ok().map(whole_seconds);
         let response = Response { modified, content_type: content_type(&path), ..Response::of(Status::Ok) };
-        if let (Some(since), Some(modified)) = (request.modified_since, modified)
-            && modified <= since
-        {
-            return Ok(Response { status: Status::NotModified, ..response });
+        match request.conditions.status(modified) {
+            None => {}
+            Some(Status::NotModified) => return Ok(Response { status: Status::NotModified, ..response }),
+            Some(failed) => return Ok(Response::of(failed)),
         }
-        let is_current = request.if_range.is_none_or(|version| version.is_some() && version == modified);
+        // RFC 9110, 13.2.2, step 5.
+        let is_current = request.if_range.is_none_or(|version| version.valid().is_some_and(|it| Some(it) == modified));
         match request.range.filter(|_| is_current) {
             Some(range) => part(file, metadata.len(), range, response),
             None => Ok(Response { file: Some((file, metadata.len())), ..response }),

@@ -1,7 +1,8 @@
 //! The head of a request.
 
-use std::time::SystemTime;
+use std::net::Ipv6Addr;
 
+use super::conditions::{Conditions, Date, Tags};
 use super::response::Status;
 
 /// The longest head of a request, in octets: 8 KiB.
@@ -22,12 +23,12 @@ pub struct Request {
     pub segments: Vec<Vec<u8>>,
     /// Whether the path ends with `/`.
     pub is_folder: bool,
-    /// `If-Modified-Since`.
-    pub modified_since: Option<SystemTime>,
-    /// `Range`, if there is one range of octets.
+    /// The preconditions.
+    pub conditions: Conditions,
+    /// `Range`, if the method is GET, and if there is one range of octets.
     pub range: Option<Range>,
     /// `If-Range`: the range holds for this version only. An entity tag, which we never send, is of no version.
-    pub if_range: Option<Option<SystemTime>>,
+    pub if_range: Option<Date>,
     /// `Content-Length`.
     pub body_len: u64,
     /// Whether the client wants to send further requests.
@@ -134,7 +135,7 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
         method,
         segments,
         is_folder,
-        modified_since: None,
+        conditions: Conditions::default(),
         range: None,
         if_range: None,
         body_len: 0,
@@ -146,6 +147,10 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
         let text = || std::str::from_utf8(field.value).ok().map(str::trim);
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         if is("host") {
+            // RFC 9112, 3.2.
+            if !is_host(field.value) {
+                return Err(BadRequest::Malformed);
+            }
             hosts += 1;
         } else if is("content-length") {
             let len = content_length(field.value)?;
@@ -163,12 +168,18 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
                     request.keeps_open = true;
                 }
             }
+        } else if is("if-match") {
+            Tags::add(&mut request.conditions.matches, text().unwrap_or_default());
+        } else if is("if-none-match") {
+            Tags::add(&mut request.conditions.none_match, text().unwrap_or_default());
         } else if is("if-modified-since") {
-            request.modified_since = text().and_then(|text| httpdate::parse_http_date(text).ok());
-        } else if is("range") {
-            request.range = text().and_then(range);
+            Date::add(&mut request.conditions.modified_since, text().unwrap_or_default());
+        } else if is("if-unmodified-since") {
+            Date::add(&mut request.conditions.unmodified_since, text().unwrap_or_default());
+        } else if is("range") && method == Method::Get {
+            request.range = text().and_then(range); // of other methods it is ignored (RFC 9110, 14.2)
         } else if is("if-range") {
-            request.if_range = Some(text().and_then(|text| httpdate::parse_http_date(text).ok()));
+            Date::add(&mut request.if_range, text().unwrap_or_default());
         }
     }
     if hosts > 1 || hosts == 0 && !is_old {
@@ -176,6 +187,51 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
     }
     request.body_len = body_len.unwrap_or(0);
     Ok(request)
+}
+
+/// Whether it is a name or an address, perhaps with a port: RFC 9110, 7.2, and RFC 3986, 3.2.2. The name may be empty.
+fn is_host(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let (is_name, port) = match value.strip_prefix(b"[") {
+        Some(rest) => {
+            let Some(end) = rest.iter().position(|octet| *octet == b']') else { return false };
+            (is_address(&rest[..end]), &rest[end + 1..])
+        }
+        None => {
+            let end = value.iter().position(|octet| *octet == b':').unwrap_or(value.len());
+            (is_registered_name(&value[..end]), &value[end..])
+        }
+    };
+    let is_port = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+    is_name && (port.is_empty() || port.strip_prefix(b":").is_some_and(is_port))
+}
+
+/// Whether it is an address of version 6, or of a later version.
+fn is_address(octets: &[u8]) -> bool {
+    let Some(rest) = octets.strip_prefix(b"v").or(octets.strip_prefix(b"V")) else {
+        return std::str::from_utf8(octets).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+    };
+    let mut parts = rest.splitn(2, |octet| *octet == b'.');
+    let (version, address) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_version = !version.is_empty() && version.iter().all(u8::is_ascii_hexdigit);
+    is_version && !address.is_empty() && address.iter().all(|&octet| octet == b':' || is_name_octet(octet))
+}
+
+/// Whether it is a name, or an address of version 4, whose octets are those of a name.
+fn is_registered_name(mut octets: &[u8]) -> bool {
+    while let [first, rest @ ..] = octets {
+        octets = match (first, rest) {
+            (b'%', [high, low, rest @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => rest,
+            (octet, rest) if is_name_octet(*octet) => rest,
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Whether it is one of the `unreserved` characters or of the `sub-delims` of RFC 3986, 2.
+fn is_name_octet(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&octet)
 }
 
 /// Digits only: a sign or a list could be understood differently by a proxy before us.
