@@ -184,8 +184,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
         if kind == OperationKind::Accept {
             return self.accepted(goes_on, result.map(|_| connection));
         }
+        let mut is_timed_out = false;
         if let Some(ended) = self.connections.get_mut(key) {
             ended.handle = connection;
+            is_timed_out = std::mem::take(&mut ended.is_timed_out);
         }
         match (kind, result) {
             (OperationKind::Accept, _) => {}
@@ -193,7 +195,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
             (OperationKind::Receive, Ok(count)) if count > 0 => {
                 self.advance(key, data, buffer, |session, buffer| session.receive(&buffer[..count]));
             }
-            (OperationKind::Receive, _) if self.connections.get_mut(key).is_some_and(|it| it.is_timed_out) => {
+            (OperationKind::Receive, _) if is_timed_out => {
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.end_request(); // what remains of it has a time of its own
+                }
                 self.advance(key, data, buffer, |session, _| session.time_out());
             }
             (OperationKind::Receive, Ok(_)) => self.advance(key, data, buffer, |session, _| session.end_input()),
@@ -252,7 +257,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         });
         let Ok((has_more, has_ended, phase)) = catch_unwind(called) else { return self.close(key, data, buffer) };
         connection.set_active(self.now, !has_more && phase == Phase::InRequest);
-        let is_last = !has_more && (phase == Phase::Closing || connection.is_timed_out);
+        let is_last = !has_more && phase == Phase::Closing;
         if self.is_cut || (data.is_empty() && is_last) {
             return self.close(key, data, buffer);
         }

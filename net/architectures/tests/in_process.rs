@@ -1,11 +1,12 @@
 //! Servers in this process: with a protocol of the test's own, and their limits.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use spandrel_architectures::http::Http;
 use spandrel_architectures::transfer::{Transfer, TransferSession};
 use spandrel_architectures::{
     Architecture, Phase, Port, Protocol, Server, Service, Session, Settings, accept_pool, iterative, leader_followers,
@@ -14,7 +15,7 @@ use spandrel_architectures::{
 use spandrel_ipc::inet::Addr;
 use spandrel_test_support::{TEST_TIMEOUT, wait_until};
 
-use crate::support::{SHORT, at_once, greeted, permitted, request, rest, transfer};
+use crate::support::{SHORT, at_once, connect, greeted, permitted, request, rest, transfer};
 
 /// The paper's service, but a request for 13 octets panics.
 struct Panicking;
@@ -235,6 +236,44 @@ fn a_request_that_arrives_too_slowly_is_dropped() {
         drop(quick);
         assert_eq!(server.stop(TEST_TIMEOUT), 0, "{name}");
     }
+}
+
+#[test]
+fn a_client_that_is_told_of_its_time_limit_is_not_reset() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::Http(Http::open(folder.path()).unwrap());
+    let settings = Settings { request: Duration::from_secs(2), ..Settings::default() };
+    let architectures = permitted();
+    at_once(architectures.len(), |number| {
+        let architecture = architectures[number];
+        if [Architecture::ProcessPerConnection, Architecture::PreForked].contains(&architecture) {
+            return; // their processes would have to be this program
+        }
+        let (port, address) = port();
+        let server = architecture.start(&port, &service, &settings).unwrap();
+        let mut slow = connect(address);
+        slow.set_read_timeout(Some(SHORT)).unwrap();
+        slow.write_all(b"GET /").unwrap();
+        let mut first = [0];
+        wait_until("the request has exceeded its time", || {
+            slow.write_all(b"a").unwrap_or_else(|error| panic!("{architecture}: {error}"));
+            slow.read(&mut first).is_ok()
+        });
+        slow.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        let mut response = first.to_vec();
+        slow.read_to_end(&mut response).unwrap_or_else(|error| panic!("{architecture}: {error}"));
+        assert!(response.starts_with(b"HTTP/1.1 408 "), "{architecture}");
+        // The server has ended its sending side, and still receives.
+        for _ in 0..3 {
+            slow.write_all(b"a").unwrap_or_else(|error| panic!("{architecture}: {error}"));
+        }
+        assert_eq!(server.connections(), 1, "{architecture}");
+        wait_until("the rest of the request has exceeded its time, too", || {
+            _ = slow.write_all(b"a");
+            server.connections() == 0
+        });
+        assert_eq!(server.stop(TEST_TIMEOUT), 0, "{architecture}");
+    });
 }
 
 #[test]

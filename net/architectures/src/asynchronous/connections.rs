@@ -17,6 +17,7 @@ pub(super) struct Connection<S, E> {
     pub(super) session: S,
     /// The pending operation; none before the first.
     pub(super) operation: Option<OperationId>,
+    /// The pending operation is cancelled, since the client has exceeded a time limit.
     pub(super) is_timed_out: bool,
     /// The time at which the pending operation began.
     active: Instant,
@@ -51,6 +52,11 @@ impl<S, E> Connection<S, E> {
     pub(super) fn set_active(&mut self, now: Instant, is_in_request: bool) {
         self.active = now;
         self.request_began = is_in_request.then(|| self.request_began.unwrap_or(now));
+    }
+
+    /// The time of the present request ends.
+    pub(super) fn end_request(&mut self) {
+        self.request_began = None;
     }
 
     /// Whether its pending operation or its request has exceeded its time.
