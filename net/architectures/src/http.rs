@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use spandrel_sync::Arc;
-use spandrel_sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc; // of the standard library, as handlers of signals require it
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::session::{MAX_PIECE, Phase, Protocol, Session};
 
@@ -51,6 +51,12 @@ impl Http {
     #[must_use]
     pub fn folder(&self) -> &PathBuf {
         self.files.folder()
+    }
+
+    /// Whether it drains.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn drain_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_draining)
     }
 
     /// The handle of the folder.

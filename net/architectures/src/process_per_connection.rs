@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use spandrel_ipc::inet::{Acceptor, Stream};
 use spandrel_ipc::{Handle, Pollable, unix};
-use spandrel_reactor::ForkedProcesses;
+use spandrel_reactor::{ForkedProcesses, Signal};
 use spandrel_sync::thread;
 use spandrel_sync::time::Instant;
 
@@ -24,6 +24,9 @@ use crate::{Port, Server, Service, Settings, blocking};
 const REAPED_FORKS: usize = 16;
 /// The time after which they are reaped at the latest. So their ends need not wake the process that forks.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The signal that tells the processes that serve that no more connections are accepted.
+const RETIRED: Signal = Signal::USR1;
 
 /// The role of the process that forks.
 pub(crate) const ROLE: &str = "process-per-connection";
@@ -45,6 +48,7 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
     let acceptor = port.acceptor();
     acceptor.set_nonblocking(true)?;
     let mut processes = ForkedProcesses::new()?;
+    service.begin_drain_after(RETIRED)?; // also in the processes that serve
     let handles = service.handles();
     // Those of the processes that serve. These allocate nothing, and copy few pages.
     let (waits, mut buffer) = (InputWaits::default(), [0; ROOM]);
@@ -68,7 +72,10 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
         }
         if ready.has_order {
             match next_order(control) {
-                Order::Retire => is_accepting = false,
+                Order::Retire => {
+                    is_accepting = false;
+                    processes.signal(RETIRED);
+                }
                 Order::Count(number) => {
                     processes.reap();
                     answer(control, number, processes.len());

@@ -23,6 +23,19 @@ pub enum ServiceSession {
 }
 
 impl Service {
+    /// From now on, the signal [begins to drain](Protocol::begin_drain), also in processes that this one forks.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn begin_drain_after(&self, signal: spandrel_reactor::Signal) -> std::io::Result<()> {
+        let flag = match self {
+            Self::Transfer(_) => std::sync::Arc::default(), // without a handler, the signal would end the process
+            Self::Http(http) => http.drain_flag(),
+        };
+        signal_hook::flag::register(signal.number(), flag).map(drop)
+    }
+
     /// The handles that sessions use, besides those of their connections.
     #[cfg(target_os = "linux")]
     pub(crate) fn handles(&self) -> Vec<spandrel_ipc::Handle<'_>> {

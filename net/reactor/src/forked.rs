@@ -86,6 +86,17 @@ impl ForkedProcesses {
         }
     }
 
+    /// Sends a signal to all processes. They have the handlers that this process had when it forked them.
+    pub fn signal(&self, signal: crate::Signal) {
+        let Some(signal) = Signal::from_named_raw(signal.number()) else { return };
+        for process in &self.running {
+            // The process is not reaped, so that its ID is its own.
+            if let Err(error) = kill_process(process.pid, signal) {
+                tracing::debug!(%error, "a process that serves a connection cannot be signalled");
+            }
+        }
+    }
+
     /// Ends the input of all connections, so that each process serves the octets that have arrived, and then the end.
     pub fn begin_drain(&self) {
         for process in &self.running {

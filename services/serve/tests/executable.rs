@@ -116,6 +116,50 @@ fn a_changed_file_is_noticed_and_directives_come_from_the_command_line() {
     assert!(serve.list().contains("Administration active"));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connection_of_a_former_architecture_of_processes_is_told_of_the_end() {
+    let get = |mut client: &TcpStream| {
+        client.write_all(b"GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        let mut response = Vec::new();
+        while !response.ends_with(b"the end\n") {
+            let mut octet = [0];
+            client.read_exact(&mut octet).unwrap();
+            response.push(octet[0]);
+        }
+        String::from_utf8(response).unwrap()
+    };
+    for architecture in ["process-per-connection", "pre-forked"] {
+        let services = |architecture: &str| {
+            format!(
+                "{ADMINISTERED}static HttpServer '-p 0 -r FOLDER -a {architecture}'\n\
+                 static Transfer '-p 0 -a {architecture}'"
+            )
+        };
+        let mut serve = Serve::start(&services(architecture), &[]);
+        fs::write(serve.folder.path().join("a.txt"), "the end\n").unwrap();
+        serve.ready("Administration");
+        let address = serve.ready("HttpServer").split('/').next().unwrap().to_owned();
+        let mut transfer = TcpStream::connect(serve.ready("Transfer").split('/').next().unwrap()).unwrap();
+        transfer.read_exact(&mut [0; 7]).unwrap();
+        let clients = [(); 3].map(|()| TcpStream::connect(&address).unwrap());
+        for client in &clients {
+            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            assert!(!get(client).contains("Connection: close"));
+        }
+        serve.configure(&services("reactive"));
+        assert_eq!(serve.admin(&["reconfigure"]).status.code(), Some(0));
+        for mut client in &clients {
+            // The processes learn of it a moment later.
+            eventually(|| get(client).contains("Connection: close"));
+            assert_eq!(client.read(&mut [0]).unwrap(), 0, "{architecture}");
+        }
+        transfer.write_all(b"4000").unwrap();
+        transfer.read_exact(&mut [0; 4_000]).unwrap_or_else(|error| panic!("{architecture}: {error}"));
+        assert!(!get(&TcpStream::connect(&address).unwrap()).contains("Connection: close"));
+    }
+}
+
 #[test]
 fn the_log_goes_to_a_logging_service() {
     let mut log = Serve::start("static Logging '-p 0 -o FOLDER/log'", &[]);
