@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use spandrel_orchestra::idl::orchestra::harness::StartServerError;
+use spandrel::SystemExceptionKind;
+use spandrel_orchestra::idl::orchestra::harness::{StartServerError, StopServerError};
 use spandrel_orchestra::idl::orchestra::work_team::{BeginError, TakeResultError};
 use spandrel_orchestra::idl::orchestra::{Load, Scope, Server, Snapshot};
 use spandrel_orchestra::load::paper_load;
@@ -157,6 +158,44 @@ fn a_server_that_does_not_end_is_killed() {
     let failed = harness.stop_server(0, 0.05).unwrap_err().to_string();
     assert!(failed.contains("did not end within 0.05 s, and was killed"), "{failed}");
     assert!(harness.server_address(0).is_err());
+}
+
+#[test]
+fn a_time_that_is_no_number_is_refused_and_one_out_of_range_is_limited() {
+    let site = Site::new();
+    let _agent = site.agent("alpha");
+    let (harness, team) = (site.harness("alpha"), site.team("alpha"));
+    harness.start_server(&server("steady"), &[]).unwrap();
+    match harness.stop_server(0, f64::NAN) {
+        Err(StopServerError::System(exception)) => {
+            assert_eq!(exception.kind(), SystemExceptionKind::BadParam, "{exception}")
+        }
+        other => panic!("{other:?}"),
+    }
+    harness.server_address(0).expect("it still runs");
+    harness.stop_server(0, f64::INFINITY).unwrap();
+    harness.start_server(&server("steady"), &[]).unwrap();
+    _ = harness.stop_server(0, -1.0); // without a time to end it may be killed
+    assert!(harness.server_address(0).is_err());
+
+    let address = crate::server::start(crate::server::Behaviour::Silent, true);
+    let load = paper_load(&address.ip().to_string(), address.port(), 1, 400, 1);
+    team.begin(&Load { timeout: 3600.0, ..load }).unwrap();
+    match team.take_result(f64::NAN) {
+        Err(TakeResultError::System(exception)) => {
+            assert_eq!(exception.kind(), SystemExceptionKind::BadParam, "{exception}")
+        }
+        other => panic!("{other:?}"),
+    }
+    for seconds in [-1.0, f64::NEG_INFINITY] {
+        assert!(!team.take_result(seconds).unwrap().0, "the load goes on");
+    }
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| team.take_result(f64::INFINITY));
+        team.cancel().unwrap();
+        let ended = waiting.join().unwrap().unwrap_err();
+        assert!(matches!(ended, TakeResultError::LoadFailed(_) | TakeResultError::NoLoad(_)), "{ended}");
+    });
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::config::{AgentConfig, CommandConfig};
 use super::group::Groups;
 use super::recorder::Recorder;
 use super::servers::Servers;
-use super::{machine, property};
+use super::{limited_time, machine, property};
 use crate::idl::orchestra::harness::{
     RecordError, ServerAddressError, StartServerError, StopServerError, TakeSnapshotError,
 };
@@ -136,10 +136,11 @@ impl HarnessServant for Harness {
     }
 
     fn stop_server(&self, which: u32, grace: f64) -> Result<(), StopServerError> {
+        let grace = limited_time("grace", grace, MAX_GRACE)?;
         self.recorder.stop();
         // Others can be called, and stopped, meanwhile.
         let server = self.servers().take(which)?;
-        Ok(server.stop(Duration::from_secs_f64(grace.clamp(0.0, MAX_GRACE)))?)
+        Ok(server.stop(grace)?)
     }
 
     fn server_address(&self, which: u32) -> Result<Address, ServerAddressError> {

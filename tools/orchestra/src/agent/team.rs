@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use spandrel::{CompletionStatus, SystemException};
 
 use super::config::AgentConfig;
-use super::machine;
+use super::{limited_time, machine};
 use crate::idl::WorkTeamServant as PaperWorkTeam;
 use crate::idl::orchestra::work_team::{BeginError, TakeResultError};
 use crate::idl::orchestra::{
@@ -170,8 +169,8 @@ impl WorkTeamServant for WorkTeam {
     }
 
     fn take_result(&self, seconds: f64) -> Result<(bool, LoadResult), TakeResultError> {
+        let limit = limited_time("seconds", seconds, MAX_WAIT)?;
         let job = self.job().clone().ok_or(NoLoad {})?;
-        let limit = Duration::from_secs_f64(seconds.clamp(0.0, MAX_WAIT));
         let is_running = |result: &mut Option<_>| result.is_none() && !job.control.is_cancelled();
         let waited = job.is_done.wait_timeout_while(job.result(), limit, is_running);
         // The lock of the result is free again when the job is forgotten.
