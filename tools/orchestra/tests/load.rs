@@ -150,6 +150,17 @@ fn think_time_paces_a_closed_loop() {
 }
 
 #[test]
+fn a_time_ends_a_load_whose_workers_think() {
+    let server = start(Behaviour::Steady, true);
+    let think_time = Distribution { kind: DistributionKind::Constant, mean: 3600.0, spread: 0.0 };
+    let load = Load { think_time, seconds: 0.2, workers: 3, ..to(server, 0) };
+    let running = std::thread::spawn(move || run(&load));
+    spandrel_test_support::wait_until("the load ends", || running.is_finished());
+    let result = running.join().unwrap();
+    assert_eq!((result.requests, result.answered), (3, 3), "{result:?}");
+}
+
+#[test]
 fn a_cancelled_load_ends_early() {
     let control = Control::default();
     control.cancel();
@@ -162,7 +173,8 @@ fn a_cancelled_load_ends_early() {
 fn values_out_of_range_are_refused() {
     let good = to("127.0.0.1:1".parse().unwrap(), 10);
     assert!(load::check(&good).is_ok());
-    let size = |mean: f64| Distribution { kind: DistributionKind::Constant, mean, spread: 0.0 };
+    let distribution = |kind: DistributionKind, mean: f64, spread: f64| Distribution { kind, mean, spread };
+    let size = |mean: f64| distribution(DistributionKind::Constant, mean, 0.0);
     let bad = [
         Load { requests: 0, ..good.clone() },
         Load { workers: 0, ..good.clone() },
@@ -173,7 +185,28 @@ fn values_out_of_range_are_refused() {
         Load { timeout: 0.0, ..good.clone() },
         Load { size: size(10_000.0), ..good.clone() },
         Load { think_time: size(-1.0), ..good.clone() },
+        Load { arrival: ArrivalKind::OpenPoisson, rate: 1e300, ..good.clone() },
+        Load { arrival: ArrivalKind::OpenPoisson, rate: f64::NAN, ..good.clone() },
+        Load { think_time: size(1e300), ..good.clone() },
+        Load { think_time: size(f64::INFINITY), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Exponential, f64::NAN, 0.0), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Exponential, 3601.0, 0.0), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Normal, 1.0, 1e300), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Normal, 1.0, f64::INFINITY), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Normal, 1.0, f64::NAN), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Normal, 1.0, 3601.0), ..good.clone() },
+        Load { think_time: distribution(DistributionKind::Uniform, 1800.0, 1801.0), ..good.clone() },
+        Load { size: distribution(DistributionKind::Normal, 1000.0, 1e300), ..good.clone() },
+        Load { size: distribution(DistributionKind::Uniform, 9000.0, 1000.0), ..good.clone() },
     ];
+    for think_time in [
+        distribution(DistributionKind::Uniform, 1800.0, 1800.0),
+        distribution(DistributionKind::Uniform, 1.0, 2.0),
+        distribution(DistributionKind::Normal, 3600.0, 3600.0),
+        distribution(DistributionKind::Exponential, 3600.0, 0.0),
+    ] {
+        assert!(load::check(&Load { think_time, ..good.clone() }).is_ok(), "{think_time:?}");
+    }
     for load in bad {
         assert!(load::check(&load).is_err(), "{load:?}");
     }

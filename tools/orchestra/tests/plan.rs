@@ -303,6 +303,7 @@ fn a_plan_without_its_agents_does_not_begin() {
 #[test]
 fn a_wrong_plan_is_explained() {
     let site = Site::new();
+    let load = |values: &str| format!("{SERVER}[[load]]\nname = \"l\"\n{values}\n");
     for (more, reason) in [
         ("", "missing field `server`"),
         (
@@ -318,6 +319,22 @@ fn a_wrong_plan_is_explained() {
         (
             "[[server]]\nhost = \"h\"\ncommand = \"c\"\narchitectures = [\"a\"]\n[[pair]]\nfirst = \"c/a\"\nsecond = \"b\"\n",
             "a pair names `b`, which is none of its servers: c/a",
+        ),
+        (
+            &*load("think_time = { kind = \"exponential\", mean = 1e300 }"),
+            "load `l`: the think time is not from 0 s to an hour",
+        ),
+        (
+            &*load("think_time = { kind = \"normal\", mean = 1, spread = inf }"),
+            "load `l`: the spread of the think time is not from 0 s to an hour",
+        ),
+        (
+            &*load("think_time = { kind = \"uniform\", mean = 3000, spread = 3000 }"),
+            "load `l`: the greatest think time (mean + spread) exceeds an hour",
+        ),
+        (
+            &*load("arrival = \"open-poisson\"\nrate = 1e300"),
+            "load `l`: the rate of an open loop is not from 0.001 to 10,000,000 per second",
         ),
     ] {
         let done = output(&mut run(&site, &plan(&site, 1, 10, more)));

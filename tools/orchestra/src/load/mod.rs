@@ -27,6 +27,7 @@ pub use failure::FailureKind;
 pub(crate) use record::latency;
 
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
+use distribution::MAX_THINK_TIME;
 use exchange::Exchange;
 use record::Record;
 use schedule::Schedule;
@@ -121,10 +122,26 @@ pub fn check(load: &Load) -> Result<(), InvalidLoad> {
         ),
         ((1e-3..=3600.0).contains(&load.timeout), "the timeout is not from 0.001 s to an hour"),
         (
-            distribution::is_valid(&load.size, 1.0, f64::from(MAX_OCTETS)),
+            distribution::has_mean_in(&load.size, 1.0, f64::from(MAX_OCTETS)),
             "the size of an answer is not from 1 to 9999 octets",
         ),
-        (distribution::is_valid(&load.think_time, 0.0, 3600.0), "the think time is not from 0 s to an hour"),
+        (
+            distribution::has_spread_below(&load.size, f64::from(MAX_OCTETS)),
+            "the spread of the size of an answer is not from 0 to 9999 octets",
+        ),
+        (
+            distribution::has_bounded_values(&load.size, f64::from(MAX_OCTETS)),
+            "the greatest size of an answer (mean + spread) exceeds 9999 octets",
+        ),
+        (distribution::has_mean_in(&load.think_time, 0.0, MAX_THINK_TIME), "the think time is not from 0 s to an hour"),
+        (
+            distribution::has_spread_below(&load.think_time, MAX_THINK_TIME),
+            "the spread of the think time is not from 0 s to an hour",
+        ),
+        (
+            distribution::has_bounded_values(&load.think_time, MAX_THINK_TIME),
+            "the greatest think time (mean + spread) exceeds an hour",
+        ),
     ];
     match checks.into_iter().find(|(is_right, _)| !is_right) {
         Some((_, reason)) => Err(InvalidLoad { reason: reason.to_owned() }),
@@ -200,7 +217,8 @@ fn work(load: &Load, schedule: &Schedule, target: &SocketAddr, control: &Control
         if request.due.is_none() {
             let think_time = distribution::seconds(&load.think_time, &mut random);
             if think_time > Duration::ZERO {
-                control.sleep_until(Instant::now() + think_time);
+                let next = Instant::now() + think_time;
+                control.sleep_until(schedule.end().map_or(next, |end| next.min(end)));
             }
         }
     }

@@ -64,6 +64,11 @@ impl Schedule {
         self.start
     }
 
+    /// The time from which on no request is due.
+    pub(super) fn end(&self) -> Option<Instant> {
+        self.window.map(|window| self.start + window)
+    }
+
     /// The next request that no worker has taken.
     pub(super) fn next(&self) -> Option<Request> {
         match &self.order {
