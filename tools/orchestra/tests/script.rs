@@ -99,6 +99,30 @@ fn exceptions_structures_and_enumerators_are_values() {
 }
 
 #[test]
+fn a_pause_that_is_no_time_or_too_long_is_an_error_of_the_script() {
+    let site = Site::new();
+    for (pause, shown) in [
+        ("1e300", "1e300"),
+        ("-0.5", "-0.5"),
+        ("-1", "-1.0"),
+        ("0.0 / 0.0", "NaN"),
+        ("86401", "86401.0"),
+        ("9223372036854775807", "9.223372036854776e18"),
+    ] {
+        let file = site.write("pause.rhai", &format!("sleep({pause});"));
+        let done = script(&site, &file, &[]);
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+        let expected = format!("a pause of {shown} s is not from 0 s to a day");
+        assert!(text(&done).contains(&expected), "`{expected}` is missing in: {}", text(&done));
+        assert_eq!(text(&done).lines().count(), 1, "{}", text(&done));
+    }
+    let caught = "sleep(0); sleep(0.001); sleep(1e-320); try { sleep(-1.0); } catch (error) { print(error); }";
+    let done = script(&site, site.write("pause.rhai", caught), &[]);
+    assert!(done.status.success(), "{}", text(&done));
+    assert_eq!(text(&done), "a pause of -1.0 s is not from 0 s to a day\n");
+}
+
+#[test]
 fn other_interfaces_come_from_idl_files_or_an_interface_repository() {
     let site = Site::new();
     let idl = site.write("names.idl", NAMES);

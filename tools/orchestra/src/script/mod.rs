@@ -7,6 +7,7 @@
 //! | `handle.attribute` | an attribute; assignable unless it is `readonly` |
 //! | `invoke(handle, "operation", […])` | an operation whose name is a keyword of the language |
 //! | `mean([…])`, `deviation([…])` | the mean and the standard deviation |
+//! | `sleep(SECONDS)` | a pause of up to a day |
 //! | `ARGS` | the arguments behind the script, as strings |
 //!
 //! An operation without `inout` and `out` parameters returns its result. Others return a map of these by name, with
@@ -20,6 +21,7 @@ use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -34,6 +36,8 @@ use handle::{Finder, Handle};
 
 /// The most arguments of an operation that is called like a method.
 const MAX_ARGUMENTS: usize = 12;
+/// The longest pause, in seconds: a day.
+const MAX_PAUSE: f64 = 86_400.0;
 
 /// Run a script in the language Rhai, which calls objects of the naming service.
 ///
@@ -142,6 +146,9 @@ fn run(text: &str, arguments: &[String], finder: Finder, max_operations: u64) ->
     engine.register_indexer_set(|handle: &mut Handle, name: &str, value: Dynamic| {
         handle.set(name, &value).map_err(failed)
     });
+    // Instead of those of the language, which panic for long times.
+    engine.register_fn("sleep", |seconds: f64| pause(seconds));
+    engine.register_fn("sleep", |seconds: i64| pause(seconds as f64));
     engine.register_fn("mean", |values: Array| moments(&values).map(|moments| moments.mean));
     engine.register_fn("deviation", |values: Array| moments(&values).map(|moments| moments.deviation));
     register_operations(&mut engine, text);
@@ -190,6 +197,15 @@ fn moments(values: &Array) -> Result<Moments, Box<EvalAltResult>> {
         .map(|value| value.as_float().or_else(|_| value.as_int().map(|value| value as f64)).ok())
         .collect();
     numbers.and_then(Moments::of).ok_or_else(|| "expected an array of numbers, with one at least".into())
+}
+
+/// Sleeps for at most [`MAX_PAUSE`] seconds.
+fn pause(seconds: f64) -> Result<(), Box<EvalAltResult>> {
+    if !(0.0..=MAX_PAUSE).contains(&seconds) {
+        return Err(failed(anyhow!("a pause of {seconds:?} s is not from 0 s to a day")));
+    }
+    thread::sleep(Duration::from_secs_f64(seconds));
+    Ok(())
 }
 
 /// An error of the script's language.
