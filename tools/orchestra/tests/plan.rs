@@ -368,6 +368,10 @@ fn clients_pools_and_samples_are_bounded() {
         ("clients = [\"b\", \"b\"]", "the client `b` occurs twice"),
         ("clients = [\"b\"]\npools = [5, 0]", "a pool has at least one worker"),
         ("clients = [\"b\"]\nsamples = 4000000000", "at most 100000 samples"),
+        (
+            "clients = [\"b\", \"d\", \"e\"]\nrequests = 2",
+            "load `closed`: 2 requests are fewer than one of each of 3 clients",
+        ),
     ] {
         fs::write(&file, format!("name = \"n\"\n{values}\n{server}")).unwrap();
         let error = format!("{:#}", Plan::read(&file).unwrap_err());

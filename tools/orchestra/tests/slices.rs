@@ -272,6 +272,10 @@ fn slices_are_bounded() {
             format!("slices = 51\nrequests = 100\n{one}"),
             "load `closed`: 100 requests are fewer than one of each client in each of 51 slices",
         ),
+        (
+            format!("{one}[[load]]\nname = \"timed\"\nrequests = 1\nseconds = 5\n"),
+            "load `timed`: 1 requests are fewer than one of each of 2 clients",
+        ),
         (format!("slices = 2\n{crowd}"), "17 servers are compared with `a/0`, directly or not, and at most 16 run"),
     ] {
         let error = format!("{:#}", parsed(&text).unwrap_err());

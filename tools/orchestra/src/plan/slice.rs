@@ -25,11 +25,14 @@ impl Plan {
         ensure!(*slices == 1 || *live == 0.0, "live samples are of a server that runs alone: slices = 1, or live = 0");
         for load in &self.loads {
             let (requests, clients) = (load.requests.unwrap_or(self.requests), self.clients.len() as u64);
-            if *slices > 1 && (1..clients * u64::from(*slices)).contains(&requests) {
+            // The share of a client would be 0, which is no limit.
+            if (1..clients * u64::from(*slices)).contains(&requests) {
                 let name = &load.name;
-                bail!(
-                    "load `{name}`: {requests} requests are fewer than one of each client in each of {slices} slices"
-                );
+                let of_each = match slices {
+                    1 => format!("one of each of {clients} clients"),
+                    _ => format!("one of each client in each of {slices} slices"),
+                };
+                bail!("load `{name}`: {requests} requests are fewer than {of_each}");
             }
         }
         Ok(())
