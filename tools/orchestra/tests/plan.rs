@@ -98,7 +98,7 @@ fn check_report(site: &Site, results: &Path) {
         "test/steady : test/steady-no-greeting",
         "95 % interval",
         "test server 1.2.3",
-        "Others are <absent>.",
+        "Others are \\<absent>.",
         "## Machines",
         "| kernel ",
         "| C compiler | cc 1, \"old\", then cc 2",

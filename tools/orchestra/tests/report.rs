@@ -101,6 +101,43 @@ fn a_server_without_samples_is_named_and_a_single_sample_has_no_deviation() {
     assert!(text(&failed).starts_with("error: cannot write the report (--output): "), "{}", text(&failed));
 }
 
+#[test]
+fn names_with_characters_of_markdown_are_shown_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan_file, results) = (folder.path().join("plan.toml"), folder.path().join("plan.jsonl"));
+    let text_of_plan = "name = \"<i>all</i>\"\nclients = [\"c\"]\nnotes = [\"> [a](b), *c*\", \"- d\"]\n\
+        [[server]]\nhost = \"h\"\ncommand = \"c\"\nname = \"x|y<b>\"\narchitectures = [\"a_b\"]\npicture = \"`p`\"\n\
+        [[load]]\nname = \"~l~ \\\\ &lt; _m_\"\n[versions]\n\"C|\\n|\" = \"1|2\"\n";
+    fs::write(&plan_file, text_of_plan).unwrap();
+    let plan = Plan::read(&plan_file).unwrap();
+    let (mut file, _) = ResultsFile::open(&results, &plan).unwrap();
+    let (target, load) = (plan.targets()[0].name.clone(), plan.loads[0].name.clone());
+    let sample = Sample { target: target.clone(), load: load.clone(), elapsed: 5.0, ..Sample::default() };
+    file.append(&Record::Sample(Box::new(sample))).unwrap();
+    let reason = "a | b\nc".to_owned();
+    file.append(&Record::Failure(Failure { target, load, round: 0, at: 0.0, lost_agent: None, reason })).unwrap();
+    let done = output(orchestra().arg("report").arg(&results).arg("--output").arg(folder.path().join("report")));
+    let shown = text(&done);
+    for part in [
+        "# \\<i>all\\</i>\n",
+        "\n\\> \\[a\\](b), \\*c\\*\n",
+        "\n\\- d\n",
+        "\n## \\`p\\`\n",
+        "\n| x\\|y\\<b>/a_b | ",
+        " \\~l\\~ \\\\ \\&lt; \\_m\\_ |",
+        " a \\| b c |",
+        "\n| C\\| \\| |    1\\|2 |",
+    ] {
+        assert!(shown.contains(part), "`{part}` is missing in\n{shown}");
+    }
+    // All rows of a table have the cells of its header.
+    let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+    let lines: Vec<&str> = shown.lines().collect();
+    for pair in lines.windows(2).filter(|pair| pair.iter().all(|line| line.starts_with('|'))) {
+        assert_eq!(cells(pair[0]), cells(pair[1]), "{pair:?}");
+    }
+}
+
 /// The texts of a column of the first table.
 async fn column(page: &Page, number: usize) -> Vec<String> {
     let script =

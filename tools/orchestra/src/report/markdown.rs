@@ -33,25 +33,49 @@ impl Part {
 }
 
 pub(super) fn text(summary: &Summary, figures: &[Figure]) -> String {
-    let mut text = format!("# {}\n", summary.name);
+    let mut text = format!("# {}\n", escaped(&summary.name));
     for paragraph in introduction(summary) {
-        _ = write!(text, "\n{paragraph}\n");
+        _ = write!(text, "\n{}\n", escaped(&paragraph));
     }
     for part in parts(summary) {
-        let mut table: Table = with_header(part.header);
-        part.rows.into_iter().for_each(|row| table.add_row(row));
-        _ = write!(text, "\n## {}\n\n{table}\n", part.heading);
+        let cells = |cells: &[String]| cells.iter().map(|cell| escaped(cell)).collect::<Vec<String>>();
+        let mut table: Table = with_header(cells(&part.header));
+        part.rows.iter().for_each(|row| table.add_row(cells(row)));
+        _ = write!(text, "\n## {}\n\n{table}\n", escaped(&part.heading));
         if !part.note.is_empty() {
-            _ = write!(text, "\n{}\n", part.note);
+            _ = write!(text, "\n{}\n", escaped(&part.note));
         }
     }
     if !figures.is_empty() {
         text.push_str("\n## Figures\n");
     }
     for Figure { file, title, .. } in figures {
-        _ = write!(text, "\n![{title}]({file})\n");
+        _ = write!(text, "\n![{}]({file})\n", escaped(title));
     }
     text
+}
+
+/// A text in one line, without a meaning for Markdown, its tables or HTML.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut before = ' ';
+    for (at, letter) in text.char_indices() {
+        let after = text[at + letter.len_utf8()..].chars().next().unwrap_or(' ');
+        let has_meaning = match letter {
+            '\\' | '|' | '<' | '`' | '*' | '[' | ']' | '~' => true,
+            '_' => !(before.is_alphanumeric() && after.is_alphanumeric()), // else it is a part of a word
+            '&' => after.is_alphanumeric() || after == '#',
+            '#' | '>' => at == 0,
+            '-' | '+' => at == 0 && text[1..].starts_with(' '), // an item of a list
+            _ => false,
+        };
+        if has_meaning {
+            escaped.push('\\');
+        }
+        escaped.push(if letter.is_control() { ' ' } else { letter });
+        before = letter;
+    }
+    escaped
 }
 
 /// The paragraphs before the tables.
@@ -189,8 +213,8 @@ fn errors(summary: &Summary) -> Part {
 fn failures(summary: &Summary) -> Part {
     let mut part = Part::new("Samples that could not be taken at first", &["server", "load", "sample", "reason"]);
     for failure in &summary.failures {
-        let reason = failure.reason.replace('|', "/").replace('\n', " ");
-        part.rows.push(vec![failure.target.clone(), failure.load.clone(), (failure.round + 1).to_string(), reason]);
+        let (number, reason) = ((failure.round + 1).to_string(), failure.reason.clone());
+        part.rows.push(vec![failure.target.clone(), failure.load.clone(), number, reason]);
     }
     part
 }
