@@ -216,7 +216,7 @@ fn wrong_usage_is_explained_in_one_line() {
         (&["iterative", "--workers"], 2, "expected a value after --workers"),
         (&["reactive", "--backend", "kqueue"], 2, "unknown back end `kqueue`"),
         (&["iterative", "--http", "/no/such"], 1, "cannot open the folder /no/such: "),
-        (&["queue-pool", "--workers", "0"], 2, "\"0\" for --workers: expected a whole number from 1 to 10000"),
+        (&["queue-pool", "--workers", "0"], 2, "\"0\" for --workers: expected a whole number from 1 to 1000"),
         (&["iterative", "--port", "-1"], 2, "\"-1\" for --port: expected a whole number from 0 to 65535"),
         (&["pre-forked", "--idle", "99999999999"], 2, "for --idle: expected a whole number from 1 to 86400"),
         (&["iterative", "--host", "nosuch"], 2, "\"nosuch\" for --host: expected an IP address"),
