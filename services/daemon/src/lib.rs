@@ -66,7 +66,7 @@ pub use client::ClientArgs;
 pub use damage::catch_damage;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
-pub use storage::{Storage, begin_write, synchronize_folder};
+pub use storage::{Storage, begin_write, private_file, synchronize_folder};
 pub use toml_text::parse_toml;
 
 /// The exit codes, for the help of executables.

@@ -1,7 +1,7 @@
 //! The storage of a service's database, and of its redo log.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,14 +115,21 @@ fn create_database(builder: &mut Builder, path: &Path) -> Result<(), redb::Error
 
 fn open_log_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
     let is_new = !path.exists();
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+    let file = private_file().read(true).write(true).create(true).truncate(false).open(path)?;
     if is_new {
         synchronize_folder(path)?;
     }
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
+}
+
+/// Options for files that only the user of the process can read, if they are new (on Unix).
+#[must_use]
+pub fn private_file() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "there is no mode"))]
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Begins a transaction that commits in two phases. After the end of the process at any instant, a damaged state is then

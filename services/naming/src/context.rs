@@ -217,8 +217,8 @@ impl Contexts {
     }
 }
 
-/// A call on a context of another server. A name may lead from there back to this server, and the call then be served
-/// by the same thread; the number of such calls within one another is limited because its stack is.
+/// A call on a context of another server. A name may lead from there back to this server, where the same thread can
+/// serve it. So a thread has a limit of such calls within one another: each takes a part of its stack.
 struct ForeignCall(());
 
 impl ForeignCall {

@@ -41,7 +41,7 @@ use std::time::Duration;
 use redb::{Builder, ReadableTable as _};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel_daemon::{Storage, begin_write, catch_damage, synchronize_folder};
+use spandrel_daemon::{Storage, begin_write, catch_damage, private_file, synchronize_folder};
 
 use self::change::Change;
 use self::failure::{StartFailure, damage, unavailable};
@@ -161,7 +161,7 @@ impl RedbStore {
     /// # Errors
     /// `Unavailable`, also if the file exists or cannot be written.
     pub fn back_up(&self, file: &Path) -> Result<(), StoreError> {
-        fs::File::create_new(file).map_err(|error| unavailable(error.into()))?;
+        private_file().write(true).create_new(true).open(file).map_err(|error| unavailable(error.into()))?;
         let copied = self.copy_to(file);
         if copied.is_err() {
             _ = fs::remove_file(file); // a part is no backup

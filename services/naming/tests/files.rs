@@ -66,10 +66,11 @@ fn other_users_cannot_read_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder).unwrap();
     store.bind(ContextId::ROOT, &step("name"), &object(1), IfBound::Fail).unwrap();
+    store.back_up(&folder.path().join("copy")).unwrap();
     let mut files = 0;
     for file in fs::read_dir(&folder).unwrap() {
         assert_eq!(file.unwrap().metadata().unwrap().permissions().mode() & 0o077, 0);
         files += 1;
     }
-    assert_eq!(files, 2);
+    assert_eq!(files, 3);
 }

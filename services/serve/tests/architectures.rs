@@ -30,7 +30,7 @@ fn request(mut client: &TcpStream) {
 }
 
 /// The response to a GET on a connection that stays open.
-fn get(mut client: &TcpStream, path: &str) -> String {
+pub(crate) fn get(mut client: &TcpStream, path: &str) -> String {
     client.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
     let mut response = Vec::new();
     while !response.ends_with(b"the end\n") {

@@ -119,16 +119,7 @@ fn a_changed_file_is_noticed_and_directives_come_from_the_command_line() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_connection_of_a_former_architecture_of_processes_is_told_of_the_end() {
-    let get = |mut client: &TcpStream| {
-        client.write_all(b"GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
-        let mut response = Vec::new();
-        while !response.ends_with(b"the end\n") {
-            let mut octet = [0];
-            client.read_exact(&mut octet).unwrap();
-            response.push(octet[0]);
-        }
-        String::from_utf8(response).unwrap()
-    };
+    let get = |client: &TcpStream| crate::architectures::get(client, "/a.txt");
     for architecture in ["process-per-connection", "pre-forked"] {
         let services = |architecture: &str| {
             format!(
