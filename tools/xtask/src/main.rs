@@ -124,9 +124,11 @@ cargo xtask NAME
                             bans, sources and compatibility with the last release, and build the README's program from the packages
                             alone, outside of the repository
   dist                      build the release archive of this platform: programs, man pages, completions, licenses
-  full [STEP...]            the long forms of all checks, or of those whose names begin with a word given, one after the other, with the
-                            time of each (about two hours): features, tests, models, miri --all, big-endian --all, windows, idl --compile,
-                            interop --tshark, services, proxy, tango, stacks, servers, orchestra-hosts, hostile peers, faults, fuzzing, book, package --verify, ttcp --quick
+  etcd                      run the tests of the naming service over a cluster of etcd, in the workspace `extra`; installs what it needs
+  full [--again] [STEP...]  the long forms of all checks (hours; `full.rs` has the list), or of those whose names begin with a word
+                            given. Each has a time limit and its output in target/full. Without a word, steps that have passed for
+                            the same sources are not run again (--again: they are), so that the same command goes on after an
+                            interruption. At the end: a line for each step with its time and the last line of its output
 ";
 
 fn main() -> ExitCode {
@@ -196,6 +198,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["proxy", "--examples", examples] => proxy::run(number(examples)?),
         ["structure", words @ ..] => structure::run(words),
         ["book"] => book::run(),
+        ["etcd"] => services::over_etcd(),
         ["full", steps @ ..] => full::run(steps),
         ["package"] => package::run(),
         ["package", "--verify"] => package::verify(),

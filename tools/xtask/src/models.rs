@@ -2,11 +2,12 @@
 //!
 //! Models in modules called `models` are built with `--cfg shuttle`, which makes `spandrel-sync` provide the
 //! checker's locks and threads. `shuttle` treats all atomics as sequentially consistent. Algorithms that rest
-//! on weaker orders are modelled in modules called `weak`, with `--cfg loom`. Both are built in target
-//! folders of their own, so that an ordinary build is not invalidated.
+//! on weaker orders are modelled in modules called `weak`, with `--cfg loom`. A wrapper of the compiler adds the flag
+//! for crates of the workspace alone. Cargo keeps what a wrapper has made beside an ordinary build, and both share
+//! the packages of others, which a flag in `RUSTFLAGS` would build again.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -21,16 +22,10 @@ const WINGS: [&str; 2] = ["net", "orb"];
 struct Checker {
     name: &'static str,
     module: &'static str,
-    /// Its packages whose speed matters.
-    packages: &'static [&'static str],
 }
 
-const SHUTTLE: Checker = Checker {
-    name: "shuttle",
-    module: "models",
-    packages: &["corosensei", "rand_pcg", "shuttle", "shuttle-engine", "shuttle-schedulers", "shuttle-std"],
-};
-const LOOM: Checker = Checker { name: "loom", module: "weak", packages: &["generator", "loom"] };
+const SHUTTLE: Checker = Checker { name: "shuttle", module: "models" };
+const LOOM: Checker = Checker { name: "loom", module: "weak" };
 
 /// Runs each model `times` as often as it specifies. Cargo builds the crates together, each once.
 pub(crate) fn run(times: u32) -> Result<()> {
@@ -66,7 +61,9 @@ fn has_models(folder: &Path, module: &str, below_models: bool) -> Result<bool> {
 }
 
 fn run_those_of(packages: &[String], checker: Checker, times: u32) -> Result<()> {
-    let output = cargo_test(packages, checker, times).args(["--", "--list"]).output().context("cannot start Cargo")?;
+    let wrapper = compiler_wrapper(checker)?;
+    let output =
+        cargo_test(packages, checker, &wrapper, times).args(["--", "--list"]).output().context("cannot start Cargo")?;
     let listed = String::from_utf8_lossy(&output.stdout);
     // For each package, a line such as "27 tests, 0 benchmarks".
     let with_models =
@@ -75,23 +72,32 @@ fn run_those_of(packages: &[String], checker: Checker, times: u32) -> Result<()>
         let messages = String::from_utf8_lossy(&output.stderr);
         bail!("one of {} has no {} models, or they do not build:\n{messages}", packages.join(", "), checker.name);
     }
-    workspace::run(&mut cargo_test(packages, checker, times))
+    workspace::run(&mut cargo_test(packages, checker, &wrapper, times))
 }
 
-fn cargo_test(packages: &[String], checker: Checker, times: u32) -> Command {
+/// Writes the wrapper of the compiler for a checker. Its path tells Cargo which builds it has made, so that each
+/// checker has one of its own.
+fn compiler_wrapper(checker: Checker) -> Result<PathBuf> {
+    let folder = std::path::absolute(workspace::target().join("models"))?;
+    fs::create_dir_all(&folder)?;
+    let path = folder.join(format!("rustc-{}", checker.name));
+    let text = format!("#!/bin/sh\nexec \"$@\" --cfg {} --deny warnings\n", checker.name);
+    if fs::read_to_string(&path).is_ok_and(|present| present == text) {
+        return Ok(path);
+    }
+    fs::write(&path, text)?;
+    workspace::run(Command::new("chmod").arg("755").arg(&path))?;
+    Ok(path)
+}
+
+fn cargo_test(packages: &[String], checker: Checker, wrapper: &Path, times: u32) -> Command {
     let mut command = Command::new(workspace::cargo_program());
     command.args(["test", "--lib"]).args(packages.iter().flat_map(|package| ["--package", package]));
-    command.arg(format!("{}::", checker.module)).current_dir(workspace::root());
-    command.env("RUSTFLAGS", format!("--cfg {} -D warnings", checker.name));
-    command.env("CARGO_TARGET_DIR", workspace::target().join(format!("models-{}", checker.name)));
-    // Some twenty times as fast, with overflow and debug assertions still checked. Of the dependencies, it suffices to
-    // optimise the checkers.
-    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "2").env("CARGO_PROFILE_DEV_DEBUG", "none");
-    command.arg("--config").arg("profile.dev.package.'*'.opt-level=0");
-    for package in checker.packages {
-        command.arg("--config").arg(format!("profile.dev.package.{package}.opt-level=2"));
-    }
-    command.env("SPANDREL_MODELS_TIMES", times.to_string());
+    command.current_dir(workspace::root()).env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+    // Some twenty times as fast, with overflow and debug assertions still checked. Packages of others stay as they were
+    // built for the tests; the checkers are optimised there, too.
+    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "2").args(["--config", "profile.dev.package.'*'.opt-level=0"]);
+    command.env("SPANDREL_MODELS_TIMES", times.to_string()).arg(format!("{}::", checker.module));
     command
 }
 

@@ -6,6 +6,7 @@
 //! and shown as such.
 
 pub(crate) mod faults;
+mod report;
 pub(crate) mod runner;
 pub(crate) mod wine;
 
@@ -13,17 +14,17 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use crate::windows::faults::FAULTS;
+use crate::windows::report::{Entry, EntryKind, Report};
 use crate::windows::wine::Wine;
 use crate::{packages, workspace};
 
 pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// The most runs of a crate's tests.
+/// The most runs of a crate's tests; crates that have passed do not run again.
 const ATTEMPTS: u32 = 2;
 
 /// The crates of the ORB that support Windows, beside everything in `net`, and the ORB's tests over sockets.
@@ -58,34 +59,44 @@ pub(crate) fn run(selection: CrateSelection<'_>) -> Result<()> {
     let shim = build_shim(&folder)?;
     let wine = Wine::start(&folder)?;
     show_faults(&wine, &folder)?;
-    let mut rows = Vec::new();
-    for package in crates(selection)? {
-        let report = folder.join(format!("{package}.report"));
-        let started = Instant::now();
-        // A busy machine delays Wine's server process for all programs at once, beyond the times that tests wait.
-        let (mut attempts, mut has_passed) = (0, false);
-        while attempts < ATTEMPTS && !has_passed {
-            attempts += 1;
-            fs::write(&report, "")?;
-            let mut command = wine.command(&workspace::cargo_program());
-            command
-                .args(["test", "--no-fail-fast", "--target", TARGET, "--package", &package])
-                .current_dir(workspace::root());
-            // A debugger is not available, and the linker is twice as fast without debug information.
-            command.env("CARGO_PROFILE_DEV_DEBUG", "none").env("WINEPATH", &shim);
-            command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner_words()?).env(runner::REPORT, &report);
-            has_passed = command.status().context("cannot start Cargo")?.success();
+    let packages = crates(selection)?;
+    let report = Report::new(&folder);
+    let mut rows: Vec<_> = packages.iter().map(|package| Row::new(package)).collect();
+    // Tests these packages in one call, so that Cargo builds each dependency once, with the features of all.
+    let test = |targets: &[&str], packages: &[String]| -> Result<bool> {
+        let mut command = wine.command(&workspace::cargo_program());
+        command.args(["test", "--no-fail-fast", "--target", TARGET]).args(targets).current_dir(workspace::root());
+        command.args(packages.iter().flat_map(|package| ["--package", package]));
+        // A debugger is not available, and the linker is twice as fast without debug information.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "none").env("WINEPATH", &shim);
+        command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner_words()?).env(Report::VARIABLE, report.path());
+        Ok(command.status().context("cannot start Cargo")?.success())
+    };
+    // A busy machine delays Wine's server process for all programs at once, beyond the times that tests wait.
+    for attempt in 1..=ATTEMPTS {
+        let pending: Vec<_> = rows.iter_mut().filter(|row| !row.has_passed).collect();
+        if pending.is_empty() {
+            break;
         }
-        rows.push(Row {
-            package,
-            has_passed,
-            attempts,
-            seconds: started.elapsed().as_secs_f64(),
-            report: fs::read_to_string(&report)?,
-        });
+        report.clear()?;
+        let names: Vec<_> = pending.iter().map(|row| row.package.clone()).collect();
+        let has_passed = test(&["--lib", "--bins", "--tests", "--examples"], &names)?;
+        let entries = report.entries()?;
+        // Cargo builds all programs before it runs the first one.
+        if !has_passed && !entries.iter().any(|entry| entry.kind == EntryKind::Failed) {
+            bail!("the tests for {TARGET} do not build");
+        }
+        for row in pending {
+            row.record(attempt, &entries);
+        }
     }
+    let has_good_documentation = (0..ATTEMPTS).any(|_| test(&["--doc"], &packages).is_ok_and(|passed| passed));
     drop(wine);
-    conclude(&rows)
+    conclude(&rows)?;
+    if !has_good_documentation {
+        bail!("tests of the documentation failed on Windows");
+    }
+    Ok(())
 }
 
 /// The result of one crate.
@@ -94,18 +105,41 @@ struct Row {
     package: String,
     has_passed: bool,
     attempts: u32,
-    seconds: f64,
-    report: String,
+    /// The number of tests that passed in the last attempt.
+    passed: u32,
+    /// Known faults, and listed faults that did not occur.
+    notes: Vec<String>,
+}
+
+impl Row {
+    fn new(package: &str) -> Self {
+        Self { package: package.to_owned(), has_passed: false, attempts: 0, passed: 0, notes: Vec::new() }
+    }
+
+    /// Takes over the entries of an attempt that belong to this crate. A crate without any has not been tested.
+    fn record(&mut self, attempt: u32, entries: &[Entry]) {
+        self.attempts = attempt;
+        self.passed = 0;
+        self.notes.clear();
+        let own: Vec<_> = entries.iter().filter(|entry| entry.package == self.package).collect();
+        self.has_passed = !own.is_empty() && own.iter().all(|entry| entry.kind != EntryKind::Failed);
+        for entry in own {
+            match entry.kind {
+                EntryKind::Passed => self.passed += entry.text.parse::<u32>().unwrap_or_default(),
+                EntryKind::Note => self.notes.push(entry.text.clone()),
+                EntryKind::Failed => {}
+            }
+        }
+    }
 }
 
 fn conclude(rows: &[Row]) -> Result<()> {
     println!("\nUnder Wine:");
-    for Row { package, has_passed, attempts, seconds, report } in rows {
-        let passed: u32 = report.lines().filter_map(|line| line.strip_prefix("passed ")?.parse::<u32>().ok()).sum();
+    for Row { package, has_passed, attempts, passed, notes } in rows {
         let word = if *has_passed { "good" } else { "FAILED" };
         let again = if *attempts > 1 { format!(", at attempt {attempts}") } else { String::new() };
-        println!("{word:6}  {package}: {passed} tests passed in {seconds:.1} s{again}");
-        for line in report.lines().filter(|line| !line.starts_with("passed ")) {
+        println!("{word:6}  {package}: {passed} tests passed{again}");
+        for line in notes {
             println!("        {line}");
         }
     }
@@ -170,6 +204,27 @@ fn runner_words() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_has_passed_if_it_was_tested_and_no_program_of_it_failed() {
+        let entry =
+            |package: &str, kind, text: &str| Entry { package: package.to_owned(), kind, text: text.to_owned() };
+        let entries = [
+            entry("one", EntryKind::Passed, "3"),
+            entry("one", EntryKind::Passed, "4"),
+            entry("one", EntryKind::Note, "known"),
+            entry("two", EntryKind::Passed, "5"),
+            entry("two", EntryKind::Failed, "program"),
+        ];
+        let record = |package| {
+            let mut row = Row::new(package);
+            row.record(1, &entries);
+            (row.has_passed, row.passed, row.notes.len())
+        };
+        assert_eq!(record("one"), (true, 7, 1));
+        assert_eq!(record("two"), (false, 5, 0));
+        assert_eq!(record("three"), (false, 0, 0));
+    }
 
     #[test]
     fn crates_are_selected_by_either_name_and_by_wing() {

@@ -2,8 +2,6 @@
 //! own faults.
 
 use std::env;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,14 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::faults::{self, Fault};
+use super::report::{self, EntryKind};
 use crate::bounded::Bounded;
 
 /// The task name under which Cargo calls this runner.
 pub(crate) const NAME: &str = "run-under-wine";
 /// The environment variable that names Wine's loader.
 pub(crate) const LOADER: &str = "SPANDREL_WINE_LOADER";
-/// The environment variable that names the file to which results are appended.
-pub(crate) const REPORT: &str = "SPANDREL_WINE_REPORT";
 
 /// The deadline of one test program.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -37,9 +34,14 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
     let target = target_name(program);
     let known_faults = faults::of(&package, target);
-    let result = run_all(program, &[arguments, &skip_options(&known_faults)].concat(), limit(&package, target));
-    for fault in known_faults {
-        run_known_fault(program, fault)?;
+    let result =
+        run_all(&package, program, &[arguments, &skip_options(&known_faults)].concat(), limit(&package, target));
+    let result = known_faults.into_iter().fold(result, |result, fault| {
+        let known = run_known_fault(&package, program, fault);
+        result.and(known)
+    });
+    if result.is_err() {
+        report::add(&package, EntryKind::Failed, target)?;
     }
     result
 }
@@ -63,7 +65,7 @@ fn target_name(program: &str) -> &str {
 }
 
 /// Runs the program and shows its output.
-fn run_all(program: &str, arguments: &[&str], limit: Duration) -> Result<()> {
+fn run_all(package: &str, program: &str, arguments: &[&str], limit: Duration) -> Result<()> {
     let mut child = start(program, arguments)?;
     let deadline = Instant::now() + limit;
     let mut finished = Vec::new();
@@ -73,7 +75,7 @@ fn run_all(program: &str, arguments: &[&str], limit: Duration) -> Result<()> {
                 println!("{line}");
                 finished.extend(finished_test(&line).map(str::to_owned));
                 if let Some(number) = passed(&line) {
-                    report(&format!("passed {number}"))?;
+                    report::add(package, EntryKind::Passed, &number.to_string())?;
                 }
             }
             Ok(None) => break,
@@ -93,7 +95,7 @@ fn run_all(program: &str, arguments: &[&str], limit: Duration) -> Result<()> {
 }
 
 /// Runs a test that is known to fail, and reports if it passes.
-fn run_known_fault(program: &str, fault: &Fault) -> Result<()> {
+fn run_known_fault(package: &str, program: &str, fault: &Fault) -> Result<()> {
     let child = start(program, &["--exact", fault.test])?;
     let deadline = Instant::now() + FAULT_LIMIT;
     let mut passes = false;
@@ -109,7 +111,7 @@ fn run_known_fault(program: &str, fault: &Fault) -> Result<()> {
         false => format!("known Wine fault: {}: {}", fault.test, fault.cause.reason),
     };
     println!("{line}");
-    report(&line)
+    report::add(package, EntryKind::Note, &line)
 }
 
 fn start(program: &str, arguments: &[&str]) -> Result<Bounded> {
@@ -138,12 +140,6 @@ fn finished_test(line: &str) -> Option<&str> {
 fn passed(line: &str) -> Option<u32> {
     let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
     rest.split_once(" passed;")?.0.parse().ok()
-}
-
-fn report(line: &str) -> Result<()> {
-    let Some(path) = env::var_os(REPORT) else { return Ok(()) };
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    Ok(writeln!(file, "{line}")?)
 }
 
 #[cfg(test)]

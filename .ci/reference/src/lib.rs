@@ -1,0 +1,1 @@
+//! Empty: the dependencies are what is compiled.
