@@ -6,7 +6,7 @@
 
 use std::io::{self, ErrorKind, Read};
 
-/// Makes a system call, again after each signal that interrupts it.
+/// Makes a system call, again after each signal that interrupts it. A time limit of the socket begins anew.
 ///
 /// # Errors
 /// Those of the call, except `Interrupted`.
