@@ -30,8 +30,9 @@ impl<F: Family> FrameHandler<F> for Screen {
     }
 
     fn close(&mut self, _peer: &mut Peer<'_, F>, reason: &CloseReason) {
-        eprintln!("{reason}");
+        // Before the message: printing panics without a reader.
         self.0.stop();
+        eprintln!("{reason}");
     }
 }
 
@@ -41,8 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (registry, failed) = (reactor.registry().clone(), reactor.registry().clone());
     Connector::new(Inet::default(), move || Framed::new(Lines::new(4096), Screen(registry.clone())))
         .on_give_up(move |gave_up| {
-            eprintln!("{gave_up}");
             failed.stop();
+            eprintln!("{gave_up}");
         })
         .connect(reactor.registry(), &addr)?;
     Ok(reactor.run()?)

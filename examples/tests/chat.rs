@@ -3,35 +3,37 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    process::{Child, ChildStdout, Stdio},
+    process::{ChildStdout, Stdio},
     thread,
     time::Duration,
 };
 
-use crate::programs::{Running, example};
+use spandrel_test_support::{ChildProcess, wait_until};
+
+use crate::programs::example;
 
 /// No line takes longer to arrive.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The chat's server, and its address.
-fn server() -> (Running, String) {
-    let mut server = Running(example("chat-server").stdout(Stdio::piped()).spawn().unwrap());
+fn server() -> (ChildProcess, String) {
+    let mut server = ChildProcess::start(example("chat-server").stdout(Stdio::piped()));
     let mut addr = String::new();
-    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut addr).unwrap();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut addr).unwrap();
     (server, addr.trim().to_owned())
 }
 
 /// A chat client in a process of its own.
 struct Member {
-    process: Child,
+    process: ChildProcess,
     screen: BufReader<ChildStdout>,
 }
 
 impl Member {
     fn join(addr: &str, name: &str) -> Self {
         let mut client = example("chat-client");
-        let mut process =
-            client.arg(addr).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let client = client.arg(addr).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = ChildProcess::start(client);
         let screen = BufReader::new(process.stdout.take().unwrap());
         let mut member = Self { process, screen };
         member.expect("your name?");
@@ -53,7 +55,7 @@ impl Member {
     /// Ends its standard input, and returns its last message.
     fn leave(mut self) -> String {
         drop(self.process.stdin.take());
-        let output = self.process.wait_with_output().unwrap();
+        let output = self.process.wait_with_output();
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     }
@@ -87,6 +89,10 @@ fn members_talk_join_and_leave() {
     grace.say(&"x".repeat(2000));
     ada.expect("Grace has left (limit exceeded: the peer sent a line that is too long; the limit is 1024 octets)");
     assert!(grace.process.wait().unwrap().success());
+    // A client ends also if no process reads its messages any more.
+    drop((ada.process.stdout.take(), ada.process.stderr.take()));
+    drop(ada.process.stdin.take());
+    wait_until("the end of the client", || ada.process.try_wait().unwrap().is_some());
 }
 
 /// A member of the test, without a process.

@@ -4,8 +4,10 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpStream, UdpSocket},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
+
+use spandrel_test_support::ChildProcess;
 
 /// An example's executable, built by cargo beside this test; `cargo test --test programs` alone does not
 /// build it, so this does.
@@ -45,20 +47,10 @@ fn built(program: &str, package: &[&str]) -> PathBuf {
     path
 }
 
-/// Stops the server at the end of the test, also after a failure.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
 #[test]
 fn the_quick_start_greets() {
-    let mut server = Running(example("hello").stdout(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut server = ChildProcess::start(example("hello").stdout(Stdio::piped()));
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.next().unwrap().starts_with("IOR:"));
     assert_eq!(lines.next().unwrap(), "Hello, world!");
 }
@@ -73,16 +65,16 @@ fn data_streams_flow_over_each_family() {
         let address = if family == "inet" { "127.0.0.1:0" } else { path.to_str().unwrap() };
         let mut server = example("data-stream-server");
         server.args([family, address]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut server = Running(server.spawn().unwrap());
-        let mut notes = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut server = ChildProcess::start(&mut server);
+        let mut notes = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
         let listening = notes.next().unwrap();
         let address = listening.strip_prefix("listening at ").unwrap();
         let mut client = example("data-stream-client");
-        let mut client = client.args([family, address]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut client = ChildProcess::start(client.args([family, address]).stdin(Stdio::piped()));
         let text = "one line\n".repeat(20_000);
         client.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let mut received = vec![0; text.len()];
-        server.0.stdout.take().unwrap().read_exact(&mut received).unwrap();
+        server.stdout.take().unwrap().read_exact(&mut received).unwrap();
         assert!(client.wait().unwrap().success() && received == text.as_bytes(), "{family}");
         assert!(notes.next().unwrap().ends_with(" connected"), "{family}");
         assert!(notes.next().unwrap().ends_with(" sent 180000 octets"), "{family}");
@@ -97,8 +89,8 @@ fn services_are_found_by_multicast() {
     let found = |name: &str| example("discovery").args(["find", name, loopback]).output().unwrap();
     let mut server = example("discovery");
     server.args(["answer", &name, "corbaloc::bank.example/Account", loopback]).stderr(Stdio::piped());
-    let mut server = Running(server.spawn().unwrap());
-    let mut notes = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut server = ChildProcess::start(&mut server);
+    let mut notes = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(notes.next().unwrap(), format!("answering for {name}"));
     let output = found(&name);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -118,7 +110,7 @@ fn a_magic_packet_is_broadcast() {
     let output = wake.args(["00:16:3e:12:34:56", "127.0.0.1"]).env("PORT", port).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "sent over 1 of 1 networks\n");
     let mut packet = [0; 200];
-    assert_eq!(machine.recv(&mut packet).unwrap(), 102);
+    assert_eq!(spandrel_test_support::retry_interrupted(|| machine.recv(&mut packet)).unwrap(), 102);
     assert_eq!(packet[..12], [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x16, 0x3e, 0x12, 0x34, 0x56]);
     assert_eq!(packet[96..102], packet[6..12]);
     assert!(!example("wake-on-lan").arg("00:16").output().unwrap().status.success());
@@ -131,16 +123,15 @@ fn many_processes_have_one_log() {
     let path = folder.path().join("log");
     let path = path.to_str().unwrap();
     let mut reader = example("log-pipe");
-    let mut reader =
-        Running(reader.args(["read", path]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    let mut notes = BufReader::new(reader.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut reader = ChildProcess::start(reader.args(["read", path]).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut notes = BufReader::new(reader.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(notes.next().unwrap(), format!("reading {path}"));
     for text in ["started\n", "one\ntwo\n"] {
-        let mut writer = example("log-pipe").args(["write", path]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut writer = ChildProcess::start(example("log-pipe").args(["write", path]).stdin(Stdio::piped()));
         writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(writer.wait().unwrap().success());
     }
-    let lines = BufReader::new(reader.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let lines = BufReader::new(reader.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.take(3).collect::<Vec<_>>(), ["1: started", "2: one", "3: two"]);
 }
 
@@ -153,9 +144,9 @@ fn the_modules_of_streams_process_messages() {
 
 #[test]
 fn the_bank_serves_its_client() {
-    let mut server = Running(example("bank-server").stdout(Stdio::piped()).spawn().unwrap());
+    let mut server = ChildProcess::start(example("bank-server").stdout(Stdio::piped()));
     let mut reference = String::new();
-    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut reference).unwrap();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut reference).unwrap();
     let output = example("bank-client").arg(reference.trim()).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -166,22 +157,22 @@ fn the_bank_serves_its_client() {
 #[cfg(target_os = "linux")]
 fn the_bank_shuts_down_when_it_is_told_to_end() {
     for signal in ["-TERM", "-INT"] {
-        let mut server = Running(example("bank-server").stdout(Stdio::piped()).spawn().unwrap());
+        let mut server = ChildProcess::start(example("bank-server").stdout(Stdio::piped()));
         let mut reference = String::new();
-        BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut reference).unwrap();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut reference).unwrap();
         // The server handles signals once it prints nothing more: a client may come before.
         assert!(example("bank-client").arg(reference.trim()).output().unwrap().status.success());
         let handles_signals = || {
-            let status = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).unwrap();
+            let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
             u64::from_str_radix(caught, 16).unwrap() & (1 << 14) != 0 // SIGTERM, the later one
         };
         while !handles_signals() {
             std::thread::yield_now();
         }
-        let id = server.0.id().to_string();
+        let id = server.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-        assert_eq!(server.0.wait().unwrap().code(), Some(0), "an orderly end upon {signal}");
+        assert_eq!(server.wait().unwrap().code(), Some(0), "an orderly end upon {signal}");
     }
 }
 
@@ -234,9 +225,9 @@ fn a_servant_stops_when_its_client_has_timed_out_or_cancelled() {
 fn the_echo_server_returns_its_input() {
     let lines = include_str!("../echo/server.rs").lines().count();
     assert!(lines <= 25, "{lines} lines");
-    let mut server = Running(example("echo-server").stdout(Stdio::piped()).spawn().unwrap());
+    let mut server = ChildProcess::start(example("echo-server").stdout(Stdio::piped()));
     let mut addr = String::new();
-    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut addr).unwrap();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut addr).unwrap();
     let mut clients: Vec<_> = (0..10).map(|_| TcpStream::connect(addr.trim()).unwrap()).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         let text = vec![number as u8; 100_000];

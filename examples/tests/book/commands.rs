@@ -32,13 +32,12 @@ use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader},
     net::{TcpListener, TcpStream},
-    os::unix::process::CommandExt as _,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::mpsc::{Receiver, channel},
 };
 
-use spandrel_test_support::{TEST_TIMEOUT, wait_until};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, wait_until};
 
 use super::page::{Block, Page, book, root};
 
@@ -66,7 +65,7 @@ fn matches(form: &str, text: &str) -> bool {
 
 /// A command in the background, with the processes that it starts.
 struct Terminal {
-    child: Child,
+    child: ChildProcess,
     output: Receiver<String>,
 }
 
@@ -103,13 +102,6 @@ impl Terminal {
     fn interrupt(&mut self) {
         self.signal("INT");
         wait_until("the end of an interrupted command", || self.child.try_wait().unwrap().is_some());
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.signal("KILL");
-        let _ = self.child.wait();
     }
 }
 
@@ -185,7 +177,7 @@ impl Session {
     fn command(&self, block: &Block) -> Command {
         let mut command = Command::new("bash");
         command.args(["-euc", &format!("{}{}", self.prelude, self.with_ports(&block.content))]);
-        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
@@ -230,7 +222,7 @@ impl Session {
     }
 
     fn start(&self, block: &Block) -> Terminal {
-        let mut child = self.command(block).spawn().expect("bash runs");
+        let mut child = ChildProcess::try_start_group(&mut self.command(block)).expect("bash runs");
         let (sender, output) = channel();
         let stdout = child.stdout.take().expect("it is piped");
         std::thread::spawn(move || {
@@ -241,6 +233,21 @@ impl Session {
             }
         });
         Terminal { child, output }
+    }
+}
+
+/// Ends the processes that a command has started in groups of their own, as the activator does: they run in the folder.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.terminals.clear();
+        let is_here = |process: &Path| {
+            std::fs::read_link(process.join("cwd")).is_ok_and(|folder| folder.starts_with(self.folder.path()))
+        };
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|process| process.path());
+        for process in all.filter(|process| is_here(process)) {
+            let id = process.file_name().expect("a folder of /proc has a name");
+            _ = Command::new("kill").args(["-s", "KILL", "--"]).arg(id).stderr(Stdio::null()).status();
+        }
     }
 }
 

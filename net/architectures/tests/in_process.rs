@@ -13,7 +13,7 @@ use spandrel_architectures::{
     queue_pool, reactive, thread_per_connection,
 };
 use spandrel_ipc::inet::Addr;
-use spandrel_test_support::{TEST_TIMEOUT, wait_until};
+use spandrel_test_support::{TEST_TIMEOUT, read_some, wait_until};
 
 use crate::support::{SHORT, at_once, connect, greeted, permitted, request, rest, transfer};
 
@@ -257,7 +257,7 @@ fn a_client_that_is_told_of_its_time_limit_is_not_reset() {
         let mut first = [0];
         wait_until("the request has exceeded its time", || {
             slow.write_all(b"a").unwrap_or_else(|error| panic!("{architecture}: {error}"));
-            slow.read(&mut first).is_ok()
+            read_some(&slow, &mut first).is_ok()
         });
         slow.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut response = first.to_vec();

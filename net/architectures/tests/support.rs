@@ -7,11 +7,13 @@ use std::net::{SocketAddr, TcpStream};
 #[cfg(unix)]
 use std::path::Path;
 #[cfg(unix)]
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use spandrel_architectures::transfer::GREETING;
 use spandrel_architectures::{Architecture, Protocol, Session};
+#[cfg(unix)]
+use spandrel_test_support::ChildProcess;
 use spandrel_test_support::TEST_TIMEOUT;
 
 /// The architectures that the platform has and the system permits: it may forbid io_uring.
@@ -130,7 +132,7 @@ pub(crate) fn at_once(count: usize, work: impl Fn(usize) + Sync) {
 #[cfg(unix)]
 /// The running executable; killed when dropped.
 pub(crate) struct Running {
-    child: Child,
+    child: ChildProcess,
     pub(crate) address: SocketAddr,
 }
 
@@ -145,7 +147,7 @@ impl Running {
     pub(crate) fn start_program(program: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
+        let mut child = ChildProcess::start(&mut command);
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.strip_prefix("listening ").and_then(|rest| rest.trim().parse().ok());
@@ -176,14 +178,6 @@ impl Running {
         spandrel_test_support::wait_until("the server ends", || child.try_wait().unwrap().is_some());
         let status = child.wait().unwrap();
         assert!(status.success(), "{status}");
-    }
-}
-
-#[cfg(unix)]
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

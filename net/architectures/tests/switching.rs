@@ -1,6 +1,5 @@
 //! One architecture after another at one port, under load.
 
-use std::io::Read as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,7 +8,7 @@ use spandrel_architectures::{
     Adaptation, AdaptiveServer, Architecture, Port, Server, Service, Settings, SwitchingServer,
 };
 use spandrel_ipc::inet::Addr;
-use spandrel_test_support::{TEST_TIMEOUT, wait_until};
+use spandrel_test_support::{TEST_TIMEOUT, read_some, wait_until};
 
 use crate::support::{SHORT, at_once, connect, greeted, permitted, request, rest, transfer};
 
@@ -118,19 +117,22 @@ fn the_connections_of_former_servers_count_towards_the_limit() {
         let address = server.addr().unwrap().into();
         let [one, other] = [greeted(address), greeted(address)];
         server.switch(architecture, &service, &settings).unwrap();
-        let mut third = connect(address);
+        let third = connect(address);
         if [Architecture::Reactive, Architecture::LeaderFollowers].contains(&architecture) {
             assert_eq!(rest(&third), b"", "{architecture} closes the connections beyond the limit");
             drop(one);
             wait_until("a connection of the former server has ended", || server.connections() == 1);
-            let is_served = || (&connect(address)).read(&mut [0]).is_ok_and(|count| count > 0);
+            let is_served = || read_some(connect(address), &mut [0]).is_ok_and(|count| count > 0);
             wait_until("there is room for another one", is_served);
         } else {
             third.set_read_timeout(Some(SHORT)).unwrap();
-            assert!(third.read(&mut [0]).is_err(), "{architecture} leaves connections beyond the limit in the backlog");
+            assert!(
+                read_some(&third, &mut [0]).is_err(),
+                "{architecture} leaves connections beyond the limit in the backlog"
+            );
             drop(one);
             third.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-            assert_eq!(third.read(&mut [0]).unwrap(), 1, "{architecture}");
+            assert_eq!(read_some(&third, &mut [0]).unwrap(), 1, "{architecture}");
             assert_eq!(server.connections(), 2, "{architecture}");
         }
         request(&other, &[b"4000"], 4_000);

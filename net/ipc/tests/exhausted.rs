@@ -8,7 +8,7 @@ use crate::{for_every_place, support};
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use spandrel_ipc::{Accept, Family, Receive, Transmit};
-use spandrel_test_support::{TEST_TIMEOUT, this_program};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, holds_within, this_program};
 use support::test_families::*;
 
 /// Environment variable: the family that the child process is to test.
@@ -90,19 +90,15 @@ fn serve<P: TestFamily>() {
 
 /// The process under test, seen from the test.
 struct Server {
-    child: Child,
+    child: ChildProcess,
     reports: Box<dyn Iterator<Item = String>>,
 }
 
 impl Server {
     fn start(test: &str) -> Self {
-        let mut child = this_program()
-            .args(["--exact", test, "--nocapture"])
-            .env(ROLE, test)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut program = this_program();
+        program.args(["--exact", test, "--nocapture"]).env(ROLE, test).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = ChildProcess::start(&mut program);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         // The harness writes too, even into the same line.
         let reports = lines.filter_map(|line| line.split_once("report ").map(|(_, report)| report.to_owned()));
@@ -124,10 +120,11 @@ impl Server {
     }
 }
 
+/// It may remove its socket files.
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        let _ = self.child.wait();
+        _ = holds_within(TEST_TIMEOUT, || !matches!(self.child.try_wait(), Ok(None)));
     }
 }
 

@@ -41,12 +41,11 @@ mod right;
 
 use crate::support;
 
-use std::io::Read;
 use std::net::TcpStream;
 use std::thread;
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
-use spandrel_test_support::pattern;
+use spandrel_test_support::{pattern, read_some};
 use support::pair_from;
 
 /// The errors that a type prevents.
@@ -104,9 +103,9 @@ fn error_8_short_writes_are_completed() {
 #[test]
 fn error_9_listening_is_not_forgotten() {
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
-    let mut client = TcpStream::connect(std::net::SocketAddr::from(acceptor.local_addr().unwrap())).unwrap();
+    let client = TcpStream::connect(std::net::SocketAddr::from(acceptor.local_addr().unwrap())).unwrap();
     drop(acceptor.accept().unwrap());
-    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(read_some(&client, &mut [0]).unwrap(), 0);
     #[cfg(unix)]
     {
         let bound = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();

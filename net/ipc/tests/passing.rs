@@ -5,13 +5,12 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Command;
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_getfd};
 use spandrel_ipc::unix::{MAX_HANDLES, Passable, PassingError, Stream, pair};
 use spandrel_ipc::{fifo, inet, spipe, unix};
-use spandrel_test_support::TEST_TIMEOUT;
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, this_program};
 
 /// An end of a pipe that shows whether the other end is open anywhere.
 fn probe() -> (fifo::Reader, fifo::Writer) {
@@ -201,8 +200,7 @@ fn a_receiver_without_descriptors_reports_lost_handles() {
     let acceptor = unix::Acceptor::open(&unix::Addr::unnamed()).unwrap();
     let addr = acceptor.local_addr().unwrap().to_string();
     let name = "passing::a_receiver_without_descriptors_reports_lost_handles";
-    let mut child =
-        Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env(ROLE, addr).spawn().unwrap();
+    let mut child = ChildProcess::start(this_program().args(["--exact", name]).env(ROLE, addr));
     let (stream, _) = acceptor.accept().unwrap();
     let (reader, writer) = probe();
     stream.recv_n_within(&mut [0; 1], TEST_TIMEOUT).expect("the child has no descriptors left");

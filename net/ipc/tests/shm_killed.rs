@@ -7,13 +7,13 @@
 use std::env;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spandrel_ipc::shm::{Acceptor, Addr, Connector, Stream};
 use spandrel_ipc::{Interest, wait_ready};
-use spandrel_test_support::TEST_TIMEOUT;
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT};
 
 /// Time limit for noticing a death: it is immediate, except for delays of a busy machine. A missed one waits
 /// for [`TEST_TIMEOUT`].
@@ -48,10 +48,10 @@ pub(crate) fn peer(addr: &Addr) {
 }
 
 /// A peer that has begun its task.
-fn start(task: u8) -> (Child, Stream) {
+fn start(task: u8) -> (ChildProcess, Stream) {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let mut peer = Command::new(env::current_exe().unwrap());
-    let child = peer.arg("peer").arg(acceptor.local_addr().unwrap().to_string()).spawn().unwrap();
+    let child = ChildProcess::start(peer.arg("peer").arg(acceptor.local_addr().unwrap().to_string()));
     assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(TEST_TIMEOUT)).unwrap(), Interest::INPUT);
     let (stream, _) = acceptor.accept().unwrap();
     stream.set_recv_timeout(Some(TEST_TIMEOUT)).unwrap();
@@ -64,7 +64,7 @@ fn start(task: u8) -> (Child, Stream) {
 }
 
 /// Kills the peer while `wait` waits for it, and checks the time from the death to the end of the wait.
-fn assert_noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Send) -> T {
+fn assert_noticed_soon<T: Send>(mut child: ChildProcess, wait: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| (wait(), Instant::now()));
         // It may begin to wait before or after the death, and has to notice in either case.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use spandrel_ipc::is_timeout;
 use spandrel_ipc::spipe::{Acceptor, AcceptorOptions, Addr, Connector, Stream, pair};
-use spandrel_test_support::{TEST_TIMEOUT, pattern, within_time};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, pattern, within_time};
 
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -467,12 +467,9 @@ fn killing_the_peer_process_closes_the_connection() {
     }
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
-    let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "spipe_windows::killing_the_peer_process_closes_the_connection"])
-        .env(ROLE, addr.to_string())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(["--exact", "spipe_windows::killing_the_peer_process_closes_the_connection"]);
+    let mut child = ChildProcess::start(program.env(ROLE, addr.to_string()).stdout(Stdio::null()));
     let (server, _) = acceptor.accept_within(TEST_TIMEOUT).unwrap();
     let mut id = [0; 4];
     server.recv_n_within(&mut id, TEST_TIMEOUT).unwrap();

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 use spandrel_reactor::on_termination;
+use spandrel_test_support::ChildProcess;
 
 /// Environment variable of the process that handles the requests.
 const HANDLES_REQUESTS: &str = "SPANDREL_TEST_TERMINATION";
@@ -39,8 +40,7 @@ pub(crate) fn requests_to_end_reach_all_handlers_until_none_treats_them() {
         return; // a process that was started to serve a connection
     }
     let program = std::env::current_exe().unwrap();
-    let mut process =
-        Command::new(program).env(HANDLES_REQUESTS, "1").stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut process = ChildProcess::start(Command::new(program).env(HANDLES_REQUESTS, "1").stdout(Stdio::piped()));
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready"));
     for (signal, text) in [

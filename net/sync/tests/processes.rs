@@ -74,11 +74,10 @@ fn burn() {
 #[track_caller]
 fn wait_for_line(child: &Process, what: &str) {
     let (mut output, mut stderr) = (child.take_stdout().expect("a pipe"), Vec::new());
-    let mut octets = [0; 256];
+    let mut octet = [0];
     while !String::from_utf8_lossy(&stderr).contains(what) {
-        let count = output.read(&mut octets).unwrap();
-        assert!(count > 0, "the child ended without printing {what}");
-        stderr.extend_from_slice(&octets[..count]);
+        output.read_exact(&mut octet).unwrap_or_else(|error| panic!("the child did not print {what}: {error}"));
+        stderr.extend_from_slice(&octet);
     }
     std::mem::forget(output); // stays open, so that the child can go on writing
 }
@@ -239,7 +238,7 @@ mod unix {
         let mut output = parent.take_stdout().unwrap();
         let (mut stderr, mut octet) = (String::new(), [0]);
         while stderr.matches("ready").count() < 2 {
-            assert_eq!(output.read(&mut octet).unwrap(), 1);
+            output.read_exact(&mut octet).unwrap();
             stderr.push(octet[0].into());
         }
         (parent, output)
@@ -289,7 +288,7 @@ mod unix {
         let mut output = parent.take_stdout().unwrap();
         let (mut stderr, mut octet) = (String::new(), [0]);
         while stderr.matches("ready").count() < 2 {
-            assert_eq!(output.read(&mut octet).unwrap(), 1);
+            output.read_exact(&mut octet).unwrap();
             stderr.push(octet[0].into());
         }
         assert_eq!(parent.terminate(TEST_TIMEOUT).unwrap().signal(), Some(Signal::TERM.as_raw()));

@@ -252,7 +252,7 @@ mod tests {
         let token = format!("token-of-a-test-in-{}", std::process::id());
         let mut command = StdCommand::new("sleep");
         command.arg("600").env(spandrel::services::activation::TOKEN_VARIABLE, &token);
-        let mut child = command.spawn().unwrap();
+        let mut child = spandrel_test_support::ChildProcess::start(&mut command);
         // The kernel lets the parent go on shortly before the environment of the child can be read.
         let limit = Instant::now() + Duration::from_secs(20);
         let mut found = None;

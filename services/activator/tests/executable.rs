@@ -2,13 +2,13 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use spandrel::Orb;
 use spandrel::services::activation;
 use spandrel::services::implementation_repository::ServerObject;
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{ChildProcess, wait_until};
 
 use crate::fixture::{call_after_kill, starts};
 
@@ -20,7 +20,7 @@ fn command() -> Command {
 
 /// A running activator, which is killed when dropped.
 struct Running {
-    process: Child,
+    process: ChildProcess,
     /// `HOST:PORT`.
     address: String,
 }
@@ -33,7 +33,7 @@ impl Running {
     fn with_options(data: &Path, options: &[&str]) -> Self {
         let mut command = command();
         command.arg("--data").arg(data).args(["--kill-grace", "200"]).args(options).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        let mut process = ChildProcess::start(&mut command);
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("ready: ImplRepoService corbaloc::").unwrap_or_else(|| panic!("{line}"));
@@ -55,7 +55,7 @@ impl Running {
     fn begin(&self, words: &[&str]) -> Subcommand {
         let mut command = command();
         command.args(["--server", &self.address]).args(words).stderr(Stdio::piped());
-        Subcommand(command.spawn().unwrap())
+        Subcommand(ChildProcess::start(&mut command))
     }
 
     fn object(&self, server: &str) -> ServerObject {
@@ -65,15 +65,8 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
-    }
-}
-
 /// A running subcommand, which is killed when dropped.
-struct Subcommand(Child);
+struct Subcommand(ChildProcess);
 
 impl Subcommand {
     /// Waits until it has failed. Returns its error without the beginning of the line.
@@ -84,13 +77,6 @@ impl Subcommand {
         let line = text.strip_suffix('\n').unwrap_or_else(|| panic!("{text}"));
         assert!(line.starts_with("error: cannot start server `") && !line.contains('\n'), "{text}");
         line.split(": ").skip(2).collect::<Vec<_>>().join(": ")
-    }
-}
-
-impl Drop for Subcommand {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
     }
 }
 

@@ -47,6 +47,7 @@ impl ServerObjectServant for Probe {
 fn server() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
     let folder = std::path::PathBuf::from(std::env::var("TEST_FOLDER").unwrap());
+    spandrel_test_support::exit_without(&folder);
     let behaviour = std::env::var("TEST_BEHAVIOUR").unwrap();
     let mut args: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let orb = activation::install(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", 0))).unwrap();

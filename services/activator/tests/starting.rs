@@ -134,7 +134,8 @@ fn a_connected_client_of_omniorb_falls_back_to_the_activator() {
     let (host, port) = fixture.orb.listen().unwrap().remove(0);
     let init = format!("NameService=corbaloc::{host}:{port}/ImplRepoService/names/NameService");
     let mut command = Command::new(program);
-    let mut client = command.args(["-ORBInitRef", &init]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    command.args(["-ORBInitRef", &init]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = spandrel_test_support::ChildProcess::start(&mut command);
     let (mut input, mut output) = (client.stdin.take().unwrap(), BufReader::new(client.stdout.take().unwrap()));
     let mut line = || {
         let mut line = String::new();

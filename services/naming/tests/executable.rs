@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spandrel::services::cos_naming::naming_context::{BindError, RebindError};
 use spandrel::services::cos_naming::{Binding, BindingType, NameComponent, NamingContextExt};
 use spandrel::{ObjectRef, Orb, SystemException};
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{ChildProcess, wait_until};
 
 fn command(data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming"));
@@ -20,7 +20,7 @@ fn command(data: &Path) -> Command {
 
 /// A running service, which is killed when dropped.
 struct Running {
-    process: Child,
+    process: ChildProcess,
     /// `HOST:PORT`.
     address: String,
 }
@@ -34,7 +34,7 @@ impl Running {
         let mut command = command(data);
         command.args(options);
         command.args(["--listen", endpoint]).env("SPANDREL_LOG", "error").stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        let mut process = ChildProcess::start(&mut command);
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("ready: NameService corbaloc::").unwrap_or_else(|| panic!("{line}"));
@@ -44,13 +44,6 @@ impl Running {
     fn root(&self, orb: &Orb) -> NamingContextExt {
         let url = format!("corbaloc::{}/NameService", self.address);
         NamingContextExt::unchecked_narrow(&orb.string_to_object(&url).unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
     }
 }
 

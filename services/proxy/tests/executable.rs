@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
+use spandrel_test_support::ChildProcess;
+
 use crate::fixture::TIMEOUT;
 
 fn run(arguments: &[&str]) -> Output {
@@ -68,7 +70,7 @@ fn an_anonymous_proxy_is_not_addressed_as_another_host() {
     let options = ["--expose", "a", "--anonymous", "--listen", "127.0.0.1:0"];
     let naming = ["--orb", "-ORBInitRef NameService=corbaloc::127.0.0.1:9/NameService"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-proxy"));
-    let mut proxy = command.args(options).args(naming).stdout(Stdio::piped()).spawn().expect("the executable starts");
+    let mut proxy = ChildProcess::start(command.args(options).args(naming).stdout(Stdio::piped()));
     let mut ready = String::new();
     BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     let address = ready.trim_end().strip_prefix("ready: proxy http://").expect("it is ready").trim_end_matches('/');
@@ -84,8 +86,6 @@ fn an_anonymous_proxy_is_not_addressed_as_another_host() {
     let [own, local] = [status(address), status(&format!("localhost:{port}"))];
     let foreign = ["evil.example".to_owned(), format!("evil.example:{port}"), "localhost".to_owned()];
     let refused = foreign.map(|host| status(&host));
-    proxy.kill().unwrap();
-    proxy.wait().unwrap();
     assert_eq!([own, local], ["200", "200"]);
     assert_eq!(refused, ["421", "421", "421"]);
 }

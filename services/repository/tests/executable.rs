@@ -3,30 +3,27 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spandrel::dynamic::describe;
 use spandrel::services::repository::{Changes, fill, print};
 use spandrel::{ObjectRef, Orb};
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{ChildProcess, wait_until};
 
 use crate::support::{call, lookup_id, make, send};
 
 /// A process that serves the store in this folder, and its URL.
 struct Process {
-    child: Child,
+    child: ChildProcess,
     url: String,
 }
 
 impl Process {
     fn start(folder: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_spandrel-repository"))
-            .args(["--listen", "iiop://127.0.0.1:0", "--data"])
-            .arg(folder)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it can be started");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-repository"));
+        command.args(["--listen", "iiop://127.0.0.1:0", "--data"]).arg(folder).stdout(Stdio::piped());
+        let mut child = ChildProcess::start(&mut command);
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
         let url = line.trim().strip_prefix("ready: InterfaceRepository ").expect("the line of readiness").to_owned();
@@ -36,14 +33,6 @@ impl Process {
     /// Ends it at once, as `kill -9` does.
     fn kill(self) {
         drop(self);
-    }
-}
-
-/// A failed test leaves no process behind.
-impl Drop for Process {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use spandrel_test_support::{eventually, wait_until};
+use spandrel_test_support::{eventually, read_some, wait_until};
 
 use crate::Process;
 
@@ -89,7 +89,7 @@ fn a_connection_of_the_former_architecture_is_served_and_told_of_the_end() {
     assert!(!get(&client, "/a.txt").contains("Connection: close"));
     process.process(&directive("-a thread-per-connection")).unwrap();
     assert!(get(&client, "/a.txt").contains("Connection: close"));
-    assert_eq!((&client).read(&mut [0]).unwrap(), 0);
+    assert_eq!(read_some(&client, &mut [0]).unwrap(), 0);
     let client = TcpStream::connect(&address).unwrap();
     assert!(!get(&client, "/a.txt").contains("Connection: close"));
 }
@@ -121,7 +121,7 @@ fn a_suspended_service_accepts_nothing_until_it_is_resumed() {
     process.process("suspend Transfer").unwrap();
     let waiting = TcpStream::connect(&address).unwrap();
     waiting.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    assert!((&waiting).read(&mut [0]).is_err(), "it is not accepted");
+    assert!(read_some(&waiting, &mut [0]).is_err(), "it is not accepted");
     request(&before);
     process.process("resume Transfer").unwrap();
     waiting.set_read_timeout(Some(LONG)).unwrap();
@@ -150,12 +150,9 @@ fn processes_serve_in_the_executable() {
     std::fs::write(folder.path().join("a.txt"), "the end\n").unwrap();
     let service = format!("static HttpServer \"-p 0 -r {} -a process-per-connection\"", folder.path().display());
     let transfer = "static Transfer \"-p 0 -a pre-forked -w 2\"";
-    let mut child = Command::new(env!("CARGO_BIN_EXE_spandrel-serve"))
-        .args(["-S", &service, "-S", transfer])
-        .current_dir(folder.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-serve"));
+    command.args(["-S", &service, "-S", transfer]).current_dir(folder.path()).stdout(Stdio::piped());
+    let mut child = spandrel_test_support::ChildProcess::start(&mut command);
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let mut address = |name: &str| {
         let line = lines.next().unwrap().unwrap();

@@ -4,15 +4,15 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
-use spandrel_test_support::eventually;
+use spandrel_test_support::{ChildProcess, eventually, read_some};
 use tempfile::TempDir;
 
 /// A running process, with its standard output.
 struct Serve {
-    child: Child,
+    child: ChildProcess,
     output: BufReader<ChildStdout>,
     folder: TempDir,
 }
@@ -27,12 +27,10 @@ impl Serve {
         let folder = tempfile::tempdir().unwrap();
         let this = |text: &str| text.replace("FOLDER", folder.path().to_str().unwrap());
         fs::write(folder.path().join("svc.conf"), this(text)).unwrap();
-        let mut child = command()
-            .current_dir(folder.path())
-            .args(options.iter().map(|option| this(option)))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = command();
+        let options = options.iter().map(|option| this(option));
+        command.current_dir(folder.path()).args(options).stdout(Stdio::piped());
+        let mut child = ChildProcess::start(&mut command);
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output, folder }
     }
@@ -64,13 +62,6 @@ impl Serve {
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
     }
 }
 
@@ -140,10 +131,10 @@ fn a_connection_of_a_former_architecture_of_processes_is_told_of_the_end() {
         }
         serve.configure(&services("reactive"));
         assert_eq!(serve.admin(&["reconfigure"]).status.code(), Some(0));
-        for mut client in &clients {
+        for client in &clients {
             // The processes learn of it a moment later.
             eventually(|| get(client).contains("Connection: close"));
-            assert_eq!(client.read(&mut [0]).unwrap(), 0, "{architecture}");
+            assert_eq!(read_some(client, &mut [0]).unwrap(), 0, "{architecture}");
         }
         transfer.write_all(b"4000").unwrap();
         transfer.read_exact(&mut [0; 4_000]).unwrap_or_else(|error| panic!("{architecture}: {error}"));

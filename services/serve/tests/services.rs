@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use spandrel_test_support::eventually;
+use spandrel_test_support::{eventually, read_some, retry_interrupted};
 
 use crate::Process;
 
@@ -33,7 +33,7 @@ fn datagram(address: &str, octets: &[u8]) -> Vec<u8> {
     socket.set_read_timeout(Some(LONG)).unwrap();
     socket.send_to(octets, address).unwrap();
     let mut answer = [0; 2048];
-    let count = socket.recv(&mut answer).unwrap();
+    let count = retry_interrupted(|| socket.recv(&mut answer)).unwrap();
     answer[..count].to_vec()
 }
 
@@ -98,8 +98,8 @@ fn connections_are_bounded_in_number_and_time() {
     let mut first = connect(&process.address("Echo"));
     first.write_all(b"x").unwrap();
     first.read_exact(&mut [0]).unwrap();
-    assert_eq!(connect(&process.address("Echo")).read(&mut [0]).unwrap_or(0), 0, "a second one is closed");
-    assert_eq!(first.read(&mut [0]).unwrap_or(0), 0, "an idle one is closed");
+    assert_eq!(read_some(connect(&process.address("Echo")), &mut [0]).unwrap_or(0), 0, "a second one is closed");
+    assert_eq!(read_some(&first, &mut [0]).unwrap_or(0), 0, "an idle one is closed");
 }
 
 #[test]
@@ -172,13 +172,13 @@ fn the_gateway_forwards_both_ways_and_passes_failed_targets_over() {
     open.write_all(b"x").unwrap();
     open.read_exact(&mut [0]).unwrap();
     process.process("remove Gateway").unwrap();
-    assert_eq!(open.read(&mut [0]).unwrap_or(0), 0, "connections end with the gateway");
+    assert_eq!(read_some(&open, &mut [0]).unwrap_or(0), 0, "connections end with the gateway");
     let rule = format!("127.0.0.1:0={}", process.address("Echo"));
     process.process(&format!("static Gateway '-r {rule} -i 1'")).unwrap();
-    let mut idle = connect(&process.address("Gateway"));
-    assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0, "an idle connection is closed");
+    let idle = connect(&process.address("Gateway"));
+    assert_eq!(read_some(&idle, &mut [0]).unwrap_or(0), 0, "an idle connection is closed");
     eventually(|| process.info("Gateway").contains(", 0 connections"));
     process.process(&format!("static Gateway '-r 127.0.0.1:0={closed}'")).unwrap();
-    assert_eq!(connect(&process.address("Gateway")).read(&mut [0]).unwrap_or(0), 0);
+    assert_eq!(read_some(connect(&process.address("Gateway")), &mut [0]).unwrap_or(0), 0);
     eventually(|| process.info("Gateway").ends_with("1 without a target"));
 }

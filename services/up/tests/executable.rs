@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use spandrel::Orb;
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
+use spandrel_test_support::retry_interrupted;
 
 use crate::running::{Running, command};
 
@@ -49,7 +50,7 @@ fn systemd_is_told_when_services_are_ready_and_when_they_stop() {
     notified.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut text = [0; 200];
     let mut next = || {
-        let octets = notified.recv(&mut text).unwrap();
+        let octets = retry_interrupted(|| notified.recv(&mut text)).unwrap();
         String::from_utf8_lossy(&text[..octets]).trim().to_owned()
     };
     let data = folder.path().join("data");

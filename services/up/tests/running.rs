@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{ChildProcess, wait_until};
 
 pub(crate) fn command(data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-up"));
@@ -15,7 +15,7 @@ pub(crate) fn command(data: &Path) -> Command {
 
 /// A running process, which is killed when dropped. Its standard error is the file `errors` beside the data folder.
 pub(crate) struct Running {
-    pub(crate) process: Child,
+    pub(crate) process: ChildProcess,
     /// The first URL.
     pub(crate) url: String,
     errors: std::path::PathBuf,
@@ -29,7 +29,7 @@ impl Running {
     pub(crate) fn with(command: &mut Command, data: &Path) -> Self {
         let errors = data.with_extension("errors");
         command.stdout(Stdio::piped()).stderr(File::create(&errors).unwrap());
-        let mut process = command.spawn().unwrap();
+        let mut process = ChildProcess::start(command);
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("ready: NameService ").map(str::to_owned);
@@ -49,12 +49,5 @@ impl Running {
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap();
         assert!(sent.success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
     }
 }

@@ -3,7 +3,7 @@
 //! It forwards octets as they arrive. When armed, it counts the octets of one direction over all connections,
 //! and injects its [`Fault`] when the given number have passed.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -272,13 +272,13 @@ impl Proxy {
     }
 
     fn forward(&self, direction: Direction, link: &Link) {
-        let (mut from, mut to) = match direction {
+        let (from, mut to) = match direction {
             Direction::Request => (&link.client, &link.server),
             Direction::Reply => (&link.server, &link.client),
         };
         let mut buffer = [0; 16 << 10];
         loop {
-            let read = from.read(&mut buffer);
+            let read = spandrel_test_support::read_some(from, &mut buffer);
             if link.is_cut.load(Ordering::SeqCst) {
                 return;
             }
@@ -304,7 +304,7 @@ impl Proxy {
                 Fault::HalfClose => {
                     _ = to.shutdown(Shutdown::Write);
                     // Further octets are dropped.
-                    _ = io::copy(&mut from, &mut io::sink());
+                    _ = io::copy(&mut &*from, &mut io::sink());
                     return;
                 }
                 Fault::Silence => {

@@ -1,7 +1,7 @@
 //! Kills servers during the calls of many callers, and kills callers, at random moments and over each
 //! transport.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
-use spandrel_test_support::holds_within;
+use spandrel_test_support::{ChildProcess, holds_within};
 
 use crate::call::{CALL_KINDS, CallKind, Outcome};
 use crate::journal::{self, Executions, Journal};
@@ -134,10 +134,10 @@ fn check(call_kind: CallKind, outcome: &Outcome, executed: Executions) -> Result
 }
 
 /// Starts a caller in its own process, which records its calls and their results.
-fn start_caller(reference: &str, client_journal: &std::path::Path, first: u64) -> Result<Child> {
+fn start_caller(reference: &str, client_journal: &std::path::Path, first: u64) -> Result<ChildProcess> {
     let mut command = Command::new(program("faults-client")?);
     command.arg(reference).arg(client_journal).arg(first.to_string());
-    Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)
+    Ok(ChildProcess::try_start(command.stdin(Stdio::null()).stdout(Stdio::null()))?)
 }
 
 /// The maximum number of calls of each caller.

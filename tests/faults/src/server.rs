@@ -3,16 +3,17 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use spandrel_test_support::ChildProcess;
 
 use crate::TIMEOUT;
 
 /// A server in its own process.
 pub struct Server {
-    process: Child,
+    process: ChildProcess,
     /// The stringified reference of its object.
     pub reference: String,
 }
@@ -46,7 +47,7 @@ impl Server {
     pub fn start_with(mut command: Command, configuration: &Configuration) -> Result<Self> {
         let kind = if configuration.asynchronous { "asynchronous" } else { "synchronous" };
         command.arg(&configuration.journal).arg(configuration.gate.to_string()).arg(kind).args(&configuration.options);
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut process = ChildProcess::try_start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
         let mut reference = String::new();
         BufReader::new(process.stdout.take().context("the stream is piped")?).read_line(&mut reference)?;
         ensure!(!reference.is_empty(), "the server does not listen");
@@ -84,13 +85,5 @@ impl Server {
     /// The number of its open descriptors; `None` if the system does not report it.
     pub fn descriptors(&self) -> Option<usize> {
         Some(Path::new("/proc").join(self.process.id().to_string()).join("fd").read_dir().ok()?.count())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Both fail only if the process has exited.
-        _ = self.process.kill();
-        _ = self.process.wait();
     }
 }

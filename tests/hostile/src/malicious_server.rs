@@ -22,7 +22,7 @@ pub fn serve(behaviour: Behaviour) -> Result<String> {
                 // The client may close the connection first.
                 _ = read_request(&mut stream).and_then(|id| behaviour(&mut stream, id));
                 // Keeps the connection open until the client closes it.
-                _ = stream.read(&mut [0; 1]);
+                _ = stream.read_exact(&mut [0]);
             });
         }
     })?;

@@ -21,7 +21,8 @@ use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRAN
 use crate::probe::Target;
 
 pub use spandrel_test_support::{
-    TEST_TIMEOUT, block_on, eventually, holds_within, in_background, is_ready, wait_until, waker_that,
+    TEST_TIMEOUT, block_on, eventually, holds_within, in_background, is_ready, read_some, retry_interrupted,
+    wait_until, waker_that,
 };
 
 /// The longest timeout that `retry_with_longer_timeout` tries.

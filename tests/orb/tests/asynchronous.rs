@@ -227,7 +227,7 @@ fn a_request_met_by_close_connection_is_resent_on_another_connection() {
         }
         send.send(count).unwrap();
         // Returns when the client closes the connection.
-        let _ = stream.read(&mut [0; 64]);
+        let _ = stream.read_exact(&mut [0]);
     });
     let target = target_at(port, Orb::builder());
     assert_eq!(block_on(target.add_async(0, 0)).unwrap(), 1);

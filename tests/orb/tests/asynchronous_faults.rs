@@ -28,6 +28,7 @@ use spandrel_orb_tests::{
     probe::Target,
     support::{
         ClosedPort, ReservedPort, TEST_TIMEOUT, block_on, fake_server, is_ready, kind_and_completion, read_message,
+        read_some,
     },
 };
 
@@ -66,7 +67,7 @@ fn forward(id: u32, target: &Ior) -> Vec<u8> {
 
 /// Reads until the client closes.
 fn read_until_close(stream: &mut TcpStream) {
-    while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {}
+    while matches!(read_some(&*stream, &mut [0; 4096]), Ok(1..)) {}
 }
 
 #[test]

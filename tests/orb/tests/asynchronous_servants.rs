@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     future::poll_fn,
-    io::{ErrorKind, Read, Write},
+    io::{ErrorKind, Write},
     net::{Shutdown, TcpStream},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -28,7 +28,8 @@ use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     probe::{Refused, Target, TargetAsyncServant, TargetAsyncSkeleton, target::RefuseError},
     support::{
-        TEST_TIMEOUT, block_on, call_until_timeout, in_background, kind_and_completion, read_message, wait_until,
+        TEST_TIMEOUT, block_on, call_until_timeout, in_background, kind_and_completion, read_message, read_some,
+        wait_until,
     },
 };
 
@@ -579,11 +580,11 @@ fn a_half_closed_connection_stays_open_until_its_deferred_requests_have_ended() 
         stream.shutdown(Shutdown::Write).unwrap();
         assert!(deferred.cancellation().wait_timeout(TEST_TIMEOUT), "the server has seen the end of the input");
         stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        let waiting = stream.read(&mut [0]).unwrap_err();
+        let waiting = read_some(&stream, &mut [0]).unwrap_err();
         assert!(matches!(waiting.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waiting}");
         drop(deferred);
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        assert_eq!(read_some(&stream, &mut [0]).unwrap(), 0);
         orb.shutdown().unwrap();
     });
 }

@@ -16,7 +16,9 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{TEST_TIMEOUT, fake_server, in_background, is_ready, kind_and_completion, read_message},
+    support::{
+        TEST_TIMEOUT, fake_server, in_background, is_ready, kind_and_completion, read_message, retry_interrupted,
+    },
 };
 
 const LIMIT: usize = 64 * 1024;
@@ -79,7 +81,7 @@ fn asynchronous_calls_beyond_the_buffer_limit_are_refused() {
     assert!(!is_ready(&mut first));
     let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     // Once the first octet has arrived, no request waits for the connection.
-    stream.peek(&mut [0]).unwrap();
+    retry_interrupted(|| stream.peek(&mut [0])).unwrap();
     let mut waiting = Vec::new();
     let refused = loop {
         let mut call = target.echo_octets_async(&[7; 10_000]);
@@ -110,7 +112,7 @@ fn two_way_calls_behind_a_full_connection_time_out() {
     };
     // The one-way request holds the connection and is writing.
     let stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
-    stream.peek(&mut [0]).unwrap();
+    retry_interrupted(|| stream.peek(&mut [0])).unwrap();
     let limited = with_sync_scope(&target, SyncScopePolicy::WithTransport, Duration::from_millis(100));
     let before = Instant::now();
     let error = limited.ping().unwrap_err();

@@ -16,7 +16,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{TEST_TIMEOUT, fake_server, kind_and_completion, read_message},
+    support::{TEST_TIMEOUT, fake_server, kind_and_completion, read_message, read_some},
 };
 
 /// A constraint that never flushes by itself.
@@ -55,7 +55,7 @@ fn last_octet(message: &[u8]) -> u8 {
 #[track_caller]
 fn assert_nothing_to_read(stream: &TcpStream) {
     stream.set_nonblocking(true).unwrap();
-    assert_eq!((&*stream).read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(read_some(stream, &mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
     stream.set_nonblocking(false).unwrap();
 }
 
@@ -82,11 +82,11 @@ fn a_two_way_request_flushes_the_buffer_in_one_write() {
     for number in 0..3 {
         target.note(&[number]).unwrap();
     }
-    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
+    let stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_nothing_to_read(&stream);
     let caller = thread::spawn(move || target.ping());
     let mut read = vec![0; 4096];
-    let count = stream.read(&mut read).unwrap();
+    let count = read_some(&stream, &mut read).unwrap();
     let messages = read[..count].windows(4).filter(|window| window == b"GIOP").count();
     assert_eq!(messages, 4, "three one-ways and the two-way");
     drop(stream);

@@ -2,7 +2,7 @@
 //! executed calls.
 
 use std::{
-    io::{Read, Write},
+    io::Write,
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
@@ -17,6 +17,7 @@ use spandrel::{
     types::{IiopProfile, Ior},
 };
 use spandrel_orb_tests::access::{Guard, GuardServant, GuardSkeleton};
+use spandrel_orb_tests::support::read_some;
 
 /// Counts of executed operations, and the outcomes that the server's servant observed.
 #[derive(Default)]
@@ -71,9 +72,9 @@ fn cutting_proxy(to: u16, cut_after: usize, of_server: bool) -> u16 {
 }
 
 fn forward([near, far]: [TcpStream; 2], is_of_server: bool, mut limit: Option<usize>) {
-    let (mut from, mut to) = if is_of_server { (&far, &near) } else { (&near, &far) };
+    let (from, mut to) = if is_of_server { (&far, &near) } else { (&near, &far) };
     let mut room = [0; 4096];
-    while let Ok(octets @ 1..) = from.read(&mut room) {
+    while let Ok(octets @ 1..) = read_some(from, &mut room) {
         let pass = limit.map_or(octets, |left| left.min(octets));
         let is_cut = limit.is_some_and(|left| left < octets);
         limit = limit.map(|left| left - pass);

@@ -197,7 +197,7 @@ fn an_invalid_answer_ends_the_call_with_an_exception() {
             read_message(&mut stream).unwrap();
             stream.write_all(answer).unwrap();
             // The client closes the connection; until then the fake server sends no more.
-            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.read_exact(&mut [0]);
         });
         let before = Instant::now();
         let error = target_at(port).ping().unwrap_err();

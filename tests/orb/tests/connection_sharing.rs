@@ -61,7 +61,7 @@ fn at_the_limit_a_call_waits_for_a_connection_in_use() {
     let [first, second] = servers.each_ref().map(|server| target_at(&orb, server));
     let held = in_background(move || first.hold(1));
     servers[0].probe.await_held(1);
-    let limited = Target::unchecked_narrow(&second.as_object().with_timeout(Some(Duration::from_millis(50))));
+    let limited = Target::unchecked_narrow(&second.as_object().with_timeout(Some(Duration::from_millis(500))));
     let refused = limited.ping().unwrap_err();
     assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::NoResources, CompletionStatus::No));
     let text = refused.to_string();
@@ -81,7 +81,7 @@ fn without_purging_a_call_waits_even_for_idle_connections() {
     let orb = builder.build().unwrap();
     let [first, second] = servers.each_ref().map(|server| target_at(&orb, server));
     first.ping().unwrap();
-    let limited = Target::unchecked_narrow(&second.as_object().with_timeout(Some(Duration::from_millis(50))));
+    let limited = Target::unchecked_narrow(&second.as_object().with_timeout(Some(Duration::from_millis(500))));
     assert_eq!(limited.ping().unwrap_err().kind(), SystemExceptionKind::NoResources);
     assert_eq!(orb.statistics().count(Event::ClientClosedForLimit), 0);
     first.ping().unwrap();
@@ -133,7 +133,7 @@ fn exclusive_connections_are_never_shared() {
         })
         .collect();
     server.probe.await_held(2);
-    let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(50))));
+    let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(500))));
     let refused = limited.ping().unwrap_err();
     assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::Timeout, CompletionStatus::No));
     let text = refused.to_string();

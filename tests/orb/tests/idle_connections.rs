@@ -24,8 +24,8 @@ use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
     support::{
-        TEST_TIMEOUT, client_that_never_reads, deferring, in_background, read_message, retry_with_longer_timeout,
-        wait_until,
+        TEST_TIMEOUT, client_that_never_reads, deferring, in_background, read_message, read_some,
+        retry_with_longer_timeout, wait_until,
     },
 };
 
@@ -81,7 +81,7 @@ fn an_idle_connection_is_closed_with_close_connection_and_clients_reconnect() {
         let server = Server::with(builder.server_idle_timeout(Some(BRIEF * 5)));
         let mut silent = connect(&server);
         assert!(is_close_connection(&read_message(&mut silent).unwrap()));
-        assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+        assert_eq!(read_some(&silent, &mut [0]).unwrap(), 0);
         let target = server.client();
         for number in 0..3 {
             assert_eq!(target.add(number, 1).unwrap(), number + 1);
@@ -217,7 +217,7 @@ fn a_message_that_arrives_octet_by_octet_times_out() {
         slow.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
         let start = Instant::now();
         for octet in echo_request(&server, &[7; 100_000]) {
-            if slow.write_all(&[octet]).is_err() || matches!(slow.read(&mut [0]), Ok(0)) {
+            if slow.write_all(&[octet]).is_err() || matches!(read_some(&slow, &mut [0]), Ok(0)) {
                 break;
             }
             assert!(start.elapsed() < TEST_TIMEOUT, "the connection is never closed");
@@ -240,7 +240,8 @@ fn a_long_message_may_exceed_the_timeout_while_it_makes_progress() {
             for part in message.chunks((1 << 20) + 4096) {
                 slow.write_all(part).unwrap();
                 if part.len() > 1 << 20 {
-                    let waited = slow.read(&mut [0]).expect_err("no answer before the end of the message").kind();
+                    let waited =
+                        read_some(&slow, &mut [0]).expect_err("no answer before the end of the message").kind();
                     assert!(matches!(waited, ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waited}");
                 }
             }
@@ -258,7 +259,7 @@ fn connections_without_timeouts_stay_open() {
     let mut silent = connect(&server);
     silent.write_all(b"GIOP").unwrap();
     silent.set_read_timeout(Some(BRIEF)).unwrap();
-    let waited = silent.read(&mut [0]).unwrap_err().kind();
+    let waited = read_some(&silent, &mut [0]).unwrap_err().kind();
     assert!(matches!(waited, ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waited}");
     assert_eq!(server.orb.statistics().count(Event::ServerClosedForTimeout), 0);
 }
@@ -271,7 +272,7 @@ fn read_message_slowly(stream: &mut TcpStream) -> Vec<u8> {
     while message.len() < 12 + len {
         let mut room = [0; 100_000];
         let wanted = (12 + len - message.len()).min(room.len());
-        let count = stream.read(&mut room[..wanted]).unwrap();
+        let count = read_some(&*stream, &mut room[..wanted]).unwrap();
         assert_ne!(count, 0, "the reply ends inside");
         message.extend(&room[..count]);
         thread::yield_now();

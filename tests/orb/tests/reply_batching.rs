@@ -1,7 +1,7 @@
 //! A server that sends the replies of one round together (`-ORBReplyBatching`).
 
 use std::{
-    io::{Read as _, Write as _},
+    io::Write as _,
     net::{Shutdown, TcpStream},
     thread,
 };
@@ -18,7 +18,7 @@ use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, Response
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{TEST_TIMEOUT, in_background, read_message, wait_until},
+    support::{TEST_TIMEOUT, in_background, read_message, read_some, wait_until},
 };
 
 /// With one thread, so that all requests of a wait are in one batch.
@@ -174,7 +174,7 @@ fn a_client_that_ends_its_side_gets_its_reply_before_the_end() {
     });
     for (id, stream) in (0..).zip(&mut clients) {
         assert_eq!(read_reply(stream).0, id);
-        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        assert_eq!(read_some(&*stream, &mut [0]).unwrap(), 0);
     }
 }
 

@@ -13,7 +13,10 @@ use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{TEST_TIMEOUT, fake_server, in_background, kind_and_completion, read_message},
+    support::{
+        TEST_TIMEOUT, fake_server, in_background, kind_and_completion, read_message, read_some,
+        retry_with_longer_timeout,
+    },
 };
 
 fn url(port: u16) -> String {
@@ -50,11 +53,11 @@ fn waiting_for_another_writer_is_bounded_by_the_timeout() {
 
 #[test]
 fn a_slowly_reading_peer_does_not_extend_the_timeout() {
-    let port = fake_server(|_, mut stream| {
+    let port = fake_server(|_, stream| {
         thread::spawn(move || {
             // The pace of a slow peer, not a synchronisation.
             let mut room = vec![0; 256 << 10];
-            while stream.read(&mut room).is_ok_and(|count| count > 0) {
+            while read_some(&stream, &mut room).is_ok_and(|count| count > 0) {
                 thread::sleep(Duration::from_millis(100));
             }
         });
@@ -72,13 +75,22 @@ fn a_slowly_reading_peer_does_not_extend_the_timeout() {
 
 #[test]
 fn a_forwarding_does_not_restart_the_timeout() {
-    // The forwarding comes after three quarters of the timeout; a restarted timeout would end that much
-    // later.
-    let (span, forwarded) = (Duration::from_secs(2), Duration::from_millis(1500));
-    let (closing, silent) = (Server::start(), fake_server(|_, stream| std::mem::forget(stream)));
-    let profile = spandrel_orb_tests::support::without_local_addresses(&closing.object.ior().profiles[0]);
+    let closing = Server::start();
+    // A busy machine may delay the end of a call as much as a restarted timeout would.
+    retry_with_longer_timeout(Duration::from_secs(2), |span| {
+        // The forwarding comes after three quarters of the timeout; a restarted timeout would end that much later.
+        let forwarded = span * 3 / 4;
+        (time_of_forwarded_call(&closing, span, forwarded) < span + forwarded).then_some(())
+    });
+}
+
+/// The time of a call with the timeout `span`, to a server that forwards it after the time `forwarded` to one that does not
+/// answer.
+fn time_of_forwarded_call(server: &Server, span: Duration, forwarded: Duration) -> Duration {
+    let silent = fake_server(|_, stream| std::mem::forget(stream));
+    let profile = spandrel_orb_tests::support::without_local_addresses(&server.object.ior().profiles[0]);
     let elsewhere = {
-        let mut ior = closing.object.ior().clone();
+        let mut ior = server.object.ior().clone();
         ior.profiles = vec![spandrel::types::IiopProfile { port: silent, ..profile }.encode().unwrap()];
         ior
     };
@@ -98,7 +110,7 @@ fn a_forwarding_does_not_restart_the_timeout() {
     let before = Instant::now();
     let error = target.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Timeout);
-    assert!(before.elapsed() < span + forwarded, "{:?} instead of {span:?}", before.elapsed());
+    before.elapsed()
 }
 
 #[test]

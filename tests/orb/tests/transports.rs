@@ -318,7 +318,7 @@ mod same_host {
     }
 
     /// A process of omniORB's naming service, killed when dropped.
-    struct OmniNames(std::process::Child, PathBuf);
+    struct OmniNames(spandrel_test_support::ChildProcess, PathBuf);
 
     impl Drop for OmniNames {
         fn drop(&mut self) {
@@ -341,7 +341,7 @@ mod same_host {
             .stdin(std::process::Stdio::null())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null());
-        let Ok(process) = command.spawn() else {
+        let Ok(process) = spandrel_test_support::ChildProcess::try_start(&mut command) else {
             eprintln!("skipped: omniNames is not installed");
             return fs::remove_dir_all(&folder).unwrap();
         };

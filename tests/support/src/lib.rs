@@ -1,5 +1,5 @@
-//! Helpers for the tests of several crates: bounded waiting, futures without an executor, certificates, a disk
-//! that fails on command, programs of omniORB, a browser.
+//! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes, futures
+//! without an executor, certificates, a disk that fails on command, programs of omniORB, a browser.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
 //! `spandrel-orb-tests` has the helpers of the ORB's tests.
@@ -9,14 +9,18 @@
 pub mod browser;
 #[cfg(feature = "certificates")]
 pub mod certificates;
+mod child;
 #[cfg(feature = "disk")]
 pub mod disk;
 mod futures;
+mod interruption;
 mod omniorb;
 mod process;
 mod waiting;
 
+pub use child::{ChildProcess, exit_without};
 pub use futures::{block_on, is_ready, ready_within, waker_that};
+pub use interruption::{read_some, retry_interrupted};
 pub use omniorb::omniorb_peer;
 pub use process::{alone, run_modules_with, this_program};
 pub use waiting::{TEST_TIMEOUT, eventually, holds_within, in_background, wait_until, within_time};

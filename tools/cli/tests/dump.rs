@@ -27,6 +27,7 @@ use spandrel_giop::{
     Body, Fragments, MessageType, ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, Target, bare_message,
     begin_reply,
 };
+use spandrel_test_support::ChildProcess;
 use support::bank::{Bank, Certificates, IDL};
 use support::{check_code, spandrel, stderr, stdout};
 
@@ -511,7 +512,7 @@ fn call(reference: &str, idl: &Path) {
 fn relayed(bank: &Bank, to: &str, options: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
     command.args(["dump", "--listen", "127.0.0.1:0", "--to", to, "--count", "2"]);
-    let mut relay = command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut relay = ChildProcess::start(command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut message = String::new();
     BufReader::new(relay.stderr.take().unwrap()).read_line(&mut message).unwrap();
     let port = message.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
@@ -595,7 +596,7 @@ fn dump_captures_an_interface_where_permitted() {
     let port = bank.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
     command.args(["dump", "--interface", "lo", "--port", &port, "--count", "2", "--idl"]).arg(&bank.file);
-    let mut watching = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut watching = ChildProcess::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut message = String::new();
     BufReader::new(watching.stderr.take().unwrap()).read_line(&mut message).unwrap();
     if message.starts_with("error: ") {

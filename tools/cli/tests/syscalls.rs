@@ -1,20 +1,21 @@
 //! The short path, counted: a two-way call is one write and one read on either side (design decision 3), and
 //! typed endpoints make the same system calls as plain sockets.
 //!
-//! Client and server run under `strace -c`, once with N calls and once with 2 N. The difference is the cost
-//! of N calls, without that of starting and stopping.
+//! Client and server run under `strace`. The system calls of one run are counted from the first transfer over its
+//! data connection to the last one: the [`Span`] has neither the start of the program nor its end, whose system
+//! calls vary by a read or two from run to run.
 #![cfg(target_os = "linux")]
 
 use crate::support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use support::{Running, check_code};
 
-/// Timed calls of the shorter run, and the warm-up calls of the experiment before it.
+/// Timed calls, and the warm-up calls of the experiment before them, over the same connection.
 const CALLS: u64 = 2000;
 const WARM_UP: u64 = CALLS / 20;
 
@@ -43,11 +44,9 @@ fn a_reactor_needs_one_wait_per_call() {
     expect("orb-reactor", "void", 1.0);
 }
 
-/// The buffers of the shorter run of `ttcp`, and their octets: one segment of the loopback interface.
-const BUFFERS: u64 = 500;
+/// The buffers of a run of `ttcp`, and their octets: one segment of the loopback interface.
+const BUFFERS: u64 = 1000;
 const BUFFER_OCTETS: u64 = 2048;
-/// The runs of one repetition: it is preceded by a warm-up.
-const RUNS: u64 = 2;
 
 #[test]
 fn typed_endpoints_make_the_system_calls_of_plain_sockets() {
@@ -57,44 +56,43 @@ fn typed_endpoints_make_the_system_calls_of_plain_sockets() {
         {
             assert_eq!(plain, typed, "{call}, {side}: plain sockets (left), typed endpoints (right)");
         }
-        const SENT: i64 = (RUNS * BUFFERS) as i64;
-        // Each buffer is sent by one call; its answer, or the next buffer, is received by one.
-        let expected = |name: &str, count| BTreeMap::from([(name.to_owned(), count)]);
-        let (sent, received) = (expected("sendto", SENT), expected("recvfrom", SENT));
-        let both = sent.iter().chain(&received).map(|(name, count)| (name.clone(), *count)).collect();
-        if call == "twoway" {
-            assert_eq!((&plain.client, &plain.server), (&both, &both));
+        let counts = |sent, received| {
+            let counts = [("sendto", sent), ("recvfrom", received)];
+            counts.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
+        };
+        // Each buffer is sent by one call; its answer, or the next buffer, is received by one. The server greets the
+        // client by an octet, and finds the end of the connection by a further call.
+        let [client, server]: [Counts; 2] = if call == "twoway" {
+            [counts(BUFFERS, BUFFERS + 1), counts(BUFFERS + 1, BUFFERS + 1)]
         } else {
-            assert_eq!((&plain.client, &plain.server), (&sent, &BTreeMap::new()));
-        }
+            // The buffers are acknowledged together.
+            [counts(BUFFERS, 2), counts(2, 0)]
+        };
+        assert_eq!((&plain.client, &plain.server), (&client, &server), "{call}");
     }
 }
 
-/// The system calls on the data path for `RUNS` times `BUFFERS` buffers.
+/// The system calls on the data path of `BUFFERS` buffers.
 struct DataPath {
-    client: BTreeMap<String, i64>,
-    server: BTreeMap<String, i64>,
+    client: Counts,
+    server: Counts,
 }
 
-/// Counts those of two runs of `ttcp`. A one-way receiver takes as many buffers at a time as have arrived, so
-/// that only its other calls are counted.
+/// Counts those of a run of `ttcp`. A one-way receiver takes as many buffers at a time as have arrived, so that
+/// only its other calls are counted.
 fn data_path(mechanism: &str, call: &str) -> DataPath {
-    let [short, long] = [1, 2].map(|times| {
-        let octets = (times * BUFFERS * BUFFER_OCTETS).to_string();
-        let size = BUFFER_OCTETS.to_string();
-        let args = ["--types", "octet", "--sizes", &size, "--bytes", &octets, "--repetitions", "1", "--call", call];
-        counted_with("ttcp", "--transmit", mechanism, &args)
-    });
-    let of = |short: &Counts, long: &Counts, is_receiving: bool| {
-        let mut more = difference(short, long);
-        more.retain(|name, _| TRANSFERS.contains(&name.as_str()) || WAITS.contains(&name.as_str()));
+    let (octets, size) = ((BUFFERS * BUFFER_OCTETS).to_string(), BUFFER_OCTETS.to_string());
+    let args = ["--types", "octet", "--sizes", &size, "--bytes", &octets, "--repetitions", "1", "--call", call];
+    let Traced { client, server } = traced("ttcp", "--transmit", mechanism, &args);
+    let counts = |span: Span, is_receiving: bool| {
+        let mut counts = span.counts_of_data_threads();
+        counts.retain(|name, _| TRANSFERS.contains(&name.as_str()) || WAITS.contains(&name.as_str()));
         if is_receiving {
-            more.remove("recvfrom");
+            counts.remove("recvfrom");
         }
-        more
+        counts
     };
-    let is_one_way = call == "oneway";
-    DataPath { client: of(&short.client, &long.client, false), server: of(&short.server, &long.server, is_one_way) }
+    DataPath { client: counts(client, false), server: counts(server, call == "oneway") }
 }
 
 /// Counts until each side makes two transfers per call, and the server waits as often.
@@ -112,39 +110,34 @@ fn expect(mechanism: &str, case: &str, server_waits: f64) {
 
 /// The first count of one case that is too high, if any.
 fn too_many(mechanism: &str, case: &str, server_waits: f64) -> Option<String> {
-    let short = counted(mechanism, case, CALLS);
-    let long = counted(mechanism, case, 2 * CALLS);
-    let sides = [("client", 0.0, &short.client, &long.client), ("server", server_waits, &short.server, &long.server)];
-    for (side, expected_waits, short, long) in sides {
-        let more = difference(short, long);
-        let per_call = |count: i64| count as f64 / (CALLS + WARM_UP) as f64;
+    let calls = CALLS.to_string();
+    let args = ["--case", case, "--calls", &calls, "--rounds", "1"];
+    let Traced { client, server } = traced("latency", "--connect", mechanism, &args);
+    for (side, expected_waits, span) in [("client", 0.0, client), ("server", server_waits, server)] {
+        let counts = span.counts();
+        let per_call = |count: u64| count as f64 / (CALLS + WARM_UP) as f64;
         let sum = |names: &[&str]| {
-            per_call(more.iter().filter(|(name, _)| names.contains(&name.as_str())).map(|(_, n)| n).sum())
+            per_call(counts.iter().filter(|(name, _)| names.contains(&name.as_str())).map(|(_, n)| n).sum())
         };
         let (transfers, waits) = (sum(&TRANSFERS), sum(&WAITS));
         if !(1.99..2.01).contains(&transfers) {
-            return Some(format!("{mechanism}, {case}, {side}: {transfers:.3} transfers per call: {more:?}"));
+            return Some(format!("{mechanism}, {case}, {side}: {transfers:.3} transfers per call: {counts:?}"));
         }
         // Where other threads continue reading, a reactor waits less often.
         if waits >= expected_waits + OTHER_WAITS || waits < expected_waits / 4.0 {
-            return Some(format!("{mechanism}, {case}, {side}: {waits:.3} waits per call: {more:?}"));
+            return Some(format!("{mechanism}, {case}, {side}: {waits:.3} waits per call: {counts:?}"));
         }
         // A hand-off between threads would be at least one more per call. The rest belongs to the server's
         // monitor, which checks for long upcalls (calls are slow under strace), and to growing memory. Where
         // an upcall was delayed, the monitor has started threads to continue reading; a thread for each call
         // would be more than that.
-        let others = per_call(more.values().sum()) - transfers - waits;
-        let threads = [short, long].map(threads).iter().sum::<u64>() as f64 / (CALLS + WARM_UP) as f64;
+        let others = per_call(counts.values().sum()) - transfers - waits;
+        let threads = sum(&["clone", "clone3"]);
         if others >= 0.5 + (OF_A_THREAD * threads).min(4.0) {
-            return Some(format!("{mechanism}, {case}, {side}: {others:.3} other system calls per call: {more:?}"));
+            return Some(format!("{mechanism}, {case}, {side}: {others:.3} other system calls per call: {counts:?}"));
         }
     }
     None
-}
-
-/// The number of threads and processes started.
-fn threads(counts: &Counts) -> u64 {
-    ["clone", "clone3"].iter().filter_map(|name| counts.get(*name)).sum()
 }
 
 /// System calls that move octets through a socket or pipe.
@@ -156,60 +149,152 @@ const TRANSFERS: [&str; 12] = [
 /// System calls that wait until octets could be moved.
 const WAITS: [&str; 6] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait"];
 
-struct Counted {
-    client: Counts,
-    server: Counts,
+/// The system calls of both sides of an experiment.
+struct Traced {
+    client: Span,
+    server: Span,
 }
 
-fn counted(mechanism: &str, case: &str, calls: u64) -> Counted {
-    let calls = calls.to_string();
-    let args = ["--case", case, "--calls", &calls, "--rounds", "1"];
-    counted_with("latency", "--connect", mechanism, &args)
-}
-
-/// Counts the calls of an experiment, whose option for the receiver's address is given, and of its receiver.
-fn counted_with(experiment: &str, to: &str, mechanism: &str, options: &[&str]) -> Counted {
+/// Traces an experiment, whose option for the receiver's address is given, and its receiver.
+fn traced(experiment: &str, to: &str, mechanism: &str, options: &[&str]) -> Traced {
     let folder = tempfile::tempdir().unwrap();
     let (client, server) = (folder.path().join("client"), folder.path().join("server"));
-    let receiver = Running::start(traced(&server, &["peer", "receive", "127.0.0.1:0"]));
+    let receiver = Running::start(strace(&server, &["peer", "receive", "127.0.0.1:0"]));
     let line: serde_json::Value = serde_json::from_str(&receiver.line()).unwrap();
     let addr = line["listening"].as_str().unwrap();
 
     let out = folder.path().join("out");
     let args = [experiment, to, addr, "--mechanisms", mechanism, "--out", out.to_str().unwrap()];
-    let output = traced(&client, &[&args[..], options].concat()).output().unwrap();
+    let output = strace(&client, &[&args[..], options].concat()).output().unwrap();
     check_code(&output, 0);
     assert_eq!(receiver.finish(), Some(0));
-    Counted { client: read_counts(&client), server: read_counts(&server) }
+    let span = |log: &Path| Span::of_data_connection(&calls(&fs::read_to_string(log).unwrap()));
+    Traced { client: span(&client), server: span(&server) }
 }
 
-/// The command under `strace`, all its threads and children included.
-fn traced(counts: &Path, args: &[&str]) -> Command {
+/// The command under `strace`, all its threads and children included. The log shows descriptors with their files,
+/// and so tells one socket from another.
+fn strace(log: &Path, args: &[&str]) -> Command {
     let there = Command::new("strace").arg("-V").output();
     assert!(there.is_ok_and(|output| output.status.success()), "this test needs strace: apt-get install strace");
     let mut command = Command::new("strace");
-    command.args(["-f", "-c", "-o"]).arg(counts).arg(env!("CARGO_BIN_EXE_spandrel")).args(args);
+    command.args(["-f", "-y", "-s", "0", "-o"]).arg(log).arg(env!("CARGO_BIN_EXE_spandrel")).args(args);
     command
 }
 
-/// Reads strace's table: `% time | seconds | usecs/call | calls | errors | syscall`, of which errors may be
-/// blank.
-fn read_counts(path: &Path) -> Counts {
-    let table = fs::read_to_string(path).unwrap();
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (name, calls) = (words.last()?, words.get(3)?.parse().ok()?);
-        (*name != "total").then(|| ((*name).to_owned(), calls))
-    };
-    let counts: Counts = table.lines().filter_map(row).collect();
-    assert!(counts.len() > 5, "not strace's table: {table}");
+/// A system call that has returned.
+#[derive(Clone, Debug)]
+struct SystemCall {
+    thread: String,
+    name: String,
+    /// The socket that is its first argument, as `socket:[123]`.
+    socket: Option<String>,
+}
+
+/// The system calls of a log, in the order in which they returned.
+///
+/// ```text
+/// 17 sendto(5<socket:[123]>, ""..., 4, MSG_NOSIGNAL, NULL, 0) = 4
+/// 17 recvfrom(5<socket:[123]>,  <unfinished ...>
+/// 18 futex(0x7f2a, FUTEX_WAKE_PRIVATE, 1) = 0
+/// 17 <... recvfrom resumed>""..., 4, 0, NULL, NULL) = 4
+/// ```
+fn calls(log: &str) -> Vec<SystemCall> {
+    let mut calls = Vec::new();
+    let mut unfinished = BTreeMap::new();
+    for line in log.lines() {
+        let Some((thread, event)) = line.split_once(' ') else { continue };
+        let event = event.trim_start();
+        let call = if event.starts_with("<... ") {
+            unfinished.remove(thread)
+        } else {
+            event.split_once('(').filter(|(name, _)| is_name(name)).map(|(name, arguments)| {
+                let first = arguments.split([',', ')']).next().unwrap_or_default();
+                let file = first.split_once('<').and_then(|(_, file)| file.strip_suffix('>'));
+                let socket = file.filter(|file| file.starts_with("socket:")).map(str::to_owned);
+                SystemCall { thread: thread.to_owned(), name: name.to_owned(), socket }
+            })
+        };
+        let Some(call) = call else { continue };
+        if event.ends_with("<unfinished ...>") {
+            unfinished.insert(thread, call);
+        } else if !event.contains(" = ? ERESTART") {
+            // Restarted ones, which a stop or a signal has interrupted, come again.
+            calls.push(call);
+        }
+    }
+    calls
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_')
+}
+
+/// The system calls from the first transfer over the data connection to the last one.
+struct Span {
+    calls: Vec<SystemCall>,
+    /// The socket of the connection.
+    data: String,
+}
+
+impl Span {
+    /// The data connection is the first one of those with the most transfers: a warm-up may have one of its own.
+    fn of_data_connection(calls: &[SystemCall]) -> Self {
+        let mut transfers = BTreeMap::<&str, u64>::new();
+        calls.iter().filter_map(transfer).for_each(|socket| *transfers.entry(socket).or_default() += 1);
+        let most = transfers.values().max().expect("a log with transfers over sockets");
+        let data = calls.iter().filter_map(transfer).find(|socket| transfers[socket] == *most);
+        let is_data = |call: &SystemCall| transfer(call) == data;
+        let first = calls.iter().position(is_data).expect("it has transfers");
+        let last = calls.iter().rposition(is_data).expect("it has transfers");
+        Self { calls: calls[first..=last].to_vec(), data: data.expect("it has transfers").to_owned() }
+    }
+
+    /// The system calls of all threads.
+    fn counts(&self) -> Counts {
+        count(self.calls.iter())
+    }
+
+    /// The system calls of the threads that make transfers over the connection. Another thread may still return
+    /// from a system call before the span, for instance from the answer over the control connection.
+    fn counts_of_data_threads(&self) -> Counts {
+        let data_calls = self.calls.iter().filter(|call| transfer(call) == Some(&self.data));
+        let threads: BTreeSet<&str> = data_calls.map(|call| &*call.thread).collect();
+        count(self.calls.iter().filter(|call| threads.contains(&*call.thread)))
+    }
+}
+
+/// The socket of a transfer.
+fn transfer(call: &SystemCall) -> Option<&str> {
+    call.socket.as_deref().filter(|_| TRANSFERS.contains(&&*call.name))
+}
+
+fn count<'c>(calls: impl Iterator<Item = &'c SystemCall>) -> Counts {
+    let mut counts = Counts::new();
+    calls.for_each(|call| *counts.entry(call.name.clone()).or_default() += 1);
     counts
 }
 
-/// The differences of the longer run from the shorter one.
-fn difference(short: &Counts, long: &Counts) -> BTreeMap<String, i64> {
-    let names = short.keys().chain(long.keys());
-    let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0) as i64;
-    let more = names.map(|name| (name.clone(), of(long, name) - of(short, name)));
-    more.filter(|(_, more)| *more != 0).collect()
+#[test]
+fn a_span_has_no_system_call_of_the_start_and_of_the_end() {
+    let log = "1 execve(\"/bin/x\", [\"x\"], 0x7ffe /* 9 vars */) = 0
+1 read(3</lib/libc.so.6>, \"\"..., 832) = 832
+1 sendto(4<socket:[70]>, \"\"..., 9, 0, NULL, 0) = 9
+2 sendto(5<socket:[71]>, \"\"..., 9, 0, NULL, 0) = 9
+2 recvfrom(5<socket:[71]>,  <unfinished ...>
+1 futex(0x7f2a, FUTEX_WAIT_PRIVATE, 2, NULL <unfinished ...>
+2 <... recvfrom resumed>0x7f, 9, 0, NULL, NULL) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)
+2 --- stopped by SIGSTOP ---
+2 recvfrom(5<socket:[71]>, \"\"..., 9, 0, NULL, NULL) = 9
+1 <... futex resumed>) = 0
+2 sendto(5<socket:[71]>, \"\"..., 9, 0, NULL, 0) = 9
+2 close(5<socket:[71]>) = 0
+1 exit_group(0) = ?
+2 +++ exited with 0 +++
+";
+    let span = Span::of_data_connection(&calls(log));
+    let counts = |counts: &[(&str, u64)]| counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    let data: Counts = counts(&[("recvfrom", 1), ("sendto", 2)]);
+    let all: Counts = counts(&[("futex", 1), ("recvfrom", 1), ("sendto", 2)]);
+    assert_eq!((span.counts_of_data_threads(), span.counts()), (data, all));
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use spandrel_orchestra::idl::orchestra::Server;
 use spandrel_orchestra::idl::orchestra::work_team::TakeResultError;
 use spandrel_orchestra::plan::Plan;
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{ChildProcess, wait_until};
 
-use crate::running::{Site, orchestra, output, records, text};
+use crate::running::{Site, is_sooner_than_a_wait, orchestra, output, records, text};
 
 pub(crate) fn run(site: &Site, plan: &Path) -> Command {
     let mut command = orchestra();
@@ -144,7 +144,7 @@ fn an_interrupted_run_goes_on_where_it_ended() {
     let (_server, _load) = (site.agent("server"), site.agent("load"));
     let plan = plan(&site, SAMPLES, 50, &format!("live = 0.01\n{SERVER}"));
     let results = site.path("plan.jsonl");
-    let mut supervisor = run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut supervisor = ChildProcess::start(run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()));
     wait_until("two samples", || records(&results, "sample").len() >= 2);
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
@@ -172,10 +172,10 @@ fn the_death_of_an_agent_is_recorded_and_its_samples_are_taken_later() {
     let (mut server, _load) = (site.agent("server"), site.agent("load"));
     let plan = plan(&site, SAMPLES, 50, &format!("agent_wait = 0.0\n{SERVER}"));
     let results = site.path("plan.jsonl");
-    let supervisor = run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let supervisor = ChildProcess::start(run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()));
     wait_until("a sample", || !records(&results, "sample").is_empty());
     server.kill();
-    let done = supervisor.wait_with_output().unwrap();
+    let done = supervisor.wait_with_output();
     assert_eq!(done.status.code(), Some(1), "{}", text(&done));
     assert!(text(&done).contains("samples are missing"), "{}", text(&done));
     let failures = records(&results, "failure");
@@ -202,23 +202,29 @@ fn load(seconds: u32) -> String {
 
 #[test]
 fn an_interrupted_run_ends_its_server_and_its_loads() {
+    assert!(is_sooner_than_a_wait(time_of_an_interruption));
+}
+
+/// Interrupts a run, and checks its end; the time that this took.
+fn time_of_an_interruption() -> Duration {
     let site = Site::new();
     let (_server, _load) = (site.agent("server"), site.agent("load"));
     let (harness, team) = (site.harness("server"), site.team("load"));
     let plan = plan(&site, 1, 1, &load(600));
-    let supervisor = run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let supervisor = ChildProcess::start(run(&site, &plan).stdout(Stdio::piped()).stderr(Stdio::piped()));
     wait_until("a load", || team.current_progress().unwrap().answered > 0);
     let process = rustix::process::Pid::from_child(&supervisor);
     let begin = Instant::now();
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let done = supervisor.wait_with_output().unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(4), "sooner than the wait of a call ends: {:?}", begin.elapsed());
+    let done = supervisor.wait_with_output();
+    let time = begin.elapsed();
     assert_eq!(done.status.code(), Some(1), "{}", text(&done));
     assert!(text(&done).contains("the same command continues it"), "{}", text(&done));
     assert!(harness.server_address(0).is_err(), "the server has ended");
     assert!(matches!(team.take_result(0.0), Err(TakeResultError::NoLoad(_))), "the load is cancelled");
     let results = site.path("plan.jsonl");
     assert_eq!(records(&results, "failure").len() + records(&results, "sample").len(), 0);
+    time
 }
 
 #[test]
@@ -235,17 +241,22 @@ fn a_sample_that_another_supervisor_disturbs_is_a_failure() {
     for (seconds, reason, disturb) in disturbances {
         let plan = plan(&site, 1, 1, &load(seconds));
         let results = site.path("plan.jsonl");
-        let mut supervisor = run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        wait_until("a load", || team.current_progress().unwrap().answered > 0);
-        disturb();
-        wait_until("its end", || !records(&results, "failure").is_empty() || !records(&results, "sample").is_empty());
-        supervisor.kill().unwrap();
-        supervisor.wait().unwrap();
-        team.cancel().unwrap();
-        let failures = records(&results, "failure");
+        let failures = || {
+            let mut supervisor = ChildProcess::start(run(&site, &plan).stdout(Stdio::null()).stderr(Stdio::null()));
+            wait_until("a load", || team.current_progress().unwrap().answered > 0);
+            disturb();
+            wait_until("its end", || ["failure", "sample"].iter().any(|kind| !records(&results, kind).is_empty()));
+            supervisor.kill().unwrap();
+            supervisor.wait().unwrap();
+            team.cancel().unwrap();
+            let failures = records(&results, "failure");
+            fs::remove_file(&results).unwrap();
+            failures
+        };
+        // On a busy machine, a short load may end before it is disturbed.
+        let failures = (0..5).map(|_| failures()).find(|failures| !failures.is_empty()).expect("a failed sample");
         assert!(failures[0]["reason"].as_str().unwrap().contains(reason), "{failures:?}");
         assert!(failures[0]["lost_agent"].is_null(), "{failures:?}");
-        fs::remove_file(results).unwrap();
     }
 }
 

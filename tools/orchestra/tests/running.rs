@@ -3,12 +3,14 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use spandrel::{Endpoint, Orb};
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_orchestra::idl::orchestra::{Harness, WorkTeam};
 use spandrel_orchestra::names::{self, Names};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, holds_within};
 
 use crate::server;
 
@@ -88,7 +90,7 @@ impl Drop for Site {
 
 /// A running agent, which is killed when dropped.
 pub(crate) struct Agent {
-    process: Child,
+    process: ChildProcess,
     errors: PathBuf,
 }
 
@@ -96,7 +98,8 @@ impl Agent {
     pub(crate) fn start(site: &Site, host: &str, command: &mut Command) -> Self {
         let errors = site.path(&format!("{host}.errors"));
         command.args(["--host", host, "--naming", &site.naming]);
-        let mut process = command.stdout(Stdio::piped()).stderr(File::create(&errors).unwrap()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(File::create(&errors).unwrap());
+        let mut process = ChildProcess::start(command);
         let lines: Vec<String> =
             BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok).take(2).collect();
         let expected = [
@@ -127,10 +130,19 @@ impl Agent {
 /// Its servers end with it, unless a test has killed it.
 impl Drop for Agent {
     fn drop(&mut self) {
-        if let Ok(None) = self.process.try_wait() {
-            self.terminate();
+        let process = rustix::process::Pid::from_child(&self.process);
+        if let Ok(None) = self.process.try_wait()
+            && rustix::process::kill_process(process, rustix::process::Signal::TERM).is_ok()
+        {
+            _ = holds_within(TEST_TIMEOUT, || !matches!(self.process.try_wait(), Ok(None)));
         }
     }
+}
+
+/// Whether an interruption of a supervisor takes less time than the wait of one of its calls, five seconds. A busy
+/// machine may delay some of the attempts.
+pub(crate) fn is_sooner_than_a_wait(interruption: impl Fn() -> Duration) -> bool {
+    (0..3).any(|_| interruption() < Duration::from_secs(4))
 }
 
 /// Runs a command to its end.

@@ -11,10 +11,13 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 use spandrel_orchestra::load::GREETING;
+use spandrel_test_support::{ChildProcess, exit_without};
 
 /// The variable with the arguments of a server that is this program, started again.
 const ARGUMENTS: &str = "ORCHESTRA_TEST_SERVER";
-/// The lifetime of a server of which no agent takes care any more.
+/// The variable with the folder of its program.
+const FOLDER: &str = "ORCHESTRA_TEST_FOLDER";
+/// The lifetime of a server if the folder of its program is not removed either.
 const LIFETIME: Duration = Duration::from_secs(120);
 
 /// The way in which a server answers.
@@ -63,7 +66,7 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour, has_greeting: bool, serv
     let mut request = [0; 4];
     if behaviour == Behaviour::Reset {
         // A connection that is closed with octets not yet received is reset.
-        stream.peek(&mut request)?;
+        spandrel_test_support::retry_interrupted(|| stream.peek(&mut request))?;
         return Ok(());
     }
     stream.read_exact(&mut request)?;
@@ -99,6 +102,8 @@ fn serve(arguments: &str) -> ! {
     let address = start(behaviour, !words.contains(&"--no-greeting"));
     println!("\nlistening {address}");
     std::io::stdout().flush().unwrap();
+    // An agent that was killed does not end it.
+    exit_without(Path::new(&env::var_os(FOLDER).expect("the program sets it")));
     let (_sender, never) = mpsc::channel::<()>();
     _ = never.recv_timeout(LIFETIME);
     process::exit(1);
@@ -109,7 +114,9 @@ pub(crate) fn program(folder: &Path) -> PathBuf {
     let this = env::current_exe().unwrap();
     let text = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && echo 'test server 1.2.3' && exit\n\
+         export {FOLDER}='{}'\n\
          {ARGUMENTS}=\"$*\" exec '{}' server::a_server_in_a_process_of_its_own_tells_its_address --exact --nocapture\n",
+        folder.display(),
         this.display()
     );
     executable(&folder.join("server.sh"), &text)
@@ -132,7 +139,7 @@ fn a_server_in_a_process_of_its_own_tells_its_address() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut command = process::Command::new(program(folder.path()));
-    let mut server = command.args(["steady", "--no-greeting"]).stdout(process::Stdio::piped()).spawn().unwrap();
+    let mut server = ChildProcess::start(command.args(["steady", "--no-greeting"]).stdout(process::Stdio::piped()));
     let lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines();
     let address =
         lines.map_while(Result::ok).find_map(|line| line.strip_prefix("listening ").map(str::to_owned)).unwrap();
@@ -141,6 +148,4 @@ fn a_server_in_a_process_of_its_own_tells_its_address() {
     let mut reply = [0; 3];
     stream.read_exact(&mut reply).unwrap();
     assert_eq!(&reply, b"AAA");
-    server.kill().unwrap();
-    server.wait().unwrap();
 }

@@ -145,6 +145,7 @@ pub(super) fn commands() -> String {
 #[test]
 fn server() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
+    spandrel_test_support::exit_without(&std::env::current_dir().unwrap()); // in the data folder
     let mut args: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let orb = activation::install(Orb::builder().listen(Endpoint::new("127.0.0.1", 0))).unwrap();
     let orb = orb.take_args(&mut args).unwrap().build().unwrap();

@@ -3,17 +3,18 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
+use spandrel_test_support::ChildProcess;
 
 use crate::executable::ANY_PORT;
 use crate::running::command;
 
 /// A running process, which is killed when dropped.
 pub(super) struct WithConsole {
-    process: Child,
+    process: ChildProcess,
     /// The URL of the root context.
     pub(super) naming: String,
     /// The URL of the console with the token.
@@ -31,7 +32,7 @@ impl WithConsole {
     pub(super) fn at(address: &str, data: &Path, words: &[&str]) -> Self {
         let mut command = command(data);
         command.args(ANY_PORT).args(["--console", address]).args(words);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut process = ChildProcess::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
         let (mut naming, mut login) = (String::new(), String::new());
         for line in BufReader::new(process.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
@@ -79,12 +80,6 @@ impl WithConsole {
         let headers = [self.host(), format!("Authorization: Bearer {}", self.token)];
         let (status, _, body) = self.send(request, &headers, body);
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{request}: {error}: {body}")))
-    }
-}
-
-impl Drop for WithConsole {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

@@ -4,10 +4,12 @@
 pub(crate) mod bank;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
+
+use spandrel_test_support::ChildProcess;
 
 /// The time limit of a command; only a hang comes near it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
@@ -46,14 +48,14 @@ pub(crate) fn check_width(text: &str) {
 
 /// A running command; killed when this is dropped.
 pub(crate) struct Running {
-    child: Child,
+    child: ChildProcess,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = ChildProcess::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
@@ -73,12 +75,5 @@ impl Running {
         // Its output ends when it does.
         while self.lines.recv_timeout(LIMIT).is_ok() {}
         self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
     }
 }

@@ -125,7 +125,13 @@ impl Operation {
             (_, Some(1..)) if !self.is_cancelled => Step::Submit(Send),
             (_, Some(0)) => Step::Finish(Send, Err(io::ErrorKind::WriteZero.into())),
             (_, Some(part)) if part > 0 => Step::Finish(Send, Err(cancelled())),
+            (_, Some(failure)) if failure == -libc::EINTR => self.interrupted(Send),
             (_, Some(failure)) => Step::Finish(Send, Err(io::Error::from_raw_os_error(-failure))),
+            (Task::Accept(_), None) if result == -libc::EINTR => self.interrupted(Accept),
+            (Task::Receive | Task::Exchange, None) if result == -libc::EINTR => {
+                self.task = Task::Receive; // everything is sent
+                self.interrupted(Receive)
+            }
             (Task::Accept(_), None) if result == -libc::EAGAIN && self.is_cancelled => {
                 Step::Finish(Accept, Err(cancelled()))
             }
@@ -145,6 +151,11 @@ impl Operation {
             (Task::Send, None) => Step::Finish(Send, checked),
             (Task::Receive | Task::Exchange, None) => Step::Finish(Receive, checked),
         }
+    }
+
+    /// After a signal, or a stop of the process, has ended the kernel's wait: submits what is not done.
+    fn interrupted(&self, kind: OperationKind) -> Step {
+        if self.is_cancelled { Step::Finish(kind, Err(cancelled())) } else { Step::Submit(kind) }
     }
 }
 
@@ -175,4 +186,46 @@ fn receive_entry(handle: Fd, buffer: &mut [u8], slot: usize) -> squeue::Entry {
 /// The length of a buffer for the kernel.
 fn len(buffer: &[u8]) -> u32 {
     u32::try_from(buffer.len()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_sync::Arc;
+
+    use super::*;
+
+    const FEATURES: Features = Features { skips_success: true, has_multishot_accept: true };
+
+    fn operation(task: Task) -> Operation {
+        let (handle, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        let handle: crate::SharedHandle = Arc::new(handle);
+        let mut operation = Operation::new(1, task, handle.into(), vec![7; 10], vec![0; 10]);
+        operation.entries(0, FEATURES);
+        operation
+    }
+
+    #[test]
+    fn an_interrupted_operation_is_submitted_again() {
+        let interrupted = -libc::EINTR;
+        for (task, is_sending, expected) in [
+            (Task::Accept(AcceptCount::One), false, OperationKind::Accept),
+            (Task::Accept(AcceptCount::Each), false, OperationKind::Accept),
+            (Task::Receive, false, OperationKind::Receive),
+            (Task::Send, true, OperationKind::Send),
+            (Task::Exchange, true, OperationKind::Send),
+            (Task::Exchange, false, OperationKind::Receive),
+        ] {
+            let mut interrupted_operation = operation(task);
+            let step = interrupted_operation.advance(interrupted, is_sending, false);
+            assert!(matches!(step, Step::Submit(kind) if kind == expected), "{task:?}");
+            let (_, second) = interrupted_operation.entries(0, FEATURES);
+            assert_eq!(second.is_some(), task == Task::Exchange && is_sending, "{task:?}");
+            let mut cancelled = operation(task);
+            cancelled.is_cancelled = true;
+            let Step::Finish(kind, Err(error)) = cancelled.advance(interrupted, is_sending, false) else {
+                panic!("{task:?}: a cancelled operation ends");
+            };
+            assert_eq!((kind, error.raw_os_error()), (expected, Some(libc::ECANCELED)), "{task:?}");
+        }
+    }
 }
