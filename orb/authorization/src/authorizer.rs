@@ -35,8 +35,8 @@ use crate::{
 
 /// The most identities of certificates that are remembered.
 const MAX_IDENTITIES: usize = 1024;
-/// The time between two looks at the policy file.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two looks at the policy file: a second, and less in this crate's tests.
+const WATCH_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 1000 });
 /// The name of the root adapter, which paths of adapters leave out.
 const ROOT_ADAPTER: &str = "RootPOA";
 
@@ -526,3 +526,6 @@ fn watch(authority: &Weak<Authority>, file: &Path, mut known: FileState) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
