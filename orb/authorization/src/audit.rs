@@ -488,6 +488,51 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_wait_together_are_written_at_once_up_to_64_kib() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let (lines, waiting) = channel();
+        for nth in 0..3 {
+            lines.send(nth.to_string().repeat(32_768)).unwrap();
+        }
+        drop(lines);
+        // Each writing begins a new file.
+        writer(&path, 1, 5).run(&waiting);
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("audit.log.1"), ["0".repeat(32_768), "1".repeat(32_768)].concat());
+        assert_eq!(read("audit.log"), "2".repeat(32_768));
+    }
+
+    #[test]
+    fn each_line_of_a_batch_that_could_not_be_written_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lines, waiting) = channel();
+        for _ in 0..3 {
+            lines.send("lost\n".to_owned()).unwrap();
+        }
+        drop(lines);
+        let writer = writer(&folder.path().join("absent/audit.log"), 1 << 20, 1);
+        let suppressed = Arc::clone(&writer.suppressed);
+        writer.run(&waiting);
+        assert_eq!(suppressed.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_file_that_failed_is_left_alone_for_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let (lines, waiting) = channel();
+        lines.send("lost\n".to_owned()).unwrap();
+        drop(lines);
+        // The failure is as recent as long as this test lasts.
+        let failed_at = Some(Instant::now() + Duration::from_secs(3600));
+        let writer = AuditWriter { failed_at, ..writer(&path, 1 << 20, 1) };
+        let suppressed = Arc::clone(&writer.suppressed);
+        writer.run(&waiting);
+        assert_eq!((suppressed.load(Ordering::Relaxed), path.exists()), (1, false));
+    }
+
+    #[test]
     fn lines_are_lost_and_counted_until_the_file_can_be_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent/audit.log");

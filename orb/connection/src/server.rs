@@ -209,6 +209,7 @@ mod tests {
         let mut half = ServerHalf::default();
         assert!(half.cancel(CancelledRequests::Request(2), Some(4)).is_empty());
         assert!(half.register_cancellation(key(2, 3), "begun before"));
+        assert!(!half.register_cancellation(key(2, 4), "the first that it does not mean"));
         assert!(!half.register_cancellation(key(2, 5), "begun after, with the same id"));
         assert!(!half.register_cancellation(one_way(2, 1), "one-way"));
         assert!(!half.register_cancellation(key(4, 1), "other"));

@@ -398,6 +398,15 @@ fn a_servant_that_checks_paths_decides_what_the_policy_leaves_open() {
         assert_eq!(house.permits("look"), [false; 3], "{conditions}: it has no path");
         assert_eq!(house.permits("knock"), expected, "{conditions}: its servant does not ask");
     }
+    for (conditions, expected) in [
+        ("path = 'house'\nkey = 'back'", [true; 3]),
+        ("path = 'house'\nkey = 'front'", [false, false, true]),
+        ("path = 'house'\nadapter = 'houses/closed'", [true, true, false]),
+        ("path = 'shed'", [true; 3]),
+    ] {
+        authorizer.replace(policy(&format!("[[rule]]\naction = 'deny'\n{conditions}\n{ALLOW}")));
+        assert_eq!(house.permits("enter"), expected, "denied: {conditions}");
+    }
 }
 
 #[test]
