@@ -1,10 +1,6 @@
 //! Decisions about requests and callers, the policy file, and the peers that are remembered.
 
-use std::{
-    fmt::Debug,
-    fs,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::{fmt::Debug, fs};
 
 use spandrel_orb::{Located, ObjectRef, SystemExceptionKind};
 use spandrel_poa::Servant;
@@ -251,11 +247,14 @@ fn callers_end_in_reverse_order_also_by_a_panic() {
     assert!(is_permitted(), "this process asks for itself");
 }
 
-/// A servant whose operations count its upcalls; `enter` asks about the path `house/door`, and `look` without one.
+/// A servant that records the callers of its operations; `enter` asks about the path `house/door`, and `look` without
+/// one.
 struct Door {
     authorizer: Authorizer,
-    upcalls: Arc<AtomicUsize>,
+    callers: Callers,
 }
+
+type Callers = Arc<Mutex<Vec<ReceivedCredentials>>>;
 
 impl Servant for Door {
     fn repository_id(&self) -> &str {
@@ -272,7 +271,7 @@ impl Servant for Door {
             "look" => self.authorizer.permits_path("look", None)?,
             _ => {}
         }
-        self.upcalls.fetch_add(1, Relaxed);
+        self.callers.lock().extend(ReceivedCredentials::current());
         call.reply(|_| Ok(()))
     }
 }
@@ -286,7 +285,7 @@ struct House {
     /// The first door by the plain key `front`.
     front: ObjectRef,
     inner: ObjectRef,
-    upcalls: Arc<AtomicUsize>,
+    callers: Callers,
 }
 
 impl House {
@@ -296,9 +295,9 @@ impl House {
         let root = Poa::root(&server).unwrap();
         let houses = root.create_poa("houses", Some(&root.the_poa_manager()), []).unwrap();
         let closed = houses.create_poa("closed", Some(&root.the_poa_manager()), []).unwrap();
-        let upcalls = Arc::<AtomicUsize>::default();
+        let callers = Callers::default();
         let activate =
-            |poa: &Poa| poa.activate(Door { authorizer: authorizer.clone(), upcalls: Arc::clone(&upcalls) }).unwrap();
+            |poa: &Poa| poa.activate(Door { authorizer: authorizer.clone(), callers: Arc::clone(&callers) }).unwrap();
         let (door, inner) = (activate(&root), activate(&closed));
         server.set_object_key_alias("front", &door).unwrap();
         let client = Orb::builder().build().unwrap();
@@ -310,7 +309,7 @@ impl House {
             inner: reference(&inner.to_string()),
             server,
             client,
-            upcalls,
+            callers,
         }
     }
 
@@ -361,11 +360,14 @@ fn requests_are_decided_before_their_servant_runs() {
         ("", [true; 3]),
     ] {
         authorizer.replace(allow(conditions));
-        let before = house.upcalls.load(Relaxed);
+        house.callers.lock().clear();
         assert_eq!(house.permits("knock"), expected, "{conditions}");
         let permitted = expected.iter().filter(|is_permitted| **is_permitted).count();
-        assert_eq!(house.upcalls.load(Relaxed) - before, permitted, "{conditions}");
+        assert_eq!(house.callers.lock().len(), permitted, "{conditions}");
     }
+    let caller = house.callers.lock()[0].clone();
+    assert!(caller.address().to_string().starts_with("iiop://127.0.0.1:"), "{}", caller.address());
+    assert_eq!(*caller.identity(), Identity::default());
 }
 
 #[test]
@@ -441,6 +443,37 @@ fn locate_requests_are_decided_by_what_is_known_of_the_object() {
             }
         }
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn users_are_told_apart_over_unix_domain_sockets() {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let user = fs::metadata("/proc/self").unwrap().uid();
+    let folder = tempfile::tempdir().unwrap();
+    let endpoint = format!("uds://{}", folder.path().join("socket").display()).parse().unwrap();
+    let authorizer = Authorizer::new(policy(""));
+    let server = authorizer.install(Orb::builder().listen(endpoint)).unwrap().build().unwrap();
+    let callers = Callers::default();
+    let servant = Door { authorizer: authorizer.clone(), callers: Arc::clone(&callers) };
+    let door = Poa::root(&server).unwrap().activate(servant).unwrap();
+    let client = Orb::builder().transports(["uds"]).build().unwrap();
+    let door = client.string_to_object(&door.to_string()).unwrap();
+    for (conditions, is_permitted) in [
+        (format!("identity = 'uid:{user}'\naddress = 'uds'"), true),
+        (format!("identity = 'uid:{}'", user + 1), false),
+        ("identity = 'anonymous'".to_owned(), false),
+        ("address = 'loopback'".to_owned(), false),
+    ] {
+        authorizer.replace(allow(&conditions));
+        assert_eq!(call(&door, "knock").is_ok(), is_permitted, "{conditions}");
+    }
+    let callers = callers.lock().clone();
+    let [caller] = &callers[..] else { panic!("one call was permitted") };
+    assert_eq!(*caller.identity(), Identity { user_id: Some(user), ..Identity::default() });
+    client.shutdown().unwrap();
+    server.shutdown().unwrap();
 }
 
 #[test]
