@@ -200,9 +200,11 @@ impl Run<'_> {
                     self.log().display()
                 );
             }
-            if state.suite + 1 == self.area.suites.len()
-                || !state.outcomes.values().any(|outcome| *outcome == Outcome::Missed)
-            {
+            let is_open = |mutant: &Mutant| {
+                state.outcomes.get(&mutant.name) == Some(&Outcome::Missed)
+                    && !equivalents.contains(self.area.name, mutant)
+            };
+            if state.suite + 1 == self.area.suites.len() || !mutants.iter().any(is_open) {
                 return Ok(Report::new(self.area.name, &mutants, &state, equivalents));
             }
             state.begin_next_suite();

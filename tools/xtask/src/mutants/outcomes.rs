@@ -105,13 +105,13 @@ impl State {
         Ok(())
     }
 
-    /// Makes the results those of this key. Others are dropped, except that `keeps` keeps mutants which were caught.
+    /// Makes the results those of this key. Others are dropped, except that `keeps` keeps mutants which were not missed.
     pub(super) fn adapt(&mut self, key: u64, keeps: bool) {
         if self.key == key {
             return;
         }
         if keeps {
-            self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Missed | Outcome::Timeout));
+            self.outcomes.retain(|_, outcome| *outcome != Outcome::Missed);
             self.has_older_results = !self.outcomes.is_empty();
             self.suite = 0;
         } else {
@@ -181,7 +181,7 @@ mod tests {
         let mut kept = state();
         kept.adapt(2, true);
         assert!(kept.has_older_results && kept.suite == 0);
-        assert_eq!(kept.outcomes.into_keys().collect::<Vec<_>>(), ["Caught", "Unviable"]);
+        assert_eq!(kept.outcomes.into_keys().collect::<Vec<_>>(), ["Caught", "Timeout", "Unviable"]);
     }
 
     #[test]
