@@ -299,3 +299,263 @@ impl AuditWriter {
         std::fs::rename(&self.path, name(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::mpsc::channel};
+
+    use spandrel_test_support::wait_until;
+    use spandrel_transport::Address;
+
+    use super::*;
+    use crate::Identity;
+
+    fn peer() -> ReceivedCredentials {
+        let identity = Identity {
+            common_name: Some("teller".to_owned()),
+            issuer: Some("Bank CA".to_owned()),
+            user_id: Some(7),
+            token_name: Some("tester".to_owned()),
+            ..Identity::default()
+        };
+        ReceivedCredentials::of_caller(Address::new("http", "10.0.0.1:1"), identity)
+    }
+
+    fn record(operation: &str) -> AuditRecord<'_> {
+        AuditRecord { decision: "deny", operation: Some(operation), ..AuditRecord::default() }
+    }
+
+    fn json(text: &str) -> Vec<serde_json::Value> {
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The writer of a log that keeps so many files of so many octets.
+    fn writer(path: &Path, max_octets: u64, kept_files: u32) -> AuditWriter {
+        let options = AuditOptions { max_octets, kept_files, ..AuditOptions::default() };
+        AuditWriter { path: path.to_owned(), file: None, options, failed_at: None, suppressed: Arc::default() }
+    }
+
+    #[test]
+    fn the_default_limits_are_those_of_the_documentation() {
+        let AuditOptions { max_octets, kept_files, max_lines_per_second } = AuditOptions::default();
+        assert_eq!((max_octets, kept_files, max_lines_per_second), (67_108_864, 5, 1000));
+    }
+
+    #[test]
+    fn a_closed_log_has_all_lines_with_the_names_of_the_peer() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.log");
+        let log = AuditLog::open(&file, AuditOptions::default()).unwrap();
+        let long = "\u{fc}".repeat(MAX_TEXT + 1);
+        log.record(&peer(), Some(b"front\n"), AuditRecord { path: Some(&long), ..record(&long) });
+        for _ in 0..500 {
+            log.record(&peer(), None, record("open"));
+        }
+        drop(log);
+        let lines = json(&fs::read_to_string(&file).unwrap());
+        assert_eq!(lines.len(), 501);
+        let first = &lines[0];
+        for (field, expected) in
+            [("address", "http://10.0.0.1:1"), ("cn", "teller"), ("issuer", "Bank CA"), ("token", "tester")]
+        {
+            assert_eq!(first[field], expected, "{field}");
+        }
+        assert_eq!((&first["uid"], &first["object"]), (&7.into(), &"front\\n".into()));
+        let shortened = "\u{fc}".repeat(MAX_TEXT);
+        assert_eq!((&first["operation"], &first["path"]), (&shortened.as_str().into(), &shortened.as_str().into()));
+        assert!(first.get("suppressed").is_none() && first.get("rule").is_none());
+    }
+
+    #[test]
+    fn a_text_is_shortened_only_above_the_limit() {
+        for (length, expected) in [(0, 0), (MAX_TEXT, MAX_TEXT), (MAX_TEXT + 1, MAX_TEXT)] {
+            assert_eq!(shortened(&"\u{20ac}".repeat(length)).chars().count(), expected);
+        }
+    }
+
+    #[test]
+    fn a_second_has_so_many_lines_and_the_next_one_as_many() {
+        let since = Instant::now();
+        let mut limit = LineLimit { since, lines: 0, max: 2 };
+        let mut admitted = |milliseconds| limit.admits(since + Duration::from_millis(milliseconds));
+        assert_eq!([0, 500, 999].map(&mut admitted), [true, true, false]);
+        assert_eq!([1000, 1001, 1999].map(&mut admitted), [true, true, false]);
+        assert_eq!([2000, 9000, 9001].map(&mut admitted), [true; 3]);
+    }
+
+    #[test]
+    fn the_next_line_has_the_number_of_those_above_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.log");
+        let log = AuditLog::open(&file, AuditOptions { max_lines_per_second: 1, ..AuditOptions::default() }).unwrap();
+        // A second that is not over before the end of the test.
+        log.limit.lock().since = Instant::now() + Duration::from_secs(3600);
+        for _ in 0..4 {
+            log.record(&peer(), None, record("open"));
+        }
+        log.limit.lock().lines = 0;
+        log.record(&peer(), None, record("close"));
+        assert_eq!(log.suppressed.load(Ordering::Relaxed), 0);
+        drop(log);
+        let lines = json(&fs::read_to_string(&file).unwrap());
+        let parts = |line: &serde_json::Value| (line["operation"].to_string(), line["suppressed"].to_string());
+        let expected = [("\"open\"", "null"), ("\"close\"", "3")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(lines.iter().map(parts).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_line_without_room_is_counted_with_those_before_it() {
+        let (queue, _waiting) = sync_channel(1);
+        let (_end, ended) = sync_channel::<()>(0);
+        let limit = LineLimit { since: Instant::now(), lines: 0, max: 1000 };
+        let mut log = AuditLog {
+            queue: Some(queue),
+            limit: Mutex::new(limit),
+            suppressed: Arc::new(AtomicU64::new(5)),
+            ended: Mutex::new(ended),
+        };
+        let suppressed = Arc::clone(&log.suppressed);
+        log.record(&peer(), None, record("open"));
+        assert_eq!(suppressed.load(Ordering::Relaxed), 0, "the line has the number");
+        suppressed.store(5, Ordering::Relaxed);
+        log.record(&peer(), None, record("open"));
+        assert_eq!(suppressed.load(Ordering::Relaxed), 6);
+        log.queue = None; // closed
+        log.record(&peer(), None, record("open"));
+        assert_eq!(suppressed.load(Ordering::Relaxed), 7);
+        drop(_end);
+    }
+
+    #[test]
+    fn full_files_are_renamed_and_so_many_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let mut writer = writer(&path, 10, 2);
+        for text in ["first56789", "second7", "890", "third67890", "fourth7890", "fifth"] {
+            writer.write(text.as_bytes()).unwrap();
+        }
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
+        assert_eq!(read("audit.log").as_deref(), Some("fifth"));
+        assert_eq!(read("audit.log.1").as_deref(), Some("fourth7890"));
+        assert_eq!(read("audit.log.2").as_deref(), Some("third67890"));
+        assert_eq!(read("audit.log.3"), None);
+    }
+
+    #[test]
+    fn a_full_file_is_removed_if_none_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let mut writer = writer(&path, 5, 0);
+        writer.write(b"first").unwrap();
+        writer.write(b"next").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "next");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_size_of_a_file_that_existed_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        fs::write(&path, "before").unwrap();
+        let mut writer = writer(&path, 6, 1);
+        writer.write(b"one").unwrap(); // opened now
+        writer.write(b"two").unwrap();
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!((read("audit.log.1"), read("audit.log")), ("beforeone".to_owned(), "two".to_owned()));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        // A folder that is not empty stands in the place of the file.
+        fs::create_dir_all(folder.path().join("audit.log.2/full")).unwrap();
+        fs::write(folder.path().join("audit.log.1"), "older").unwrap();
+        let mut writer = writer(&path, 1, 2);
+        writer.write(b"first").unwrap();
+        writer.write(b"next").unwrap_err();
+        assert_eq!(fs::read_to_string(folder.path().join("audit.log.1")).unwrap(), "older");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn others_cannot_read_the_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        drop(AuditLog::open(&path, AuditOptions::default()).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o007, 0);
+    }
+
+    #[test]
+    fn lines_that_wait_together_are_written_at_once_up_to_64_kib() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let (lines, waiting) = channel();
+        for nth in 0..3 {
+            lines.send(nth.to_string().repeat(32_768)).unwrap();
+        }
+        drop(lines);
+        // Each writing begins a new file.
+        writer(&path, 1, 5).run(&waiting);
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("audit.log.1"), ["0".repeat(32_768), "1".repeat(32_768)].concat());
+        assert_eq!(read("audit.log"), "2".repeat(32_768));
+    }
+
+    #[test]
+    fn each_line_of_a_batch_that_could_not_be_written_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lines, waiting) = channel();
+        for _ in 0..3 {
+            lines.send("lost\n".to_owned()).unwrap();
+        }
+        drop(lines);
+        let writer = writer(&folder.path().join("absent/audit.log"), 1 << 20, 1);
+        let suppressed = Arc::clone(&writer.suppressed);
+        writer.run(&waiting);
+        assert_eq!(suppressed.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_file_that_failed_is_left_alone_for_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let (lines, waiting) = channel();
+        lines.send("lost\n".to_owned()).unwrap();
+        drop(lines);
+        // The failure is as recent as long as this test lasts.
+        let failed_at = Some(Instant::now() + Duration::from_secs(3600));
+        let writer = AuditWriter { failed_at, ..writer(&path, 1 << 20, 1) };
+        let suppressed = Arc::clone(&writer.suppressed);
+        writer.run(&waiting);
+        assert_eq!((suppressed.load(Ordering::Relaxed), path.exists()), (1, false));
+    }
+
+    #[test]
+    fn lines_are_lost_and_counted_until_the_file_can_be_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("absent/audit.log");
+        let (lines, waiting) = channel();
+        let writer = writer(&path, 1 << 20, 1);
+        let suppressed = Arc::clone(&writer.suppressed);
+        let thread = std::thread::spawn(move || writer.run(&waiting));
+        let lost = |count: u64| wait_until("the count", || suppressed.load(Ordering::Relaxed) == count);
+        for count in 1..4 {
+            lines.send("lost\n".to_owned()).unwrap();
+            lost(count);
+        }
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        // It is tried again after a second.
+        wait_until("the file", || {
+            lines.send("line\n".to_owned()).unwrap();
+            path.exists()
+        });
+        let before = suppressed.load(Ordering::Relaxed);
+        lines.send("last\n".to_owned()).unwrap();
+        drop(lines);
+        thread.join().unwrap();
+        assert!(fs::read_to_string(&path).unwrap().ends_with("line\nlast\n"));
+        assert_eq!(suppressed.load(Ordering::Relaxed), before);
+    }
+}

@@ -35,8 +35,8 @@ use crate::{
 
 /// The most identities of certificates that are remembered.
 const MAX_IDENTITIES: usize = 1024;
-/// The time between two looks at the policy file.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two looks at the policy file: a second, and less in this crate's tests.
+const WATCH_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 1000 });
 /// The name of the root adapter, which paths of adapters leave out.
 const ROOT_ADAPTER: &str = "RootPOA";
 
@@ -185,12 +185,9 @@ impl Authorizer {
         let (path, current) = (path.into(), Current::new());
         let adapter = current.poa().ok().map(|poa| adapter_path(&names_of(poa)));
         let servant = current.servant().ok();
-        let key = || current.reference().ok().and_then(|object| key_of(object.ior()));
+        let key = || current.reference().ok().and_then(|object| key_of(object.ior())).map(Cow::Owned);
         let orb = current.poa().ok().map(|poa| poa.orb().clone());
-        let has_key = |name: &str| {
-            let alias = || orb.as_ref().and_then(|orb| orb.alias(name.as_bytes())).and_then(|ior| key_of(&ior));
-            key().is_some_and(|key| key == name.as_bytes() || alias().is_some_and(|alias| alias == key))
-        };
+        let has_key = |name: &str| orb.as_ref().is_some_and(|orb| has_key(orb, &key(), name));
         let facts = RequestFacts {
             operation: Some(operation),
             adapter: adapter.as_deref(),
@@ -526,3 +523,6 @@ fn watch(authority: &Weak<Authority>, file: &Path, mut known: FileState) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,3 +146,46 @@ pub(crate) fn ip_of(address: &Address) -> Option<IpAddr> {
     let (host, _) = address.host_and_port()?;
     host.split('%').next()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ip_address_is_that_of_a_host_and_port() {
+        for (scheme, address, expected) in [
+            ("iiop", "10.0.0.7:41234", Some("10.0.0.7")),
+            ("ssliop", "[2001:db8::1]:1", Some("2001:db8::1")),
+            ("iiop", "[fe80::1%eth0]:9", Some("fe80::1")),
+            ("iiop", "localhost:9", None),
+            ("iiop", "10.0.0.7", None),
+            ("uds", "10.0.0.7:1", None),
+        ] {
+            let caller = ReceivedCredentials::of_caller(Address::new(scheme, address), Identity::default());
+            assert_eq!(caller.ip(), expected.map(|ip| ip.parse().unwrap()), "{address}");
+            assert_eq!(caller.address().address(), address);
+        }
+    }
+
+    #[test]
+    fn an_identity_is_authenticated_by_a_certificate_a_user_or_a_token() {
+        assert!(!Identity::default().is_authenticated());
+        assert!(Identity { has_certificate: true, ..Identity::default() }.is_authenticated());
+        assert!(Identity::of_user(Some(0)).is_authenticated());
+        assert!(Identity::of_token("tester").is_authenticated());
+        let named = Identity { common_name: Some("teller".to_owned()), ..Identity::default() };
+        assert!(!named.is_authenticated(), "a name alone proves nothing");
+    }
+
+    #[test]
+    fn the_identity_of_a_token_has_its_name_alone() {
+        let expected = Identity { token_name: Some("tester".to_owned()), ..Identity::default() };
+        assert_eq!(Identity::of_token("tester"), expected);
+    }
+
+    #[test]
+    fn there_are_no_credentials_outside_of_requests() {
+        assert!(ReceivedCredentials::current().is_none());
+        assert_eq!(current_user(), None);
+    }
+}

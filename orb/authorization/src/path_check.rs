@@ -51,3 +51,22 @@ impl fmt::Debug for PathCheck {
         f.write_str("PathCheck")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spandrel_orb::CompletionStatus;
+
+    use super::*;
+
+    #[test]
+    fn the_outcome_is_that_of_the_function() {
+        let check = PathCheck::new(|operation, path| match (operation, path) {
+            ("bind", Some("bank/vault")) => Err(SystemException::no_permission(3, CompletionStatus::No)),
+            _ => Ok(()),
+        });
+        assert_eq!(check.check("bind", Some("bank/vault")).unwrap_err().minor(), 3);
+        check.check("bind", None).unwrap();
+        check.clone().check("resolve", Some("bank/vault")).unwrap();
+        assert_eq!(format!("{check:?}"), "PathCheck");
+    }
+}

@@ -167,7 +167,15 @@ impl FromStr for Policy {
             let reason = format!("there are {} rules, and the limit is {MAX_RULES}", parsed.rule.len());
             return Err(at(parsed.rule[MAX_RULES].span(), reason));
         }
-        let rules = parsed.rule.into_iter().map(|rule| Rule::compile(text, rule)).collect::<Result<_, _>>()?;
+        // Rules are in the order of the text, so that its lines are counted once.
+        let (mut counted, mut line) = (0, 1);
+        let compile = |rule: Spanned<RuleText>| {
+            let start = rule.span().start;
+            line += text.get(counted..start).map_or(0, |passed| passed.matches('\n').count());
+            counted = start;
+            Rule::compile(text, rule, line)
+        };
+        let rules = parsed.rule.into_iter().map(compile).collect::<Result<_, _>>()?;
         Ok(Self { rules, audits_denied_only })
     }
 }
@@ -218,8 +226,7 @@ const IDENTITIES: &str =
 const ADDRESSES: &str = "expected an IP address, a prefix such as 10.0.0.0/8, `loopback`, `uds` or `shm`";
 
 impl Rule {
-    fn compile(text: &str, rule: Spanned<RuleText>) -> Result<Self, PolicyError> {
-        let line = text.get(..rule.span().start).map_or(1, |before| before.matches('\n').count() + 1);
+    fn compile(text: &str, rule: Spanned<RuleText>, line: usize) -> Result<Self, PolicyError> {
         let rule = rule.into_inner();
         let action = match rule.action.as_ref().as_str() {
             "allow" => Action::Allow,
@@ -568,6 +575,7 @@ mod tests {
             ("key = 'NameService'", true),
             ("key = 'Name*'", false),
             ("adapter = 'NamingContexts/*'", true),
+            ("adapter = '/NamingContexts/*'", true),
             ("adapter = 'NamingContexts'", false),
             ("interface = 'IDL:omg.org/CosNaming/*'", true),
             ("interface = 'IDL:Bank/*'", false),
@@ -653,6 +661,62 @@ mod tests {
         }
         let error = Policy::read(Path::new("/nonexistent/policy.toml")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read the policy /nonexistent/policy.toml: No such file"), "{error}");
+    }
+
+    #[test]
+    fn an_error_has_the_file_and_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.toml");
+        std::fs::write(&file, "# \u{fc}\n\u{fc} = 1").unwrap();
+        let error = Policy::read(&file).unwrap_err();
+        assert_eq!(error.place(), Some((2, 1)));
+        assert!(error.to_string().starts_with(&format!("{}:2:1: ", file.display())), "{error}");
+        let absent = Policy::read(&folder.path().join("absent")).unwrap_err();
+        assert_eq!(absent.place(), None);
+        let bare = PolicyError { file: None, place: None, reason: "a reason".to_owned() };
+        assert_eq!(bare.to_string(), "a reason");
+        // A span that is no beginning of a character counts to the one before.
+        let place = |at: usize| PolicyError::at("ab\n\u{fc}c", Some(at..at), String::new()).place().unwrap();
+        assert_eq!([0, 2, 3, 4, 5, 99].map(place), [(1, 1), (1, 3), (2, 1), (2, 1), (2, 2), (2, 3)]);
+    }
+
+    #[test]
+    fn a_file_and_its_rules_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.toml");
+        let write = |octets: usize| std::fs::write(&file, format!("#{}", "x".repeat(octets - 1))).unwrap();
+        write(4_194_304);
+        assert_eq!(Policy::read(&file).unwrap().len(), 0);
+        write(4_194_305);
+        let error = Policy::read(&file).unwrap_err().to_string();
+        assert!(error.ends_with("it has 4194305 octets, and the limit is 4194304"), "{error}");
+        let rules = |count: usize| "[[rule]]\naction='deny'\n".repeat(count).parse::<Policy>();
+        let most = rules(10_000).unwrap();
+        assert!(most.len() == 10_000 && !most.is_empty());
+        let error = rules(10_001).unwrap_err();
+        assert_eq!(error.to_string(), "line 20001, column 1: there are 10001 rules, and the limit is 10000");
+    }
+
+    #[test]
+    fn a_value_is_checked_by_its_kind() {
+        let error = |condition: &str| {
+            let text = format!("[[rule]]\naction = 'allow'\n{condition}");
+            text.parse::<Policy>().expect_err(condition).to_string()
+        };
+        for (condition, expected) in [
+            ("identity = 'cn:'", "invalid identity `cn:`: the value is empty"),
+            ("identity = 'group:tellers'", "invalid identity `group:tellers`: expected `anonymous`"),
+            ("identity = 'uid:-1'", "invalid identity `uid:-1`: a user id is a number"),
+            ("key = ''", "the object key is empty"),
+            ("adapter = '/'", "the pattern is empty"),
+            ("action = 'deny'", "duplicate key"),
+        ] {
+            assert!(error(condition).contains(expected), "{condition}: {}", error(condition));
+        }
+        let token = ReceivedCredentials::of_caller(Address::new("http", "10.0.0.1:1"), Identity::of_token("tester"));
+        assert!(permits(&rule("identity = 'token:test*'"), &token));
+        assert!(!permits(&rule("identity = 'token:best*'"), &token));
+        assert!(!permits(&rule("identity = 'token:*'"), &teller()));
     }
 
     #[test]

@@ -349,8 +349,23 @@ mod tests {
     #[test]
     fn the_first_reason_for_the_end_holds() {
         let mut half = half_with(&[2]);
+        assert!(half.ended().is_none());
         half.end(end_by(EndCause::CloseConnection), |_| true);
+        assert_eq!(half.ended().expect("it has ended").cause, EndCause::CloseConnection);
         assert_eq!(end(&mut half, EndCause::Failed), [(102, No, true)]);
+        assert_eq!(half.ended().expect("it has ended").cause, EndCause::CloseConnection);
+    }
+
+    #[test]
+    fn the_waiters_are_those_of_all_calls_and_one_that_does_not_read_needs_a_reader() {
+        let mut half = half_with(&[2, 4, 6]);
+        half.abandon(4, true);
+        let mut waiters: Vec<u32> = half.waiters().copied().collect();
+        waiters.sort_unstable();
+        assert_eq!(waiters, [102, 106]);
+        assert!(!half.needs_reader(|_| true));
+        assert!(half.needs_reader(|id| *id != 106));
+        assert!(!half_with(&[]).needs_reader(|_| false), "no message is awaited");
     }
 
     #[test]
@@ -374,5 +389,14 @@ mod tests {
         assert_eq!((lost, loss), (vec![104], RequestLoss::ConnectionAbandoned));
         assert!(loss.consequence().repeats);
         assert_eq!(half.pending(), 1);
+    }
+
+    #[test]
+    fn a_waiter_of_a_request_that_cannot_be_written_may_stay() {
+        let mut half = half_with(&[2, 4, 6]);
+        half.end(end_by(EndCause::MessageError), |_| true);
+        let (lost, loss) = half.fail_unwritten(|id| id != 2, |id| *id == 104);
+        assert_eq!((lost, loss), (vec![106], RequestLoss::Rejected), "the connection's end decides");
+        assert_eq!(half.waiters().copied().collect::<Vec<_>>(), [102, 104]);
     }
 }

@@ -237,6 +237,14 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_without_a_loss_keeps_the_status_of_its_exception_and_is_not_repeated() {
+        let failure = CallFailure::new(SystemException::comm_failure(5, Yes));
+        assert_eq!((failure.loss, failure.exception.completed()), (RequestLoss::Other, Yes));
+        assert_eq!(failure.exception.minor(), 5);
+        assert!(!failure.may_repeat());
+    }
+
+    #[test]
     fn only_requests_that_were_not_executed_are_repeated() {
         assert!(TABLE.iter().all(|(_, completed, repeats)| !repeats || *completed == Some(No)));
     }

@@ -247,6 +247,28 @@ mod tests {
     }
 
     #[test]
+    fn a_new_word_is_read_by_its_thread_or_by_the_reactor() {
+        let (own, reactor) = (ReaderWord::of_own_thread(), ReaderWord::of_reactor());
+        for word in [own, reactor] {
+            assert!(!word.is_in_upcall() && !word.is_closing());
+            assert_eq!((word.count(), ReaderWord::from_bits(word.bits())), (0, word));
+        }
+        assert!(!own.is_registered() && reactor.is_registered());
+        assert_eq!((own.register(), reactor.unregister()), (reactor, own));
+    }
+
+    #[test]
+    fn the_step_of_an_upcall_is_an_addition_to_the_atomic() {
+        for word in words() {
+            assert_eq!(word.begin_upcall().bits(), word.bits() + ReaderWord::STEP);
+            assert_eq!(word.begin_beside().count(), word.count() + 2);
+            let plain = word.without_closing();
+            assert_eq!((plain.is_closing(), plain.close().is_closing()), (false, true));
+            assert_eq!((plain.count(), plain.is_registered()), (word.count(), word.is_registered()));
+        }
+    }
+
+    #[test]
     fn a_request_beside_others_keeps_the_parity() {
         for word in words() {
             assert_eq!(word.begin_beside().is_in_upcall(), word.is_in_upcall());

@@ -218,5 +218,13 @@ mod tests {
         assert_eq!(sent, SentContexts::ALL);
         assert_eq!(sent.without(SentContexts::LISTEN_POINTS), SentContexts::CODE_SETS);
         assert_eq!(SentContexts::from_bits(sent.bits()), sent);
+        for (contexts, bits) in
+            [(SentContexts::NONE, 0), (SentContexts::CODE_SETS, 1), (SentContexts::LISTEN_POINTS, 2), (sent, 3)]
+        {
+            assert_eq!((contexts.bits(), SentContexts::from_bits(bits | 4)), (bits, contexts), "4 is no context");
+            assert!(contexts.contains(contexts) && contexts.contains(SentContexts::NONE));
+            assert_eq!(contexts.with(contexts), contexts);
+            assert_eq!(contexts.without(contexts), SentContexts::NONE);
+        }
     }
 }

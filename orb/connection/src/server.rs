@@ -162,6 +162,9 @@ pub fn agree_on_code_sets(
 
 #[cfg(test)]
 mod tests {
+    use spandrel_cdr::{CharSet, WcharSet};
+    use spandrel_giop::{ServiceContext, SystemExceptionKind};
+
     use super::*;
 
     fn key(request_id: u32, turn: u64) -> RequestKey {
@@ -206,6 +209,7 @@ mod tests {
         let mut half = ServerHalf::default();
         assert!(half.cancel(CancelledRequests::Request(2), Some(4)).is_empty());
         assert!(half.register_cancellation(key(2, 3), "begun before"));
+        assert!(!half.register_cancellation(key(2, 4), "the first that it does not mean"));
         assert!(!half.register_cancellation(key(2, 5), "begun after, with the same id"));
         assert!(!half.register_cancellation(one_way(2, 1), "one-way"));
         assert!(!half.register_cancellation(key(4, 1), "other"));
@@ -238,6 +242,30 @@ mod tests {
         assert_eq!(half.defer(key(4, 3), 7, "again"), (2, true));
         assert_eq!(half.end_upcall(3), None);
         assert_eq!(half.deferred(), 3);
+    }
+
+    #[test]
+    fn a_client_keeps_to_the_code_sets_of_its_first_request() {
+        let agreed = |contexts: &[ServiceContext], known: Option<TransmissionCodeSets>| {
+            let mut asked = None;
+            let outcome = agree_on_code_sets(&ServiceContexts::from(contexts), |used| {
+                asked = Some(used);
+                known.unwrap_or(used)
+            });
+            (outcome.map_err(|refused| (refused.kind(), refused.minor(), refused.completed())), asked)
+        };
+        let sets = TransmissionCodeSets { char_set: CharSet::Utf8, wchar_set: WcharSet::Utf16 };
+        let context = sets.to_context();
+        assert_eq!(agreed(&[], None), (Ok(()), None), "most requests have none");
+        assert_eq!(agreed(std::slice::from_ref(&context), None), (Ok(()), Some(sets)));
+        assert_eq!(agreed(std::slice::from_ref(&context), Some(sets)), (Ok(()), Some(sets)));
+        let others = TransmissionCodeSets::UNNEGOTIATED;
+        let (refused, _) = agreed(std::slice::from_ref(&context), Some(others));
+        assert_eq!(refused, Err((SystemExceptionKind::Marshal, minor::CODE_SETS_CHANGED, CompletionStatus::No)));
+        let unknown = ServiceContext { data: [&context.data[..4], &[9; 8]].concat(), ..context };
+        let (refused, asked) = agreed(&[unknown], None);
+        assert_eq!(refused.unwrap_err().0, SystemExceptionKind::CodesetIncompatible);
+        assert_eq!(asked, None);
     }
 
     #[test]

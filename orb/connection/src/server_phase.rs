@@ -179,4 +179,9 @@ mod tests {
             assert_eq!(ServerPhase::ALL.iter().position(|other| same(&other)), Some(at));
         }
     }
+
+    #[test]
+    fn unknown_bits_are_a_closed_connection() {
+        assert_eq!([6, 7, u8::MAX].map(ServerPhase::from_bits), [Closed; 3]);
+    }
 }

@@ -116,3 +116,67 @@ pub fn join(context: &str, name: &NameComponent) -> String {
     let name = name::Path(std::slice::from_ref(name));
     if context.is_empty() { name.to_string() } else { format!("{context}/{name}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(id: &str, kind: &str) -> NameComponent {
+        NameComponent { id: id.to_owned(), kind: kind.to_owned() }
+    }
+
+    fn ior() -> Ior {
+        Ior { type_id: "IDL:Bank/Account:1.0".to_owned(), profiles: Vec::new() }
+    }
+
+    #[test]
+    fn a_key_has_the_context_then_the_identifier_then_the_kind() {
+        let encoded = key(ContextId(0x0102), &name("gr\u{fc}n", "k"));
+        assert_eq!(encoded, b"\0\0\0\0\0\0\x01\x02gr\xc3\xbcn\0k");
+        for (id, kind) in [("gr\u{fc}n", "k"), ("", ""), ("a", ""), ("", "k")] {
+            let encoded = key(ContextId(u64::MAX), &name(id, kind));
+            assert_eq!(split_key(&encoded), Some((ContextId(u64::MAX), name(id, kind))));
+        }
+        for broken in [b"1234567".as_slice(), b"12345678", b"12345678a", b"12345678\xff\0", b"12345678\0\xff"] {
+            assert_eq!(split_key(broken), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_read_as_it_was_written_with_its_type() {
+        let targets = [
+            Target::Object(ior()),
+            Target::Object(Ior::default()),
+            Target::Context(ContextId(7)),
+            Target::ForeignContext(ior()),
+        ];
+        for target in targets {
+            let value = encode_target(&target).unwrap();
+            assert_eq!(decode_target(&value).unwrap(), target);
+            assert_eq!(type_of(&value).unwrap(), target.binding_type());
+        }
+        let object = encode_target(&Target::Object(ior())).unwrap();
+        for broken in [[].as_slice(), &[3], &[CONTEXT, 0, 0], &[OBJECT], &object[..object.len() - 1]] {
+            let error = decode_target(broken).unwrap_err();
+            assert!(matches!(error, StoreError::Corrupt(_)), "{broken:?}: {error}");
+        }
+        assert!(matches!(type_of(&[]), Err(StoreError::Corrupt(_))));
+        assert!(matches!(type_of(&[3]), Err(StoreError::Corrupt(reason)) if reason == "the type of a binding"));
+    }
+
+    #[test]
+    fn a_path_is_read_as_it_was_written_and_its_absence_differs_from_an_empty_one() {
+        for path in [None, Some(""), Some("a/gr\u{fc}n")] {
+            assert_eq!(decode_path(&encode_path(path)).unwrap().as_deref(), path);
+        }
+        for broken in [[].as_slice(), &[2], &[0, 0], &[1, 0xff]] {
+            assert!(matches!(decode_path(broken), Err(StoreError::Corrupt(_))), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_joined_path_has_the_string_form_of_each_component() {
+        assert_eq!(join("", &name("a/b", "k")), r"a\/b.k");
+        assert_eq!(join("x/y", &name("a", "")), "x/y/a");
+    }
+}

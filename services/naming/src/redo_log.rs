@@ -112,7 +112,7 @@ impl RedoLog {
             offset = record.end;
         }
         let mut later = (offset..octets.len()).step_by(ALIGNMENT).filter_map(|place| record_at(&octets, place, salt));
-        match later.find(|record| record.count > payloads.len() as u64) {
+        match later.next() {
             Some(_) => Err(RedoLogError::Damaged(offset)),
             None => Ok(payloads),
         }
@@ -226,4 +226,184 @@ fn record_at(octets: &[u8], offset: usize, salt: u64) -> Option<Record<'_>> {
     let payload = rest.get(..length)?;
     let is_valid = crc32fast::hash(&checked[..HEADER - 4 + length]) == u32::from_le_bytes(*checksum);
     is_valid.then(|| Record { count: u64::from_le_bytes(*count), payload, end: offset + size(length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_test_support::disk::Disk;
+
+    use super::*;
+
+    const SALT: u64 = 7;
+
+    /// A log of this size after a checkpoint, and its file.
+    fn log(size: u64) -> (RedoLog, Disk) {
+        let disk = Disk::default();
+        let mut log = RedoLog::new(Box::new(disk.clone()), size);
+        log.preallocate().unwrap();
+        log.restart(SALT);
+        (log, disk)
+    }
+
+    /// A log with these payloads, and its file.
+    fn log_with(payloads: &[&[u8]]) -> (RedoLog, Disk) {
+        let (mut log, disk) = log(400);
+        payloads.iter().for_each(|payload| log.append(payload).unwrap());
+        (log, disk)
+    }
+
+    #[test]
+    fn preallocation_writes_the_missing_octets_durably() {
+        for present in [0, 1, 99] {
+            let disk = Disk::default();
+            disk.set_contents(&vec![3; present]);
+            RedoLog::new(Box::new(disk.clone()), 100).preallocate().unwrap();
+            let expected = [vec![3; present], vec![0; 100 - present]].concat();
+            assert_eq!(disk.contents(), expected);
+            let lost = disk.after_power_loss(&mut fastrand::Rng::with_seed(1));
+            assert_eq!(lost.contents(), expected, "the octets are synchronized");
+        }
+    }
+
+    #[test]
+    fn a_log_that_has_its_size_is_not_written_again() {
+        for present in [100, 101] {
+            let disk = Disk::default();
+            disk.set_contents(&vec![3; present]);
+            // A write or a synchronization would fail.
+            disk.cut_power_after(0);
+            RedoLog::new(Box::new(disk.clone()), 100).preallocate().unwrap();
+            assert_eq!(disk.contents(), vec![3; present]);
+        }
+    }
+
+    #[test]
+    fn a_log_has_room_for_records_up_to_its_size() {
+        for (size, payload, has_room) in [(24, 0, true), (23, 0, false), (32, 8, true), (31, 8, false), (39, 9, false)]
+        {
+            assert_eq!(log(size).0.has_room(payload), has_room, "{size} {payload}");
+        }
+        let (mut log, _) = log(64);
+        log.append(b"1").unwrap();
+        assert!(log.has_room(8) && !log.has_room(9));
+        log.append(b"12345678").unwrap();
+        assert!(!log.has_room(0));
+        assert_eq!(log.size(), 64);
+    }
+
+    #[test]
+    fn records_are_replayed_in_order_up_to_the_end_of_the_log() {
+        let payloads: [&[u8]; 4] = [b"a", b"", b"123456789", b"12345678"];
+        let (log, disk) = log_with(&payloads);
+        assert_eq!(log.replay(SALT, Some(400)).unwrap(), payloads);
+        assert!(log.replay(SALT + 1, Some(400)).unwrap().is_empty(), "records of another salt are ignored");
+        // The records fill the log.
+        let size = 32 + 24 + 40 + 32;
+        disk.set_contents(&disk.contents()[..size]);
+        assert_eq!(log.replay(SALT, None).unwrap(), payloads);
+    }
+
+    #[test]
+    fn a_log_without_a_checkpoint_takes_no_record() {
+        let (mut log, disk) = log_with(&[b"a"]);
+        log.stop();
+        assert!(!log.has_room(0));
+        let before = disk.contents();
+        let failure = log.append(b"b").unwrap_err();
+        assert!(failure.is_erased, "it will not be replayed");
+        log.erase_last().unwrap();
+        assert_eq!(disk.contents(), before);
+        log.restart(SALT + 1);
+        log.append(b"c").unwrap();
+        assert_eq!(log.replay(SALT + 1, None).unwrap(), [b"c"]);
+        assert!(log.replay(SALT, None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_last_record_alone_is_erased() {
+        let (mut log, _) = log_with(&[b"a", b"b", b"c"]);
+        log.erase_last().unwrap();
+        assert_eq!(log.replay(SALT, None).unwrap(), [b"a", b"b"]);
+        assert!(!log.has_room(0), "a checkpoint is necessary");
+    }
+
+    #[test]
+    fn a_log_is_incomplete_below_its_size() {
+        let (log, disk) = log_with(&[b"a"]);
+        let size_of_error = |needed: Option<u64>| match log.replay(SALT, needed) {
+            Err(RedoLogError::Incomplete { octets, size }) => Some((octets, size)),
+            other => other.map(|_| None).unwrap(),
+        };
+        assert_eq!(size_of_error(Some(400)), None);
+        assert_eq!(size_of_error(Some(401)), Some((400, 401)));
+        // A database of an older version has no size of its log.
+        assert_eq!(size_of_error(None), None);
+        disk.set_contents(&[0]);
+        assert_eq!(size_of_error(None), None);
+        disk.set_contents(&[]);
+        assert_eq!(size_of_error(None), Some((0, 400)));
+    }
+
+    #[test]
+    fn a_record_behind_the_last_one_is_damage() {
+        let (log, disk) = log_with(&[b"a"]);
+        let contents = disk.contents();
+        for (number, place) in [(0, 40), (1, 40), (2, 32), (2, 40), (9, 376)] {
+            let mut damaged = contents.clone();
+            damaged[place..place + 24].copy_from_slice(&encode(SALT, number, b""));
+            disk.set_contents(&damaged);
+            let error = log.replay(SALT, None).unwrap_err();
+            assert!(matches!(error, RedoLogError::Damaged(32)), "{number} at {place}: {error}");
+        }
+        let mut next = contents;
+        next[32..56].copy_from_slice(&encode(SALT, 1, b""));
+        disk.set_contents(&next);
+        assert_eq!(log.replay(SALT, None).unwrap(), [b"a".as_slice(), b""]);
+    }
+
+    #[test]
+    fn a_record_with_any_changed_octet_is_none() {
+        let record = encode(SALT, 3, b"12345");
+        assert_eq!((record.len(), size(5)), (32, 32));
+        let read = record_at(&record, 0, SALT).unwrap();
+        assert_eq!((read.count, read.payload, read.end), (3, b"12345".as_slice(), 32));
+        for place in 0..HEADER + 5 {
+            let mut changed = record.clone();
+            changed[place] ^= 1;
+            assert!(record_at(&changed, 0, SALT).is_none(), "{place}");
+        }
+        for length in 0..HEADER + 5 {
+            assert!(record_at(&record[..length], 0, SALT).is_none(), "{length}");
+        }
+        let behind = [vec![0; 8], record].concat();
+        assert_eq!(record_at(&behind, 8, SALT).unwrap().end, 40);
+        assert!(record_at(&behind, 80, SALT).is_none());
+    }
+
+    #[test]
+    fn what_was_written_without_synchronization_is_durable_once_it_was_replayed() {
+        let (log, disk) = log(400);
+        disk.write(0, &encode(SALT, 0, b"a")).unwrap();
+        assert_eq!(log.replay(SALT, None).unwrap(), [b"a"]);
+        let lost = disk.after_power_loss(&mut fastrand::Rng::with_seed(1));
+        let again = RedoLog::new(Box::new(lost), 400);
+        assert_eq!(again.replay(SALT, None).unwrap(), [b"a"]);
+    }
+
+    #[test]
+    fn a_record_that_could_not_be_written_is_erased_and_its_place_is_used_again() {
+        // The write fails, or the synchronization.
+        for changes in [0, 1] {
+            let (mut log, disk) = log_with(&[b"a"]);
+            disk.fail_after(disk.changes() + changes, 1);
+            assert!(log.append(b"b").unwrap_err().is_erased);
+            log.append(b"c").unwrap();
+            assert_eq!(log.replay(SALT, None).unwrap(), [b"a", b"c"]);
+        }
+        let (mut log, disk) = log_with(&[b"a"]);
+        disk.cut_power_after(disk.changes() + 1);
+        assert!(!log.append(b"b").unwrap_err().is_erased);
+        disk.restore_power();
+        assert!(!log.has_room(0), "a checkpoint is necessary");
+    }
 }

@@ -180,3 +180,95 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// `NoContext`.
     fn path(&self, context: ContextId) -> Result<Option<String>, StoreError>;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+
+    /// A store without deferral, which has no bindings.
+    #[derive(Debug, Default)]
+    struct Empty {
+        bound: Mutex<Vec<String>>,
+    }
+
+    impl Store for Empty {
+        fn lookup(&self, _: ContextId, _: &NameComponent) -> Result<Target, StoreError> {
+            Err(StoreError::NotBound)
+        }
+
+        fn bind(&self, _: ContextId, name: &NameComponent, _: &Target, _: IfBound) -> Result<(), StoreError> {
+            self.bound.lock().unwrap().push(name.id.clone());
+            Ok(())
+        }
+
+        fn unbind(&self, _: ContextId, _: &NameComponent) -> Result<(), StoreError> {
+            Err(StoreError::NotBound)
+        }
+
+        fn unbind_target(&self, _: ContextId, _: &NameComponent, _: &Target) -> Result<(), StoreError> {
+            Err(StoreError::NotBound)
+        }
+
+        fn new_context(&self) -> Result<ContextId, StoreError> {
+            Ok(ContextId(1))
+        }
+
+        fn bind_new_context(&self, context: ContextId, _: &NameComponent) -> Result<ContextId, StoreError> {
+            Err(StoreError::NoContext(context))
+        }
+
+        fn destroy(&self, context: ContextId) -> Result<(), StoreError> {
+            Err(StoreError::NoContext(context))
+        }
+
+        fn list(
+            &self,
+            _: ContextId,
+            _: Option<&NameComponent>,
+            _: usize,
+        ) -> Result<Vec<(NameComponent, BindingType)>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        fn path(&self, _: ContextId) -> Result<Option<String>, StoreError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_store_that_does_not_defer_makes_a_change_before_it_returns() {
+        let store = Empty::default();
+        assert!(!store.defers());
+        let name = NameComponent { id: "grace".to_owned(), kind: String::new() };
+        let target = Target::Context(ContextId(1));
+        let (outcomes, reported) = mpsc::channel();
+        let done = || {
+            let outcomes = outcomes.clone();
+            Box::new(move |outcome| outcomes.send(outcome).unwrap())
+        };
+        store.bind_then(ContextId::ROOT, &name, &target, IfBound::Fail, done());
+        reported.try_recv().unwrap().unwrap();
+        assert_eq!(*store.bound.lock().unwrap(), ["grace"]);
+        store.unbind_then(ContextId::ROOT, &name, done());
+        assert!(matches!(reported.try_recv().unwrap(), Err(StoreError::NotBound)));
+    }
+
+    #[test]
+    fn a_binding_to_any_context_has_the_type_of_contexts() {
+        let ior = Ior { type_id: "IDL:Object:1.0".to_owned(), profiles: Vec::new() };
+        for (target, expected) in [
+            (Target::Object(ior.clone()), BindingType::Nobject),
+            (Target::Context(ContextId::ROOT), BindingType::Ncontext),
+            (Target::ForeignContext(ior), BindingType::Ncontext),
+        ] {
+            assert_eq!(target.binding_type(), expected, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_context_by_its_number() {
+        assert_eq!(StoreError::NoContext(ContextId(17)).to_string(), "context 17 does not exist");
+    }
+}

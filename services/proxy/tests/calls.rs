@@ -1,10 +1,11 @@
 //! Calls: values of every type, attributes, exceptions, time limits, cancellation.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use spandrel_proxy::CallLimits;
+use spandrel_test_support::wait_until;
 
 use crate::fixture::{AUTHORIZATION, Fixture, Settings};
 
@@ -75,6 +76,25 @@ fn values_of_all_other_types_come_back() {
     }
     let document = fixture.send("GET", "/openapi.json", "").json();
     assert_eq!(document["paths"].as_object().unwrap().len(), 18);
+}
+
+/// For each type that a request names, its arguments are read again.
+#[test]
+fn a_request_names_sixteen_types_at_most() {
+    let structs: String = (0..17).map(|nth| format!("struct S{nth} {{ long n; }}; ")).collect();
+    let idl = format!("{structs} interface Echo {{ any pass(in any a, inout any b, out any c); }};");
+    let fixture = Fixture::echo(&idl, "Echo");
+    let send = |types: usize| {
+        let members = (0..types).map(|nth| json!({ "_type": format!("IDL:S{nth}:1.0"), "_value": { "n": nth } }));
+        let any = json!({ "_type": "sequence<any>", "_value": members.collect::<Vec<_>>() });
+        fixture.send("POST", "/Echo/all/pass", &json!({ "a": any, "b": null }).to_string())
+    };
+    let response = send(16);
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.json()["out"]["b"]["_value"][15]["_value"], json!({ "n": 15 }));
+    assert_eq!(send(17).status, 400);
+    let unknown = json!({ "a": { "_type": "IDL:Absent:1.0", "_value": null }, "b": null });
+    assert_eq!(fixture.send("POST", "/Echo/all/pass", &unknown.to_string()).status, 400);
 }
 
 #[test]
@@ -238,6 +258,73 @@ fn a_dead_server_is_a_bad_gateway_or_unavailable() {
     fixture.objects.shutdown().unwrap();
     let response = fixture.send("GET", "/Bank/alice/owner", "");
     assert!(matches!(response.status, 502 | 503), "{response:?}");
+}
+
+/// The reference of a name is kept for a while, unless a call of it fails.
+#[test]
+fn a_name_is_resolved_again_after_a_failed_call() {
+    let fixture = Fixture::bank(Settings::default());
+    fixture.bind(&[("Bank", ""), ("bob", "")], "Bank/alice");
+    let status = |name: &str| fixture.send("GET", &format!("/Bank/{name}/owner"), "").status;
+    assert_eq!(["alice", "bob"].map(status), [200; 2]);
+    fixture.unbind(&[("Bank", ""), ("alice", "")]);
+    fixture.unbind(&[("Bank", ""), ("bob", "")]);
+    assert_eq!(["alice", "bob", "alice"].map(status), [200; 3], "the references are kept");
+    // An exception of the operation says nothing about the reference.
+    assert_eq!(fixture.send("POST", "/Bank/alice/withdraw", "[1]").status, 422);
+    assert_eq!(status("alice"), 200);
+    assert_eq!(fixture.send("POST", "/Bank/alice/fail", r#"["TRANSIENT"]"#).status, 503);
+    assert_eq!(["alice", "bob"].map(status), [404, 200]);
+}
+
+#[test]
+fn the_default_limits_are_those_of_the_documentation() {
+    let CallLimits { calls, timeout, body_timeout, body_octets, bodies } = CallLimits::default();
+    assert_eq!((calls, body_octets, bodies), (1024, 4_194_304, 268_435_456));
+    assert_eq!([timeout, body_timeout], [Duration::from_secs(30); 2]);
+}
+
+/// Begins a request whose body does not come, and waits until there is room for it.
+fn begin(fixture: &Fixture, length: &str) -> std::net::TcpStream {
+    let mut stream = fixture.connect();
+    write!(
+        stream,
+        "POST /Bank/alice/deposit HTTP/1.1\r\nHost: test\r\n{AUTHORIZATION}Content-Type: application/json\r\n\
+         Expect: 100-continue\r\n{length}\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = [0; 25];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"HTTP/1.1 100 Continue\r\n\r\n", "the body is read");
+    stream
+}
+
+#[test]
+fn bodies_of_requests_share_their_room() {
+    let calls = CallLimits { body_octets: 4096, bodies: 8192, ..CallLimits::default() };
+    let fixture = Fixture::bank(Settings { calls, ..Settings::default() });
+    let status = || fixture.send("POST", "/Bank/alice/deposit", "[1]").status;
+    let _longest = begin(&fixture, "Content-Length: 4096");
+    let _nearly = begin(&fixture, "Content-Length: 2049"); // it counts as three KiB
+    assert_eq!(status(), 200, "a KiB is left");
+    let last = begin(&fixture, "Content-Length: 1");
+    assert_eq!(status(), 503);
+    assert_eq!(fixture.send("GET", "/Bank/alice/owner", "").status, 200, "a request without a body needs no room");
+    drop(last);
+    wait_until("the room", || status() == 200);
+    // A length above the limit counts as the longest, and is refused.
+    assert_eq!(fixture.send("POST", "/Bank/alice/deposit", &"1".repeat(4097)).status, 503);
+}
+
+#[test]
+fn a_body_without_a_length_needs_the_room_of_the_longest() {
+    let calls = CallLimits { body_octets: 4096, bodies: 8192, ..CallLimits::default() };
+    let fixture = Fixture::bank(Settings { calls, ..Settings::default() });
+    let status = || fixture.send("POST", "/Bank/alice/deposit", "[1]").status;
+    let _first = begin(&fixture, "Transfer-Encoding: chunked");
+    assert_eq!(status(), 200);
+    let _second = begin(&fixture, "Transfer-Encoding: chunked");
+    assert_eq!(status(), 503);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The OpenAPI document.
 
 use serde_json::{Value, json};
+use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
 use spandrel_proxy::Exposure;
 
 use crate::fixture::{Fixture, Settings};
@@ -39,6 +40,64 @@ fn the_document_has_only_what_is_served() {
     assert_eq!(paths, ["/Bank/alice/deposit", "/Bank/alice/limit"]);
     assert_eq!(fixture.send("GET", "/Bank/alice/owner", "").status, 404);
     assert_eq!(fixture.send("POST", "/Bank/alice/deposit", "[1]").status, 200);
+}
+
+/// The names of the objects in the document, in its order.
+fn objects(fixture: &Fixture) -> Vec<String> {
+    let document = fixture.send("GET", "/openapi.json", "").json();
+    let tags = document["tags"].as_array().unwrap();
+    tags.iter().map(|tag| tag["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn exposed(names: &[&str]) -> Fixture {
+    let exposure = |name: &&str| Exposure { name: (*name).to_owned(), operations: Vec::new() };
+    Fixture::bank(Settings { exposures: Some(names.iter().map(exposure).collect()), ..Settings::default() })
+}
+
+fn step(id: &str) -> [NameComponent; 1] {
+    [NameComponent { id: id.to_owned(), kind: String::new() }]
+}
+
+#[test]
+fn objects_are_found_in_contexts_within_sixteen_others() {
+    let fixture = exposed(&["Deep/*"]);
+    let account = fixture.root().resolve_str("Bank/alice").unwrap();
+    let mut context = fixture.root().bind_new_context(&step("Deep")).unwrap().unwrap();
+    for depth in 1..=17 {
+        context.bind(&step(&format!("at{depth}")), account.as_ref()).unwrap();
+        context = context.bind_new_context(&step("c")).unwrap().unwrap();
+    }
+    let mut expected: Vec<_> = (1..=16).map(|depth| format!("Deep/{}at{depth}", "c/".repeat(depth - 1))).collect();
+    expected.sort();
+    assert_eq!(objects(&fixture), expected);
+}
+
+#[test]
+fn the_first_500_objects_of_a_long_listing_are_found_and_what_is_not_served_is_left_out() {
+    let fixture = exposed(&["Bank/a*", "Bank/branch?/x", "Bank/exact"]);
+    let account = fixture.root().resolve_str("Bank/alice").unwrap();
+    let bank = fixture.root().resolve_str("Bank").unwrap().unwrap();
+    let bank = NamingContextExt::unchecked_narrow(&bank);
+    let mut expected = vec!["Bank/alice".to_owned(), "Bank/branch1/x".to_owned(), "Bank/exact".to_owned()];
+    for name in ["bob", "exact", "exactly"] {
+        bank.bind(&step(name), account.as_ref()).unwrap();
+    }
+    for name in ["branch1", "branch10"] {
+        let branch = bank.bind_new_context(&step(name)).unwrap().unwrap();
+        branch.bind(&step("x"), account.as_ref()).unwrap();
+    }
+    // The naming service lists 200 bindings at a time.
+    for nth in 0..520 {
+        bank.bind(&step(&format!("a{nth:03}")), account.as_ref()).unwrap();
+        expected.push(format!("Bank/a{nth:03}"));
+    }
+    expected.sort();
+    assert_eq!(objects(&fixture), expected[..500]);
+    for nth in 490..520 {
+        bank.unbind(&step(&format!("a{nth}"))).unwrap();
+        expected.retain(|name| *name != format!("Bank/a{nth}"));
+    }
+    assert_eq!(objects(&fixture), expected, "fewer are all found");
 }
 
 #[test]

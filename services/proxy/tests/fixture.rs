@@ -260,12 +260,23 @@ impl Fixture {
         Self { http: Some(http), address, runtime, objects, account, client, naming: Some(naming), _data: data }
     }
 
+    /// The root of the naming service.
+    pub(crate) fn root(&self) -> NamingContextExt {
+        NamingContextExt::unchecked_narrow(self.naming.as_ref().expect("a naming service").reference())
+    }
+
     /// Binds the object with a name of plain components by another name, too, whose components are identifiers and kinds.
     pub(crate) fn bind(&self, name: &[(&str, &str)], of: &str) {
         let part = |(id, kind): &(&str, &str)| NameComponent { id: (*id).to_owned(), kind: (*kind).to_owned() };
-        let root = NamingContextExt::unchecked_narrow(self.naming.as_ref().expect("a naming service").reference());
+        let root = self.root();
         let object = root.resolve_str(of).expect("a name");
         root.bind(&name.iter().map(part).collect::<Vec<_>>(), object.as_ref()).expect("a binding");
+    }
+
+    /// Removes the binding of a name.
+    pub(crate) fn unbind(&self, name: &[(&str, &str)]) {
+        let part = |(id, kind): &(&str, &str)| NameComponent { id: (*id).to_owned(), kind: (*kind).to_owned() };
+        self.root().unbind(&name.iter().map(part).collect::<Vec<_>>()).expect("a binding");
     }
 
     /// Sends a request with the tester's token, on a connection of its own.

@@ -1,5 +1,6 @@
 //! Tests of the HTTP proxy: calls, the document, authentication, limits, hostile clients.
 
+mod authentication;
 mod calls;
 mod document;
 mod executable;

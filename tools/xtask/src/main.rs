@@ -25,6 +25,7 @@ mod known_failures;
 mod matrix;
 mod miri;
 mod models;
+mod mutants;
 mod package;
 mod packages;
 mod peer;
@@ -76,6 +77,12 @@ cargo xtask NAME
   miri [--all]              run the tests of cdr, giop, connection and message under Miri; without --all those that handle octets with `unsafe`
   models [--times N]        run the models of concurrent algorithms in net and orb under many interleavings (default 20 times as
                             many as each model specifies, some minutes)
+  mutants [--keep] [AREA...]
+                            change chosen files in small ways (cargo-mutants), and run the tests that guard them: 95 % of the
+                            changes that compile must fail a test, except those that tools/xtask/mutants.toml lists as equivalent;
+                            areas are connection, cdr, giop, authorization, naming and proxy, by default all; an interrupted run
+                            goes on, as long as sources and tests are the same; --keep keeps the results of caught mutants also
+                            after a change of tests; installs the tool into the target folder
   windows [--only CRATE | --chosen]
                             build the tests of net, of most of orb, and tests/orb (--chosen: of net alone) for x86_64-pc-windows-gnu and run
                             them under Wine; installs what it needs
@@ -166,6 +173,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["miri", "--all"] => miri::run(true),
         ["models"] => models::run(20),
         ["models", "--times", times] => models::run(number(times)?),
+        ["mutants", "--keep", areas @ ..] => mutants::run_keeping(areas),
+        ["mutants", areas @ ..] => mutants::run(areas),
         ["features"] => features::run(false),
         ["features", "--all"] => features::run(true),
         ["windows"] => windows::run(windows::CrateSelection::All),

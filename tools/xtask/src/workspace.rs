@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
@@ -81,8 +81,9 @@ pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
 pub(crate) fn cargo_tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf> {
     let root = target().join("tools");
     let program = root.join("bin").join(name);
-    let present = Command::new(&program).arg("--version").stderr(Stdio::null()).output();
-    if present.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version)) {
+    // Cargo's own list; not every program has an option that prints its version.
+    let installed = fs::read_to_string(root.join(".crates.toml")).unwrap_or_default();
+    if installed.contains(&format!("\"{name} {version} (")) && program.exists() {
         return Ok(program);
     }
     let mut command = Command::new(cargo_program());

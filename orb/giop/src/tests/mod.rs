@@ -9,6 +9,7 @@ mod golden;
 mod headers;
 mod references;
 mod support;
+mod texts;
 mod typecodes;
 
 use std::alloc::System;

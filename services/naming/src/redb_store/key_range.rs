@@ -25,3 +25,17 @@ impl KeyRange {
         (Bound::Included(&self.first), self.end())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_the_keys_of_one_context() {
+        let range = range_of(ContextId(0xff));
+        assert_eq!(range.first, [0, 0, 0, 0, 0, 0, 0, 0xff]);
+        assert_eq!(range.end(), Bound::Excluded([0, 0, 0, 0, 0, 0, 1, 0].as_slice()));
+        assert_eq!(range.as_tuple(), (Bound::Included(range.first.as_slice()), range.end()));
+        assert_eq!(range_of(ContextId(u64::MAX)).end(), Bound::Unbounded);
+    }
+}

@@ -66,3 +66,14 @@ pub enum OpenError {
         cause: RedoLogError,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_durable_by_default_with_a_log_of_128_kib() {
+        let RedbStoreOptions { synchronization, cache, log_size } = RedbStoreOptions::default();
+        assert_eq!((synchronization, cache, log_size), (Synchronization::Always, 268_435_456, 131_072));
+    }
+}

@@ -111,3 +111,48 @@ fn take<'w>(octets: &mut &'w [u8]) -> Option<&'w [u8]> {
     *octets = rest;
     Some(taken)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITES: [TableWrite<'_>; 5] = [
+        TableWrite::Context { id: 0x0102, record: Some(b"\x01a") },
+        TableWrite::Context { id: u64::MAX, record: None },
+        TableWrite::Binding { key: b"key", value: Some(b"value") },
+        TableWrite::Binding { key: b"key", value: Some(b"") },
+        TableWrite::Binding { key: b"", value: None },
+    ];
+
+    fn encoded(write: TableWrite<'_>) -> Vec<u8> {
+        let mut octets = Vec::new();
+        write.encode(&mut octets);
+        octets
+    }
+
+    #[test]
+    fn writes_are_read_as_they_were_encoded() {
+        let octets = WRITES.map(encoded).concat();
+        let mut rest = octets.as_slice();
+        for write in WRITES {
+            assert_eq!(TableWrite::decode(&mut rest), Some(write));
+        }
+        assert!(rest.is_empty());
+        let first = encoded(WRITES[0]);
+        assert_eq!(first, b"\0\x08\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x01a");
+    }
+
+    #[test]
+    fn octets_that_are_no_write_are_refused() {
+        for write in WRITES {
+            let octets = encoded(write);
+            for length in 0..octets.len() {
+                assert_eq!(TableWrite::decode(&mut &octets[..length]), None, "{write:?} {length}");
+            }
+            let unknown = [&[octets[0] | 4], &octets[1..]].concat();
+            assert_eq!(TableWrite::decode(&mut unknown.as_slice()), None, "{write:?}");
+        }
+        let short_id = [&[CONTEXT | REMOVAL], 7_u64.to_le_bytes().as_slice(), &[0; 7]].concat();
+        assert_eq!(TableWrite::decode(&mut short_id.as_slice()), None);
+    }
+}
