@@ -100,8 +100,11 @@ impl Program {
             }
             workspace::require_target(windows::TARGET)?;
             let program = self.file.trim_end_matches(".exe");
-            let build = ["build", "--quiet", "--package", package, "--bin", program, "--target", windows::TARGET];
-            return workspace::cargo(&[&build[..], environment.profile.cargo_arguments()].concat());
+            let mut build = Command::new(workspace::cargo_program());
+            build.args(["build", "--quiet", "--package", package, "--bin", program, "--target", windows::TARGET]);
+            build.args(environment.profile.cargo_arguments()).current_dir(workspace::root());
+            // As the tests for Windows are built, which have no wrapper of the compiler.
+            return workspace::run(build.env_remove("RUSTC_WORKSPACE_WRAPPER"));
         }
         let mut make = Command::new("make");
         make.args(["--silent", "-C", &format!("peers/servers/{}", self.name)]);
