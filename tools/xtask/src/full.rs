@@ -23,6 +23,8 @@ enum Program {
     /// This program, with the arguments of a task.
     Task(&'static [&'static str]),
     Cargo(&'static [&'static str]),
+    /// The tests of the workspace, with more random inputs than in `.ci/run`.
+    Tests,
     /// The script that installs what the checks need.
     Install,
 }
@@ -48,7 +50,7 @@ const STEPS: [Step; 25] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
-    cargo("tests, with more random inputs", &["test", "--quiet", "--workspace", "--no-fail-fast"], 120),
+    Step { name: "tests, with more random inputs", program: Program::Tests, limit: 120 },
     task("models", &["models"], 90),
     task("miri --all", &["miri", "--all"], 240),
     task("big-endian --all", &["big-endian", "--all"], 120),
@@ -188,10 +190,13 @@ impl Step {
         match self.program {
             Program::Task(arguments) => command.arg(this_program).args(arguments),
             Program::Cargo(arguments) => command.arg(workspace::cargo_program()).args(arguments),
+            Program::Tests => command
+                .arg(workspace::cargo_program())
+                .args(["test", "--quiet", "--workspace", "--no-fail-fast"])
+                .env("PROPTEST_CASES", "1024"),
             Program::Install => command.arg(workspace::root().join(".ci/install")),
         };
-        // More random inputs than in `.ci/run`.
-        command.env("PROPTEST_CASES", "1024").env("CARGO_TERM_COLOR", "never");
+        command.env("CARGO_TERM_COLOR", "never");
         command
     }
 
