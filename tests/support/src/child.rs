@@ -19,7 +19,7 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts a process.
+    /// Starts a process that ends with this value.
     ///
     /// # Panics
     /// If the program cannot be run.

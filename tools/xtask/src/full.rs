@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspace;
 
-/// What a step runs.
+/// The command of a step.
 #[derive(Clone, Copy, Debug)]
 enum Program {
     /// This program, with the arguments of a task.
@@ -46,7 +46,7 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str], limit: u3
     Step { name, program: Program::Cargo(arguments), limit }
 }
 
-const STEPS: [Step; 25] = [
+const STEPS: [Step; 26] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
@@ -70,6 +70,7 @@ const STEPS: [Step; 25] = [
     task("fuzzing, 60 seconds a target", &["fuzz", "--seconds", "60"], 60),
     task("book", &["book"], 60),
     task("package --verify", &["package", "--verify"], 90),
+    cargo("ttcp --quick", &["run", "--release", "--locked", "--", "ttcp", "--quick"], 60),
     cargo("soak, an hour", &["run", "--release", "--locked", "--", "soak", "--seconds", "3600"], 90),
     task("mutants", &["mutants"], 240),
 ];

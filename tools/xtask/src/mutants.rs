@@ -221,7 +221,7 @@ impl Run<'_> {
         self.folder().join("tree")
     }
 
-    /// The tool's output.
+    /// The file with the output of cargo-mutants.
     fn log(&self) -> PathBuf {
         self.folder().join("log.txt")
     }

@@ -37,7 +37,7 @@ pub(super) struct Mutant {
 }
 
 impl Equivalents {
-    /// Reads the list.
+    /// Reads the list of equivalent mutants from the text of its file.
     ///
     /// # Errors
     /// Unknown areas, entries without a reason, and other text.

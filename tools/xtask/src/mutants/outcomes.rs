@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Outcome {
     /// It does not compile.
     Unviable,
-    /// A test failed.
+    /// A test has failed, so that the change was noticed.
     Caught,
     /// The tests did not end in time.
     Timeout,
-    /// All tests passed.
+    /// All tests have passed in spite of the change.
     Missed,
 }
 
@@ -59,7 +59,7 @@ struct Scenario {
 
 #[derive(Deserialize)]
 struct Phase {
-    /// In seconds.
+    /// The duration of a build or of the tests, in seconds.
     duration: f64,
 }
 
