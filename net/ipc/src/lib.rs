@@ -31,6 +31,7 @@ mod inherent;
 mod interrupted;
 mod pollable;
 mod process_mark;
+mod process_memory;
 mod socket;
 #[allow(unsafe_code, reason = "system calls that no safe library offers")]
 mod sys;
@@ -53,6 +54,7 @@ pub use error::{TransferError, is_timeout};
 pub use family::{Accept, Connecting, Family};
 pub use pollable::{Handle, Interest, Pollable, Prepared, wait_ready};
 pub use process_mark::ProcessMark;
+pub use process_memory::release_free_memory;
 pub use std::io::{IoSlice, IoSliceMut};
 pub use std::net::Shutdown;
 pub use transfer::{Receive, Transfer, Transmit};

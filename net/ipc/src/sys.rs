@@ -2,6 +2,8 @@
 //!
 //! Each function here is safe to call with any arguments; the reasons stand beside each `unsafe` block.
 
+#[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+pub(crate) mod allocator;
 #[cfg(unix)]
 pub(crate) mod copies;
 pub(crate) mod dgram;

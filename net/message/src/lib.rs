@@ -31,12 +31,16 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod block;
+mod large_blocks;
 mod message_block;
 mod receive_buffer;
 #[cfg(test)]
 mod tests;
 
+pub use account::{MemoryAccount, SharedAccount};
 pub use block::ALIGNMENT;
+pub use large_blocks::LargeBlocks;
 pub use message_block::{Links, MessageBlock};
 pub use receive_buffer::{Memory, ReceiveBuffer};

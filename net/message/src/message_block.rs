@@ -6,6 +6,7 @@ use std::ops::{Bound, Deref, RangeBounds};
 use bytes::Bytes;
 use spandrel_sync::Arc;
 
+use crate::account::{BlockCharge, SharedAccount};
 use crate::block::Block;
 
 /// A range of a shared, aligned block of memory, optionally followed by further ranges in a chain.
@@ -54,6 +55,18 @@ impl MessageBlock {
     #[must_use]
     pub fn with_headroom(headroom: usize, data: &[u8]) -> Self {
         Self::range(Block::copied(headroom, data), headroom, headroom + data.len())
+    }
+
+    /// A copy of `data` that is charged to an account, beyond its limit if need be.
+    #[must_use]
+    pub fn charged_copy(data: &[u8], account: &SharedAccount) -> Self {
+        Self::range(Block::charged_copy(data, BlockCharge::beyond_limit(account, data.len())), 0, data.len())
+    }
+
+    /// Whether the memory is charged to an account for as long as it is held.
+    #[must_use]
+    pub fn is_charged(&self) -> bool {
+        self.block.is_charged()
     }
 
     /// `block[start..end]`, without a chain.

@@ -2,15 +2,9 @@
 
 use spandrel_sync::Arc;
 
+use crate::account::{BlockCharge, SharedAccount};
 use crate::block::Block;
 use crate::{ALIGNMENT, MessageBlock};
-
-/// The number of times the buffer may become empty without a large message before it gives up its large
-/// blocks.
-const MAX_QUIET_EMPTIES: u32 = 16;
-
-/// Blocks above this size (and above the normal capacity) serve one message and are then freed at once.
-const MAX_REUSED_OCTETS: usize = 1 << 20;
 
 /// Octets received but not yet taken as messages, and room for more.
 ///
@@ -18,6 +12,10 @@ const MAX_REUSED_OCTETS: usize = 1 << 20;
 /// reads into it again once they are dropped; until then it uses another one, and moves only the unread
 /// octets. A connection that handles one message after the other therefore uses one block for ever. A
 /// connection that keeps a message while it reads the next alternates between two.
+///
+/// A message longer than the normal capacity gets a block of its own, which is charged to the buffer's
+/// [account](crate::MemoryAccount) and belongs to the message alone once it has been taken. An idle buffer therefore has
+/// a normal block at most.
 ///
 /// The reader's loop, for messages with their length in a header:
 ///
@@ -31,7 +29,7 @@ const MAX_REUSED_OCTETS: usize = 1 << 20;
 /// loop {
 ///     while buffer.filled().is_empty() || buffer.filled().len() < 1 + usize::from(buffer.filled()[0]) {
 ///         if let Some(&length) = buffer.filled().first() {
-///             buffer.reserve_message(1 + usize::from(length));
+///             assert!(buffer.reserve_message(1 + usize::from(length)), "there is no limit");
 ///         }
 ///         let n = recv(buffer.spare(1));
 ///         if n == 0 {
@@ -50,23 +48,27 @@ pub struct ReceiveBuffer {
     /// The unread octets are `block[start..end]`.
     start: usize,
     end: usize,
-    /// A block used before, perhaps still shared with messages.
+    /// A normal block used before, perhaps still shared with messages.
     spare_block: Option<Arc<Block>>,
-    /// The capacity while messages are small.
+    /// The octets of a normal block.
     normal: usize,
-    /// The present capacity, at most `MAX_REUSED_OCTETS` unless `normal` is more.
-    working: usize,
-    /// The number of times the buffer became empty since a message larger than `normal`.
-    empties: u32,
+    /// The account of larger blocks.
+    account: Option<SharedAccount>,
 }
 
 impl ReceiveBuffer {
-    /// An empty buffer that works in blocks of `capacity` octets, or more while messages are larger. It
-    /// allocates at the first read, so a silent peer costs no memory.
+    /// An empty buffer that works in blocks of `capacity` octets. It allocates at the first read, so a silent
+    /// peer costs no memory.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let normal = capacity.max(1).next_multiple_of(ALIGNMENT);
-        Self { block: Block::empty(), start: 0, end: 0, spare_block: None, normal, working: normal, empties: 0 }
+        Self { block: Block::empty(), start: 0, end: 0, spare_block: None, normal, account: None }
+    }
+
+    /// Charges the blocks of messages longer than the normal capacity to an account.
+    #[must_use]
+    pub fn with_account(self, account: SharedAccount) -> Self {
+        Self { account: Some(account), ..self }
     }
 
     /// The octets received and not yet taken.
@@ -79,7 +81,9 @@ impl ReceiveBuffer {
     /// Room to receive into, directly behind the filled octets: at least `min` octets (at least one), up to
     /// the end of the block. [`commit`](Self::commit) reports the number of octets filled.
     ///
-    /// The room holds octets of earlier messages, not zeros. May move the unread octets.
+    /// The room holds octets of earlier messages, not zeros. May move the unread octets. A larger block for them
+    /// and `min` more is charged even beyond the limit of the account;
+    /// [`reserve_message`](Self::reserve_message) observes it.
     ///
     /// # Panics
     /// Panics if the memory for `min` more octets cannot be allocated.
@@ -87,11 +91,10 @@ impl ReceiveBuffer {
     pub fn spare(&mut self, min: usize) -> &mut [u8] {
         let min = min.max(1);
         let unique = Block::is_unique(&self.block);
-        let large = self.block.capacity() > self.normal;
-        if self.start == self.end && unique && !large {
+        if self.start == self.end && unique {
             (self.start, self.end) = (0, 0);
         }
-        if !unique || large || self.block.capacity() - self.end < min {
+        if !unique || self.block.capacity() - self.end < min {
             self.make_room(min, unique);
         }
         &mut Block::octets_mut(&mut self.block)[self.end..]
@@ -120,8 +123,10 @@ impl ReceiveBuffer {
     #[must_use = "use `consume` to drop octets"]
     pub fn take(&mut self, n: usize) -> MessageBlock {
         let start = self.start;
-        self.consume(n);
-        MessageBlock::range(Arc::clone(&self.block), start, self.start)
+        self.advance(n);
+        let message = MessageBlock::range(Arc::clone(&self.block), start, self.start);
+        self.release_if_empty();
+        message
     }
 
     /// Drops the next `n` filled octets, for example those of a message that was read in place.
@@ -130,12 +135,29 @@ impl ReceiveBuffer {
     /// Panics if fewer are filled.
     #[inline]
     pub fn consume(&mut self, n: usize) {
+        self.advance(n);
+        self.release_if_empty();
+    }
+
+    #[inline]
+    fn advance(&mut self, n: usize) {
         let filled = self.end - self.start;
         assert!(n <= filled, "{n} octets taken of {filled} filled");
         self.start += n;
-        if n > self.normal {
-            self.empties = 0;
+    }
+
+    /// Leaves a large block without unread octets to the messages that were taken from it.
+    #[inline]
+    fn release_if_empty(&mut self) {
+        if self.block.capacity() > self.normal && self.start == self.end {
+            self.release_block();
         }
+    }
+
+    #[cold]
+    fn release_block(&mut self) {
+        (self.start, self.end) = (0, 0);
+        self.block = Block::empty();
     }
 
     /// Prepares for a message of `total` octets that begins with the octets filled now: it will be contiguous
@@ -145,13 +167,12 @@ impl ReceiveBuffer {
     /// from about 1 KiB. The caller has checked `total` against a limit. The memory is allocated at once, but
     /// the system provides its pages as they are filled.
     ///
+    /// Returns false, and changes nothing, if the account refuses a larger block.
+    ///
     /// # Panics
     /// Panics if the memory for `total` octets cannot be allocated.
-    pub fn reserve_message(&mut self, total: usize) {
-        if total > self.normal {
-            self.working = self.working.max(total.min(MAX_REUSED_OCTETS).next_multiple_of(ALIGNMENT));
-            self.empties = 0;
-        }
+    #[must_use = "false means that the account has no room"]
+    pub fn reserve_message(&mut self, total: usize) -> bool {
         let filled = self.end - self.start;
         let unique = Block::is_unique(&self.block);
         if filled == 0 && unique {
@@ -160,14 +181,19 @@ impl ReceiveBuffer {
         let aligned = self.start.is_multiple_of(ALIGNMENT);
         let complete = total <= filled;
         if aligned && (complete || unique && total <= self.block.capacity() - self.start) {
-            return;
+            return true;
         }
-        self.move_to_start(total.max(filled), unique);
+        self.move_to_start(total.max(filled), unique, BlockCharge::within_limit)
+    }
+
+    /// Gives back what is reserved for a long message of which nothing has arrived.
+    pub fn release_reserved(&mut self) {
+        self.release_if_empty();
     }
 
     /// Takes the memory of an idle buffer, for [use](Self::use_memory) by another: of many connections, only
-    /// the busy ones need any. `None` if octets are unread or a message still refers to it. The buffer
-    /// allocates again when needed.
+    /// the busy ones need any. `None` if octets are unread, or if the memory is not normal or belongs to messages
+    /// now. The buffer allocates again when needed.
     pub fn take_memory(&mut self) -> Option<Memory> {
         if self.start != self.end { None } else { self.take_memory_discarding() }
     }
@@ -175,25 +201,28 @@ impl ReceiveBuffer {
     /// Like [`take_memory`](Self::take_memory), with up to `most` octets unread: they move to memory of just
     /// their size, until the buffer is given more.
     pub fn take_memory_compacting(&mut self, most: usize) -> Option<Memory> {
+        self.spare_block = None;
         let unread = self.end - self.start;
-        if unread == 0 || unread > most || self.block.capacity() != self.normal || !Block::is_unique(&self.block) {
+        if unread == 0 || unread > most || self.block.capacity() <= most {
             return self.take_memory();
         }
         let small = Block::copied(0, self.filled());
         (self.start, self.end) = (0, unread);
-        self.spare_block = None;
-        Some(Memory(std::mem::replace(&mut self.block, small)))
+        self.memory_of(small)
     }
 
-    /// Discards the unread octets and takes the memory of a buffer that is not read any more. `None` if a
-    /// message still refers to it.
+    /// Discards the unread octets and takes the memory of a buffer that is not read any more. `None` if it is
+    /// not normal or belongs to messages now.
     pub fn take_memory_discarding(&mut self) -> Option<Memory> {
-        if !Block::is_unique(&self.block) || self.block.capacity() != self.normal {
-            return None;
-        }
-        (self.start, self.end) = (0, 0);
         self.spare_block = None;
-        Some(Memory(std::mem::replace(&mut self.block, Block::empty())))
+        (self.start, self.end) = (0, 0);
+        self.memory_of(Block::empty())
+    }
+
+    /// Replaces the block, and returns the former one if it may be used by another buffer.
+    fn memory_of(&mut self, next: Arc<Block>) -> Option<Memory> {
+        let before = std::mem::replace(&mut self.block, next);
+        (before.capacity() == self.normal && Block::is_unique(&before)).then(|| Memory(before))
     }
 
     /// Uses this memory from now on, unless the buffer has as much of its own; returns the memory that is
@@ -218,65 +247,65 @@ impl ReceiveBuffer {
         self.block.capacity()
     }
 
-    /// The slow path of `spare`: moves the unread octets, or returns from a large block to a smaller one.
+    /// Whether the block is larger than a normal one.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.block.capacity() > self.normal
+    }
+
+    /// The slow path of `spare`: moves the unread octets.
+    #[cold]
     fn make_room(&mut self, min: usize, unique: bool) {
-        let emptied = self.start == self.end && self.end != 0; // false between `reserve_message` and the first octet
-        if emptied && self.block.capacity() > self.normal {
-            self.count_empty();
-        }
-        let too_large = emptied && self.block.capacity() > self.working.max(min);
-        if emptied && unique && !too_large {
-            (self.start, self.end) = (0, 0);
-        }
-        if !unique || too_large || self.block.capacity() - self.end < min {
-            let filled = self.end - self.start;
-            let needed = filled.checked_add(min).expect("the length fits into memory");
-            self.move_to_start(needed, unique && !too_large);
-        }
+        let filled = self.end - self.start;
+        let needed = filled.checked_add(min).expect("the length fits into memory");
+        let always = |account: &_, octets| Some(BlockCharge::beyond_limit(account, octets));
+        assert!(self.move_to_start(needed, unique, always), "a charge beyond the limit is not refused");
     }
 
-    /// Counts that a large block became empty, and returns to normal blocks at the limit.
-    fn count_empty(&mut self) {
-        self.empties += 1;
-        if self.empties > MAX_QUIET_EMPTIES {
-            self.working = self.normal;
-            self.spare_block.take_if(|spare_block| spare_block.capacity() > self.normal);
-        }
-    }
-
-    /// Moves the unread octets to the start of a block for `needed` octets: this one if `may_reuse` allows
-    /// and it is large enough, otherwise the kept one or a new one.
-    fn move_to_start(&mut self, needed: usize, may_reuse: bool) {
+    /// Moves the unread octets to the start of a block for `needed` octets: this one if it is `unique` and large
+    /// enough, otherwise the kept one or a new one. Returns false if `charge` refuses a large one.
+    fn move_to_start(&mut self, needed: usize, unique: bool, charge: Charging) -> bool {
         let (start, end) = (self.start, self.end);
-        (self.start, self.end) = (0, end - start);
-        if may_reuse && self.block.capacity() >= needed {
+        if unique && self.block.capacity() >= needed {
             Block::octets_mut(&mut self.block).copy_within(start..end, 0);
-            return;
+        } else {
+            let Some(mut block) = self.obtain(needed, charge) else { return false };
+            Block::octets_mut(&mut block)[..end - start].copy_from_slice(&self.block.octets()[start..end]);
+            let before = std::mem::replace(&mut self.block, block);
+            self.retain_spare(before);
         }
-        let mut block = self.obtain(needed.max(self.working));
-        Block::octets_mut(&mut block)[..end - start].copy_from_slice(&self.block.octets()[start..end]);
-        let before = std::mem::replace(&mut self.block, block);
-        self.retain_spare(before);
+        (self.start, self.end) = (0, end - start);
+        true
     }
 
-    /// The kept block, if it is unique and large enough, otherwise a new one.
-    fn obtain(&mut self, capacity: usize) -> Arc<Block> {
-        let usable = |spare_block: &mut Arc<Block>| spare_block.capacity() >= capacity && Block::is_unique(spare_block);
-        self.spare_block.take_if(usable).unwrap_or_else(|| Block::new(capacity))
+    /// A block for `needed` octets: the kept one, if that is unique and large enough, otherwise a new one. `None`
+    /// if `charge` refuses it.
+    fn obtain(&mut self, needed: usize, charge: Charging) -> Option<Arc<Block>> {
+        if needed <= self.normal {
+            let kept = self.spare_block.take_if(|spare_block| Block::is_unique(spare_block));
+            return Some(kept.unwrap_or_else(|| Block::for_input(self.normal, None)));
+        }
+        let octets = Block::input_size(needed);
+        let Some(account) = &self.account else { return Some(Block::for_input(octets, None)) };
+        // The block grows: what was charged for the smaller one counts towards the larger.
+        let before = Block::take_charge(&mut self.block).map(BlockCharge::release);
+        let granted = charge(account, octets);
+        if let (None, Some(before)) = (&granted, before) {
+            Block::set_charge(&mut self.block, BlockCharge::beyond_limit(account, before));
+        }
+        granted.map(|charge| Block::for_input(octets, Some(charge)))
     }
 
-    /// Keeps a block for later, unless the kept one is better suited.
+    /// Keeps a normal block for later, unless the kept one is better suited.
     fn retain_spare(&mut self, block: Arc<Block>) {
-        if block.capacity() > self.working {
-            return;
-        }
-        let better =
-            |spare_block: &mut Arc<Block>| spare_block.capacity() > block.capacity() && Block::is_unique(spare_block);
-        if !self.spare_block.as_mut().is_some_and(better) {
+        if block.capacity() == self.normal && !self.spare_block.as_mut().is_some_and(|kept| Block::is_unique(kept)) {
             self.spare_block = Some(block);
         }
     }
 }
+
+/// How a block of that many octets is charged; `None` if the account refuses.
+type Charging = fn(&SharedAccount, usize) -> Option<BlockCharge>;
 
 /// Memory of a [`ReceiveBuffer`] that is idle.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 //! `spandrel-transport`.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, GiopVersion, Joint, Wire};
-use spandrel_message::MessageBlock;
+use spandrel_message::{MessageBlock, SharedAccount};
 
 use crate::{GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
 
@@ -22,6 +22,8 @@ pub struct Assembler {
     unfinished: Vec<Unfinished>,
     /// Octets of all unfinished messages.
     held: usize,
+    /// The account of joined messages.
+    account: Option<SharedAccount>,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,13 @@ impl Assembler {
     /// messages. A joined message has at most `max_message` octets, message header included.
     #[must_use]
     pub fn new(max_message: usize, max_unfinished: usize) -> Self {
-        Self { max_message, max_unfinished, unfinished: Vec::new(), held: 0 }
+        Self { max_message, max_unfinished, unfinished: Vec::new(), held: 0, account: None }
+    }
+
+    /// Charges joined messages to an account for as long as they exist. Unfinished ones are not charged.
+    #[must_use]
+    pub fn with_account(self, account: SharedAccount) -> Self {
+        Self { account: Some(account), ..self }
     }
 
     /// Accepts the next message from the stream: `octets` are all of it, header included.
@@ -103,7 +111,7 @@ impl Assembler {
             return Ok(None);
         }
         let unfinished = self.remove(at);
-        unfinished.finish().map(Some)
+        unfinished.finish(self.account.as_ref()).map(Some)
     }
 
     /// Charges `more` octets against the limit, before they are held.
@@ -186,13 +194,17 @@ impl Unfinished {
         self.octets.extend_from_slice(more);
     }
 
-    fn finish(self) -> Result<Message, GiopError> {
+    fn finish(self, account: Option<&SharedAccount>) -> Result<Message, GiopError> {
         let Self { mut header, mut octets, joints, .. } = self;
         let len = octets.len();
         header.more_fragments = false;
         header.size =
             u32::try_from(len - HEADER_LEN).map_err(|_| GiopError::TooLarge { len, limit: u32::MAX as usize })?;
         octets[..HEADER_LEN].copy_from_slice(&header.to_octets());
-        Ok(Message { header, octets: MessageBlock::from(octets.as_slice()), joints: joints.into() })
+        let octets = match account {
+            Some(account) => MessageBlock::charged_copy(&octets, account),
+            None => MessageBlock::from(octets.as_slice()),
+        };
+        Ok(Message { header, octets, joints: joints.into() })
     }
 }

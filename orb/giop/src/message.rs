@@ -47,6 +47,12 @@ impl Message {
         &self.octets
     }
 
+    /// The octets of the message, or zero if they are charged to an account for as long as anybody holds them.
+    #[must_use]
+    pub fn uncharged_len(&self) -> usize {
+        if self.octets.is_charged() { 0 } else { self.octets.len() }
+    }
+
     /// The message in memory that holds nothing else. For a message that is retained while others are read
     /// into the memory in which it arrived.
     #[must_use]

@@ -12,7 +12,8 @@
 //! to run in order, and a servant that only waited for a processor must not be overtaken.
 //!
 //! The monitor also makes periodic [sweeps](client_timeouts) for idle connections and late clients, even while it
-//! sleeps. It reads no messages and runs no upcalls.
+//! sleeps. After long messages it gives their memory back to the system, in the next sweep or before it sleeps. It
+//! reads no messages and runs no upcalls.
 
 mod client_timeouts;
 mod input;
@@ -22,6 +23,7 @@ mod state;
 
 use std::time::Duration;
 
+use spandrel_ipc::release_free_memory;
 use spandrel_orb::server_settings::ClientTimeouts;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard, Weak,
@@ -230,6 +232,7 @@ impl UpcallMonitor {
 
     /// Sleeps until an upcall begins, or until input arrives for a long upcall.
     fn sleep<'m>(&'m self, mut state: MutexGuard<'m, State>) -> MutexGuard<'m, State> {
+        state = self.release_free_memory(state);
         self.awake.store(false, Ordering::SeqCst);
         if !state.has_moved() {
             while !self.awake.load(Ordering::SeqCst) && !state.stopped && !self.input.has_arrived() {
@@ -316,6 +319,16 @@ impl UpcallMonitor {
         (state, seen)
     }
 
+    /// Gives the memory of long messages back to the system, without the lock.
+    fn release_free_memory<'m>(&'m self, state: MutexGuard<'m, State>) -> MutexGuard<'m, State> {
+        if !state.budget.upgrade().is_some_and(|budget| budget.take_freed()) {
+            return state;
+        }
+        drop(state);
+        release_free_memory();
+        self.state.lock()
+    }
+
     /// Makes a sweep if one is due.
     fn round<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
         let Some(due) = state.next_round else { return state };
@@ -326,6 +339,7 @@ impl UpcallMonitor {
         if let Some(budget) = state.budget.upgrade() {
             budget.decay_long_replies();
         }
+        state = self.release_free_memory(state);
         let client_timeouts = state.client_timeouts;
         state.next_round = client_timeouts.period().map(|period| now + period);
         let mut handshakes = None;

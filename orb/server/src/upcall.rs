@@ -205,5 +205,5 @@ pub(super) fn handle_locate_request(
         Ok(()) => drop(origin.send(&out, AnswerKind::Refusal)),
         Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
     }
-    scratch::give(out.into_scratch());
+    scratch::give(out);
 }

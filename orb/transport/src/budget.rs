@@ -1,10 +1,19 @@
 //! Budgets for the memory of received messages and of replies that wait to be sent: one limit per connection
 //! and one for all.
 
+use spandrel_message::MemoryAccount;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
+
+const ONE: &str = "one connection";
+const ONE_SETTING: &str = "-ORBMaxConnectionMemory";
+const ALL: &str = "all connections";
+const ALL_SETTING: &str = "-ORBMaxServerMemory";
+
+/// The octets of long messages after which their memory is given back to the system.
+const FREED: usize = 8 << 20;
 
 /// The memory limit shared by all clients of a server.
 #[derive(Debug)]
@@ -13,13 +22,15 @@ pub struct MemoryBudget {
     limit: usize,
     /// The greatest length of recent long replies.
     longest_reply: AtomicUsize,
+    /// Octets of long messages that were freed since [`take_freed`](Self::take_freed) reported them.
+    freed: AtomicUsize,
 }
 
 impl MemoryBudget {
     /// A budget of `limit` octets.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { used: AtomicUsize::new(0), limit, longest_reply: AtomicUsize::new(0) }
+        Self { used: AtomicUsize::new(0), limit, longest_reply: AtomicUsize::new(0), freed: AtomicUsize::new(0) }
     }
 
     /// The greatest length of recent long replies, in octets.
@@ -31,6 +42,13 @@ impl MemoryBudget {
     /// Halves the remembered length of long replies; to be called periodically.
     pub fn decay_long_replies(&self) {
         self.longest_reply.store(self.longest_reply() / 2, Ordering::Relaxed);
+    }
+
+    /// Whether so much memory of long messages and replies was freed that it is worth while to give it back to
+    /// the system. The count begins anew then.
+    #[must_use]
+    pub fn take_freed(&self) -> bool {
+        self.freed.load(Ordering::Relaxed) >= FREED && self.freed.swap(0, Ordering::Relaxed) >= FREED
     }
 
     /// The octets in use.
@@ -84,6 +102,7 @@ impl ReceiveBudget {
     /// Remembers the length of a long reply.
     pub fn record_long_reply(&self, octets: usize) {
         self.all.longest_reply.fetch_max(octets, Ordering::Relaxed);
+        self.all.freed.fetch_add(octets, Ordering::Relaxed);
     }
 
     /// Charges `octets`.
@@ -91,17 +110,43 @@ impl ReceiveBudget {
     /// # Errors
     /// If a limit would be exceeded.
     pub fn charge(&self, octets: usize) -> Result<(), MemoryLimitExceeded> {
-        add(&self.used, octets, self.limit, "one connection", "-ORBMaxConnectionMemory")?;
-        let all = add(&self.all.used, octets, self.all.limit, "all connections", "-ORBMaxServerMemory");
+        add(&self.used, octets, self.limit, ONE, ONE_SETTING)?;
+        let all = add(&self.all.used, octets, self.all.limit, ALL, ALL_SETTING);
         all.inspect_err(|_| {
             self.used.fetch_sub(octets, Ordering::Relaxed);
         })
+    }
+
+    /// The error of a charge of `octets` that was refused, with the present numbers.
+    pub(crate) fn exceeded_by(&self, wanted: usize) -> MemoryLimitExceeded {
+        let used = self.used.load(Ordering::Relaxed);
+        if used.saturating_add(wanted) > self.limit {
+            return MemoryLimitExceeded { wanted, used, limit: self.limit, scope: ONE, setting: ONE_SETTING };
+        }
+        MemoryLimitExceeded { wanted, used: self.all.used(), limit: self.all.limit, scope: ALL, setting: ALL_SETTING }
     }
 
     /// Releases `octets`.
     pub fn release(&self, octets: usize) {
         self.used.fetch_sub(octets, Ordering::Relaxed);
         self.all.used.fetch_sub(octets, Ordering::Relaxed);
+    }
+}
+
+/// Long messages are charged for as long as they exist.
+impl MemoryAccount for ReceiveBudget {
+    fn try_charge(&self, octets: usize) -> bool {
+        self.charge(octets).is_ok()
+    }
+
+    fn charge(&self, octets: usize) {
+        self.used.fetch_add(octets, Ordering::Relaxed);
+        self.all.used.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    fn release(&self, octets: usize) {
+        self.release(octets);
+        self.all.freed.fetch_add(octets, Ordering::Relaxed);
     }
 }
 
@@ -132,7 +177,7 @@ impl Charge {
     /// If the connection's limit would be exceeded by more.
     pub fn beyond_limit(budget: &Arc<ReceiveBudget>, octets: usize) -> Result<Self, MemoryLimitExceeded> {
         let limit = budget.limit.saturating_add(Self::EXCESS);
-        add(&budget.used, octets, limit, "one connection", "-ORBMaxConnectionMemory")?;
+        add(&budget.used, octets, limit, ONE, ONE_SETTING)?;
         budget.all.used.fetch_add(octets, Ordering::Relaxed);
         Ok(Self { budget: Arc::clone(budget), octets })
     }

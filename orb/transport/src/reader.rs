@@ -33,6 +33,9 @@ const EXACT_OCTETS: usize = 16 * 1024;
 /// The memory reserved for a message before any octet of it has arrived; later twice its received part.
 const AT_ONCE: usize = 1 << 20;
 
+/// How long memory for another long message is kept while none arrives.
+const LONG_WAIT: Duration = Duration::from_millis(100);
+
 /// The reading side of one connection.
 #[derive(Debug)]
 pub struct MessageReader<M = Unmonitored> {
@@ -160,6 +163,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
             match transport.recv(room) {
                 Ok(0) => return Err(self.stream_end()),
                 Ok(count) => self.commit(count),
+                Err(error) if is_timeout(&error) && self.expects_long() => self.expect_nothing(),
                 Err(error) if is_timeout(&error) => return Err(ReadError::TimedOut),
                 Err(error) => return Err(error.into()),
             }
@@ -190,10 +194,26 @@ impl<M: ReceiveMonitor> MessageReader<M> {
                         return self.whole();
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.buffer.release_reserved();
+                    return Ok(None);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether memory is reserved for a message as long as the previous one.
+    #[inline]
+    fn expects_long(&self) -> bool {
+        self.last_len > BUFFER_OCTETS
+    }
+
+    /// Releases what is reserved for another long message.
+    #[cold]
+    fn expect_nothing(&mut self) {
+        self.last_len = 0;
+        self.buffer.release_reserved();
     }
 
     /// Whether nothing was read beyond the returned messages.
@@ -280,12 +300,14 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         let filled = self.buffer.filled().len();
         let Some(header) = self.header else {
             let expected = self.last_len.min(AT_ONCE);
-            let wanted = if expected >= EXACT_OCTETS { expected } else { BUFFER_OCTETS };
-            return self.exact_room(wanted - filled);
+            let is_exact =
+                expected >= EXACT_OCTETS && (expected <= BUFFER_OCTETS || self.buffer.reserve_message(expected));
+            return self.exact_room(if is_exact { expected } else { BUFFER_OCTETS } - filled);
         };
         let total = Self::at_once(header.total_len(), filled);
         if total >= PLACED_OCTETS {
-            self.buffer.reserve_message(total);
+            // A server has reserved it within its limits, or rejected the message. `spare` makes up for the rest.
+            let _ = self.buffer.reserve_message(total);
         }
         if total >= EXACT_OCTETS { self.exact_room(total - filled) } else { self.buffer.spare(total - filled) }
     }
@@ -297,7 +319,10 @@ impl<M: ReceiveMonitor> MessageReader<M> {
 
     /// Sets the transport's time-out, if it is not set already.
     fn arm(&mut self, transport: &dyn Transport, deadline: Option<&Deadline>) -> Result<(), ReadError> {
-        let wanted = deadline.map(|deadline| deadline.wait().ok_or(ReadError::TimedOut)).transpose()?;
+        let mut wanted = deadline.map(|deadline| deadline.wait().ok_or(ReadError::TimedOut)).transpose()?;
+        if self.expects_long() {
+            wanted = Some(wanted.map_or(LONG_WAIT, |wanted| wanted.min(LONG_WAIT)));
+        }
         if wanted != self.timeout {
             transport.set_recv_timeout(wanted)?;
             self.timeout = wanted;

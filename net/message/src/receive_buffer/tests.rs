@@ -1,6 +1,9 @@
 //! Cases in which the buffer must not allocate: only unit tests can count its blocks.
 
+use spandrel_sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
+use crate::MemoryAccount;
 use crate::block::counter::allocated;
 
 const NORMAL: usize = 4096;
@@ -14,7 +17,7 @@ fn receive(buffer: &mut ReceiveBuffer, total: usize, pieces: usize) -> MessageBl
         room[..n].fill(total as u8);
         buffer.commit(n);
         if total >= 1024 {
-            buffer.reserve_message(total);
+            assert!(buffer.reserve_message(total), "there is no limit");
         }
     }
     buffer.take(total)
@@ -49,49 +52,27 @@ fn a_message_that_lives_while_the_next_is_read_uses_two_blocks_in_turn() {
 }
 
 #[test]
-fn large_and_small_messages_in_turn_allocate_nothing() {
+fn after_a_long_message_the_buffer_has_a_normal_block_at_most() {
     for pieces in [1, 3, 50] {
         let mut buffer = ReceiveBuffer::new(NORMAL);
-        let round = || {
-            drop(receive(&mut buffer, 20 * NORMAL, pieces));
-            (0..10).for_each(|_| drop(receive(&mut buffer, 50, 1)));
-        };
-        assert_eq!(allocated_by(20, round), 0, "in {pieces} pieces");
-    }
-}
-
-#[test]
-fn large_messages_that_live_while_the_next_is_read_use_two_blocks_in_turn() {
-    let mut buffer = ReceiveBuffer::new(NORMAL);
-    let mut last = (receive(&mut buffer, 10 * NORMAL, 9), receive(&mut buffer, 10 * NORMAL, 9));
-    assert_eq!(allocated_by(50, || last.1 = receive(&mut buffer, 10 * NORMAL, 9)), 0);
-    drop(last);
-}
-
-#[test]
-fn after_large_messages_the_buffer_returns_to_its_normal_capacity() {
-    let mut buffer = ReceiveBuffer::new(NORMAL);
-    drop(receive(&mut buffer, 10 * NORMAL, 2));
-    assert!(buffer.capacity() >= 10 * NORMAL);
-    for _ in 0..=MAX_QUIET_EMPTIES {
+        let long = receive(&mut buffer, 10 * NORMAL, pieces);
+        assert_eq!(buffer.capacity(), 0, "the message has taken its block");
         drop(receive(&mut buffer, 50, 1));
+        assert_eq!(buffer.capacity(), NORMAL);
+        assert!(buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= NORMAL));
+        assert_eq!(long[..], vec![(10 * NORMAL) as u8; 10 * NORMAL]);
     }
-    assert_eq!(buffer.capacity(), NORMAL);
-    assert!(
-        buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= NORMAL),
-        "a large block is kept"
-    );
-    let work = || drop(receive(&mut buffer, 3000, 2));
-    assert_eq!(allocated_by(50, work), 0);
 }
 
 #[test]
-fn a_very_large_block_serves_one_message() {
+fn short_messages_between_long_ones_use_one_block() {
     let mut buffer = ReceiveBuffer::new(NORMAL);
-    drop(receive(&mut buffer, 3 * MAX_REUSED_OCTETS, 5));
     drop(receive(&mut buffer, 50, 1));
-    assert!(buffer.capacity() <= MAX_REUSED_OCTETS);
-    assert!(buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= MAX_REUSED_OCTETS));
+    let round = || {
+        drop(receive(&mut buffer, 10 * NORMAL, 3));
+        (0..10).for_each(|_| drop(receive(&mut buffer, 50, 1)));
+    };
+    assert_eq!(allocated_by(20, round), 19, "only the block of each long message");
 }
 
 #[test]
@@ -104,20 +85,6 @@ fn messages_that_arrive_together_are_taken_from_one_block() {
     assert_eq!(messages[0].as_ptr_range().end, messages[1].as_ptr());
     assert_eq!(messages[1].as_ptr_range().end, messages[2].as_ptr());
     assert_eq!(allocated(), before + 1);
-}
-
-#[test]
-fn large_messages_that_arrive_whole_keep_the_large_block() {
-    let mut buffer = ReceiveBuffer::new(NORMAL);
-    drop(receive(&mut buffer, 10 * NORMAL, 2));
-    let before = allocated();
-    for _ in 0..3 * MAX_QUIET_EMPTIES {
-        // One read brings all of it, so no length is announced before.
-        assert!(buffer.spare(1).len() >= 10 * NORMAL);
-        buffer.commit(10 * NORMAL);
-        drop(buffer.take(10 * NORMAL));
-    }
-    assert_eq!(allocated(), before);
 }
 
 #[test]
@@ -148,8 +115,94 @@ fn a_buffer_without_memory_allocates_it() {
     for total in [1, 100, 3 * NORMAL] {
         let mut buffer = ReceiveBuffer::new(NORMAL);
         if total > NORMAL {
-            buffer.reserve_message(total);
+            assert!(buffer.reserve_message(total), "there is no limit");
         }
         assert_eq!(receive(&mut buffer, total, 3)[..], vec![total as u8; total]);
     }
+}
+
+/// An account with a limit.
+#[derive(Debug)]
+struct Limit {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+impl Limit {
+    fn of(limit: usize) -> Arc<Self> {
+        Arc::new(Self { used: AtomicUsize::new(0), limit })
+    }
+
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl MemoryAccount for Limit {
+    fn try_charge(&self, octets: usize) -> bool {
+        let has_room = self.used() + octets <= self.limit;
+        if has_room {
+            self.charge(octets);
+        }
+        has_room
+    }
+
+    fn charge(&self, octets: usize) {
+        self.used.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    fn release(&self, octets: usize) {
+        self.used.fetch_sub(octets, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_long_message_is_charged_until_its_last_part_is_dropped() {
+    let account = Limit::of(25 * NORMAL);
+    let mut buffer = ReceiveBuffer::new(NORMAL).with_account(Arc::<Limit>::clone(&account));
+    drop(receive(&mut buffer, NORMAL, 2));
+    assert_eq!(account.used(), 0, "normal blocks are not charged");
+    let long = receive(&mut buffer, 10 * NORMAL, 3);
+    assert!(long.is_charged());
+    let part = long.slice(..1);
+    drop(long);
+    assert_eq!(account.used(), 10 * NORMAL);
+    let second = receive(&mut buffer, 10 * NORMAL, 3);
+    assert!(!buffer.reserve_message(10 * NORMAL), "two are held");
+    drop(part);
+    assert!(buffer.reserve_message(10 * NORMAL));
+    buffer.release_reserved();
+    drop(second);
+    assert_eq!(account.used(), 0);
+}
+
+#[test]
+fn a_growing_block_is_charged_once() {
+    let account = Limit::of(16 * NORMAL);
+    let mut buffer = ReceiveBuffer::new(NORMAL).with_account(Arc::<Limit>::clone(&account));
+    for total in [2, 4, 8, 16].map(|blocks| blocks * NORMAL) {
+        assert!(buffer.reserve_message(total));
+        assert_eq!(account.used(), total);
+        let missing = total - buffer.filled().len();
+        buffer.spare(missing)[..missing].fill(7);
+        buffer.commit(missing);
+    }
+    assert!(!buffer.reserve_message(17 * NORMAL));
+    assert_eq!((account.used(), buffer.filled().len()), (16 * NORMAL, 16 * NORMAL), "nothing has changed");
+    assert_ne!(buffer.spare(1).len(), 0, "room without a reservation exceeds the limit");
+    assert!(account.used() > 16 * NORMAL);
+    drop(buffer);
+    assert_eq!(account.used(), 0);
+}
+
+#[test]
+fn a_buffer_that_rests_holds_no_block_of_a_message() {
+    let mut buffer = ReceiveBuffer::new(NORMAL);
+    let message = receive(&mut buffer, 100, 1);
+    assert!(buffer.take_memory().is_none(), "the message has it");
+    assert_eq!(buffer.capacity(), 0);
+    assert_ne!(message.headroom() + message.len(), 0, "it is the only holder");
+    assert!(buffer.reserve_message(3 * NORMAL));
+    assert!(buffer.take_memory_compacting(10).is_none(), "it is not normal");
+    assert_eq!(buffer.capacity(), 0);
 }

@@ -68,7 +68,7 @@ impl Reader {
 
     /// Reads a large message: it lies aligned and contiguous, whatever came before.
     fn message(&mut self, total: usize, pieces: usize) {
-        self.buffer.reserve_message(total);
+        assert!(self.buffer.reserve_message(total), "there is no limit");
         let start = self.buffer.filled().as_ptr();
         assert_eq!(start.addr() % ALIGNMENT, 0);
         while self.model.len() < total {
@@ -171,7 +171,7 @@ fn messages_are_released_by_other_threads_while_the_next_are_received() {
     let mut buffer = ReceiveBuffer::new(256);
     for number in 0..rounds {
         let total = 1 + number as usize % 300;
-        buffer.reserve_message(total);
+        assert!(buffer.reserve_message(total), "there is no limit");
         buffer.spare(total)[..total].fill(number as u8);
         buffer.commit(total);
         send.send(buffer.take(total)).unwrap();

@@ -51,7 +51,7 @@ impl Arguments {
             _ => Vec::new(),
         };
         let ended = written.and_then(|()| body.end(&mut out));
-        scratch::give(out.into_scratch());
+        scratch::give(out);
         ended?;
         Ok(Self { octets: octets.unwrap_or_default(), offset: start % 8, wire, is_coded, divisible })
     }

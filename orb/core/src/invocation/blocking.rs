@@ -196,7 +196,7 @@ impl Invocation<'_> {
         {
             connection_contexts.mark_sent(connection);
         }
-        scratch::give(out.into_scratch());
+        scratch::give(out);
         match &mut sent {
             Ok(Some(reply)) if reply.kind.answers(call_kind) => reply.wire = destination.template.wire(),
             Ok(Some(_)) => return Err(unexpected_reply_kind(connection)),

@@ -74,7 +74,7 @@ pub fn encode_collocated<M>(
     }
     let delivered = written.and_then(|()| deliver(&out));
     // The servant may need the buffer.
-    scratch::give(out.into_scratch());
+    scratch::give(out);
     delivered
 }
 
@@ -90,6 +90,6 @@ pub(crate) fn send_datagram(
     // Each has the contexts: any may be the first that arrives.
     let written = call_kind.write(&mut out, destination, 0, destination.code_sets(), deadline);
     let sent = written.map(|()| sender.send(&out));
-    scratch::give(out.into_scratch());
+    scratch::give(out);
     sent
 }

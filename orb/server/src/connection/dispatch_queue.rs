@@ -109,7 +109,7 @@ impl Accepted {
     fn begin(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.connection.orb.statistics().change(Level::RequestsQueued, -1);
-            self.connection.intake.release(self.read.message.header.total_len());
+            self.connection.intake.release(self.read.message.uncharged_len());
         }
     }
 }
@@ -230,7 +230,9 @@ impl DispatchQueue {
             refuse(connection, &message, &discarded.with_detail(full));
             return Ok(());
         }
-        if let Err(no_room) = connection.intake.charge(message.header.total_len()) {
+        // A copy, because the memory in which a short message arrived is for the next ones.
+        let message = message.kept();
+        if let Err(no_room) = connection.intake.charge(message.uncharged_len()) {
             connection.orb.statistics().refused_memory();
             refuse(connection, &message, &no_memory(&no_room));
             return Ok(());
@@ -240,15 +242,14 @@ impl DispatchQueue {
         if connection.reader_role.word().is_closing() {
             // The request is not acted on. The client learns that from CloseConnection, which was or will be
             // sent.
-            connection.intake.release(message.header.total_len());
+            connection.intake.release(message.uncharged_len());
             connection.end_handed_over();
             connection.send_close_when_idle();
             return Ok(());
         }
         connection.orb.statistics().change(Level::RequestsQueued, 1);
-        // A copy, because the memory in which the message arrived is for the next ones.
         let read = QueuedRequest {
-            message: message.kept(),
+            message,
             is_one_way,
             request_context,
             arrival: ArrivalTime::now(connection.orb.diagnostics()),

@@ -111,7 +111,7 @@ impl IncomingRequest<'_> {
         if let Some(deferred_slot) = self.deferred_slot {
             self.origin.uncharge_deferred(deferred_slot.key);
         }
-        let request_octets = self.message.header.total_len();
+        let request_octets = self.message.uncharged_len();
         if let Err(exception) = self.origin.send(answer, AnswerKind::Reply { request_octets }) {
             self.refuse_over_budget(&exception);
         }
@@ -140,7 +140,7 @@ impl IncomingRequest<'_> {
         if written.is_ok() {
             self.send(&out);
         }
-        scratch::give(out.into_scratch());
+        scratch::give(out);
         written
     }
 

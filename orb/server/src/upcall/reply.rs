@@ -90,7 +90,7 @@ fn write<'a>(
     if written.is_ok() {
         request.send(&out);
     }
-    scratch::give(out.into_scratch());
+    scratch::give(out);
     written
 }
 

@@ -2,17 +2,18 @@
 //! requests.
 //!
 //! A message that arrives whole costs nothing here. One that arrives in pieces reports its progress in the
-//! connection's [`ReceiveBudget`], and is charged before its memory is allocated. A request that is too long,
-//! or exceeds a memory limit, is read to its end and discarded if it can be answered.
+//! connection's [`ReceiveBudget`], and is charged before its memory is allocated. One that is longer than the
+//! buffer stays charged until nobody holds it. A request that is too long, or exceeds a memory limit, is read to
+//! its end and discarded if it can be answered.
 
 use std::{cell::Cell, mem};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
-use spandrel_message::Memory;
+use spandrel_message::{Memory, SharedAccount};
 use spandrel_sync::{Arc, thread_local};
 
-use super::{MessageReader, ReceiveMonitor};
+use super::{BUFFER_OCTETS, MessageReader, ReceiveMonitor};
 use crate::{
     budget::ReceiveBudget,
     read_error::{DiscardedRequest, ReadError, RejectReason},
@@ -132,7 +133,11 @@ impl MessageReader<ServerMonitor> {
     /// at a time.
     #[must_use]
     pub fn monitored(max_message: usize, max_unfinished: usize, budget: Arc<ReceiveBudget>) -> Self {
-        Self::with(ServerMonitor::new(budget), max_message, max_unfinished)
+        let account: SharedAccount = Arc::<ReceiveBudget>::clone(&budget);
+        let mut reader = Self::with(ServerMonitor::new(budget), max_message, max_unfinished);
+        reader.buffer = reader.buffer.with_account(Arc::clone(&account));
+        reader.assembler = reader.assembler.with_account(account);
+        reader
     }
 
     /// A CancelRequest that is available now, for a thread that reads only these while no other thread reads.
@@ -231,7 +236,9 @@ impl MessageReader<ServerMonitor> {
             Some(header) => Self::at_once(header.total_len(), filled),
             None => filled,
         };
-        let wanted = self.assembler.held() + if reading > SMALL { reading } else { 0 };
+        // A longer message is charged with its memory.
+        let is_charged = reading > SMALL && reading <= BUFFER_OCTETS;
+        let wanted = self.assembler.held() + if is_charged { reading } else { 0 };
         let monitor = &mut self.monitor;
         monitor.is_partial = true;
         if !monitor.is_begun {
@@ -247,6 +254,10 @@ impl MessageReader<ServerMonitor> {
                 Ok(()) => monitor.charged = wanted,
                 Err(exceeded) => return self.discard_message(exceeded.into()),
             }
+        }
+        if reading > BUFFER_OCTETS && !self.buffer.reserve_message(reading) {
+            let exceeded = self.monitor.budget.exceeded_by(reading);
+            return self.discard_message(exceeded.into());
         }
         Ok(())
     }

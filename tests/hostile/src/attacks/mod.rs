@@ -3,6 +3,7 @@
 mod connection_floods;
 mod expansion;
 mod fragments;
+mod idle_after_long_messages;
 mod mutations;
 mod oversized_messages;
 mod slow_clients;
@@ -41,7 +42,7 @@ const REPLIES: u64 = 64 << 10;
 const SLACK: u64 = 48 << 10;
 
 /// All attacks.
-pub const ALL: [Attack; 20] = [
+pub const ALL: [Attack; 22] = [
     Attack {
         name: "mutated requests",
         options: &[],
@@ -168,6 +169,20 @@ pub const ALL: [Attack; 20] = [
         bound_kib: (100 << 10) + REPLIES,
         max_call_time: SHORT_CALL_TIME,
         run: unread_replies::from_many,
+    },
+    Attack {
+        name: "idle after very long messages",
+        options: &["-ORBMaxServerMemory", "104857600"],
+        bound_kib: SLACK + (100 << 10),
+        max_call_time: CALL_TIME,
+        run: idle_after_long_messages::very_long,
+    },
+    Attack {
+        name: "idle after long messages",
+        options: &[],
+        bound_kib: SLACK + (160 << 10),
+        max_call_time: CALL_TIME,
+        run: idle_after_long_messages::long,
     },
     Attack {
         name: "messages out of place",

@@ -39,6 +39,10 @@ impl TargetServant for AttackedTarget {
         Ok(vec![7; count as usize])
     }
 
+    fn ignore(&self, _data: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
+
     fn note(&self, _data: &[u8]) -> Result<(), SystemException> {
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! Runs each attack at length against servers of each concurrency model, and prints the measurements.
-//! `hostile [STRENGTH]`, by default 20.
+//! `hostile [STRENGTH [NAME]]`: by default 20, and all attacks, not only those with NAME in their names.
 
 use anyhow::{Result, bail};
 use spandrel_hostile::{attacks, judge};
@@ -14,10 +14,11 @@ const CONFIGURATIONS: [&[&str]; 5] = [
 
 fn main() -> Result<()> {
     let strength = std::env::args().nth(1).map_or(Ok(20), |text| text.parse())?;
+    let name = std::env::args().nth(2).unwrap_or_default();
     let mut failed = Vec::new();
     for options in CONFIGURATIONS {
         println!("server: {}", if options.is_empty() { "default options".to_owned() } else { options.join(" ") });
-        for attack in &attacks::ALL {
+        for attack in attacks::ALL.iter().filter(|attack| attack.name.contains(&name)) {
             match judge::attack(attack, options, strength) {
                 Ok(outcome) => println!("  {outcome}"),
                 Err(error) => {

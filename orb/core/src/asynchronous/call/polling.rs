@@ -143,7 +143,7 @@ impl Call {
             // The server has to know the code sets before it reads a request without them.
             connection.mark_sent(connection_contexts.sent.without(SentContexts::CODE_SETS));
         }
-        scratch::give(out.into_scratch());
+        scratch::give(out);
         sent
     }
 

@@ -1,0 +1,55 @@
+//! The account to which long messages are charged.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use spandrel_sync::Arc;
+
+/// An account of memory, for example of one peer. A [`ReceiveBuffer`](crate::ReceiveBuffer) charges each block
+/// that is larger than its normal ones. The charge lasts as long as the block: while a message arrives, and
+/// while anybody holds a part of it.
+pub trait MemoryAccount: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Charges `octets`. False if a limit would be exceeded; nothing is charged then.
+    #[must_use]
+    fn try_charge(&self, octets: usize) -> bool;
+
+    /// Charges `octets`, beyond a limit if need be.
+    fn charge(&self, octets: usize);
+
+    /// Releases `octets` that were charged.
+    fn release(&self, octets: usize);
+}
+
+/// An account with several holders.
+pub type SharedAccount = Arc<dyn MemoryAccount>;
+
+/// The charge for one block.
+#[derive(Debug)]
+pub(crate) struct BlockCharge {
+    account: SharedAccount,
+    octets: usize,
+}
+
+impl BlockCharge {
+    /// Charges `octets`; `None` if a limit would be exceeded.
+    pub(crate) fn within_limit(account: &SharedAccount, octets: usize) -> Option<Self> {
+        account.try_charge(octets).then(|| Self { account: Arc::clone(account), octets })
+    }
+
+    /// Charges `octets`, beyond a limit if need be.
+    pub(crate) fn beyond_limit(account: &SharedAccount, octets: usize) -> Self {
+        account.charge(octets);
+        Self { account: Arc::clone(account), octets }
+    }
+
+    /// Ends the charge, and returns its octets.
+    pub(crate) fn release(self) -> usize {
+        self.octets
+    }
+}
+
+impl Drop for BlockCharge {
+    fn drop(&mut self) {
+        self.account.release(self.octets);
+    }
+}
