@@ -7,8 +7,11 @@ use crate::{ByteOrder, CdrError, CharSet, Ior, TypeCode, WcharSet, Wire};
 
 mod history;
 mod joint;
+mod memory;
 pub(crate) mod values;
 
+use memory::DecodingMemory;
+pub use memory::MemoryGrant;
 use values::ReadValues;
 
 /// Decodes CDR values from one message or one encapsulation; lends strings and sequences from it where
@@ -24,6 +27,7 @@ pub struct Decoder<'m> {
     depth: u16,
     binder: Option<&'m dyn Binder>,
     joined: Option<Joined<'m>>,
+    memory: DecodingMemory<'m>,
     /// The state for messages with values, which are few.
     pub(crate) values: Option<Box<dyn ValueHistory>>,
 }
@@ -60,13 +64,14 @@ impl<'m> Decoder<'m> {
     #[inline]
     #[must_use]
     pub fn new(input: &'m [u8], wire: Wire) -> Self {
-        Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None, values: None }
+        let memory = DecodingMemory::UNLIMITED;
+        Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None, memory, values: None }
     }
 
     /// The same decoder, with another state of values.
     pub(crate) fn with_values(&self, values: Option<Box<dyn ValueHistory>>) -> Self {
-        let Self { input, at, base, wire, depth, binder, joined, .. } = *self;
-        Self { input, at, base, wire, depth, binder, joined, values }
+        let Self { input, at, base, wire, depth, binder, joined, memory, .. } = *self;
+        Self { input, at, base, wire, depth, binder, joined, memory, values }
     }
 
     /// The same decoder, with a binder of object references.

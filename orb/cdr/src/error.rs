@@ -135,6 +135,17 @@ pub enum CdrError {
         /// The limit in force.
         limit: u32,
     },
+    /// A message that takes more memory than the limit, beyond its octets.
+    #[error(
+        "the decoded values take more than {limit} octets of memory beyond those of the message (-ORBMaxDecodedFactor)"
+    )]
+    TooMuchMemory {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// Memory that is not available at present, because others use it.
+    #[error("there is no memory for the decoded values: {0}")]
+    NoMemory(Box<str>),
     /// A link inside a graph of values, encoded without its graph.
     #[error("a link inside a graph of values cannot be encoded outside it")]
     UnfinishedValue,

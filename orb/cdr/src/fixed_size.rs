@@ -80,6 +80,7 @@ fn put_all<T: FixedSize, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
 /// # Errors
 /// [`CdrError::Truncated`], or the errors of the element's type.
 pub fn decode_fixed_vec<T: FixedSize + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
+    input.count_elements::<T>(len, T::MIN_OCTETS)?;
     let mut items = Vec::with_capacity(len.min(input.remaining() / T::MIN_OCTETS.max(1)));
     let by_field = T::HAS_CHARS && input.wire().char_set.converts_chars();
     while items.len() < len {

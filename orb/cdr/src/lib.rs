@@ -49,7 +49,7 @@ pub use bounded::{BoundedString, BoundedVec, OverBound};
 pub use code_set::CodeSet;
 pub use code_set_names::{CharSet, UnknownCodeSet, WcharSet};
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
-pub use decoder::{Binder, Decoder, Joint, ValueFactory};
+pub use decoder::{Binder, Decoder, Joint, MemoryGrant, ValueFactory};
 pub use encoder::values::{Cast, Entry};
 pub use encoder::{Encoder, LEND_OCTETS, Placeholder};
 pub use engine::{SWITCH_AFTER, switch_after};

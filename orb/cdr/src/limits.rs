@@ -25,10 +25,22 @@ pub struct Limits {
     /// Maximum number of values in a message (default 262,144): the smallest takes four octets on the wire,
     /// and some hundred in memory.
     pub values: u32,
+    /// The memory that decoded values may take beyond the octets of their message: this multiple of its length
+    /// (default 32), and 1 MiB.
+    pub decoded_factor: u32,
+}
+
+impl Limits {
+    /// The memory that decoded values may take beyond the `octets` of their message.
+    #[inline]
+    #[must_use]
+    pub fn decoded_memory(&self, octets: usize) -> usize {
+        octets.saturating_mul(self.decoded_factor as usize).saturating_add(1 << 20)
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { nesting: 64, value_nesting: 256, values: 1 << 18 }
+        Self { nesting: 64, value_nesting: 256, values: 1 << 18, decoded_factor: 32 }
     }
 }

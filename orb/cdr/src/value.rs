@@ -42,6 +42,7 @@ pub trait Decode: Sized + Clone {
     /// As [`Decode::decode`].
     #[inline]
     fn decode_vec(input: &mut Decoder<'_>, len: usize) -> Result<Vec<Self>, CdrError> {
+        input.count_elements::<Self>(len, Self::MIN_OCTETS)?;
         let mut items = Vec::with_capacity(len.min(input.remaining() / Self::MIN_OCTETS.max(1)));
         for _ in 0..len {
             items.push(Self::decode(input)?);

@@ -48,7 +48,7 @@ impl OrbBuilder {
     /// | `-ORBDefaultCharCodeSet`, `-ORBDefaultWCharCodeSet` | a code set, for references that name none |
     /// | `-ORBConversionCodeSets`, `-ORBConversionWCharCodeSets` | code sets, separated by `,`; `all` or `none` |
     /// | `-ORBMaxMessageSize`, `-ORBBufferLimit` | octets |
-    /// | `-ORBMaxServiceContexts`, `-ORBMaxServiceContextOctets` | a number |
+    /// | `-ORBMaxServiceContexts`, `-ORBMaxServiceContextOctets`, `-ORBMaxDecodedFactor` | a number |
     /// | `-ORBExceptionDetails` | `yes` or `no` |
     /// | `-ORBFragmentSize` | octets, or `off`; with `PEER=` before it, for that peer |
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBPendingRequests` | a number |
@@ -193,6 +193,7 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
         "-ORBConversionWCharCodeSets" => {
             builder.conversion_wchar_sets(parse_list(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
         }
+        "-ORBMaxDecodedFactor" => builder.max_decoded_factor(value.parse().map_err(|_| bad("a number"))?),
         "-ORBMaxMessageSize" => builder.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
         "-ORBFragmentSize" => {
             let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));

@@ -255,6 +255,8 @@ impl From<CdrError> for SystemException {
             }
             CdrError::UnknownValue { .. } => (SystemExceptionKind::Marshal, minor::NO_VALUE_FACTORY),
             CdrError::TooDeep { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_DEEP),
+            CdrError::TooMuchMemory { .. } => (SystemExceptionKind::ImpLimit, ids::IMP_LIMIT_DECODED),
+            CdrError::NoMemory(_) => (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED),
             _ => (SystemExceptionKind::Marshal, ids::MARSHAL_OTHER),
         };
         let detail = || match &cause {

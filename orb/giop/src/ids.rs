@@ -39,6 +39,7 @@ own_minor_codes! {
     BAD_PARAM_DISCRIMINATOR = 22, "the discriminator of a union does not select its active branch";
     BAD_INV_ORDER_COPIED = 23, "the ORB belongs to the parent process of this fork";
     IMP_LIMIT_CONTEXTS = 31, "a message has more service contexts than this side accepts";
+    IMP_LIMIT_DECODED = 32, "decoded values take more memory than this side allows (-ORBMaxDecodedFactor)";
     TRANSIENT_NESTING = 30, "upcalls are nested too deep in a thread that waits for a reply";
 }
 

@@ -7,6 +7,9 @@ use spandrel_message::MessageBlock;
 
 use crate::{GiopError, HEADER_LEN, MessageHeader};
 
+/// The octets from which on it pays to keep a message in the memory in which it arrived.
+const LONG: usize = 16 * 1024;
+
 /// One whole message, with its fragments joined.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Message {
@@ -47,10 +50,11 @@ impl Message {
         &self.octets
     }
 
-    /// The octets of the message, or zero if they are charged to an account for as long as anybody holds them.
+    /// The octets of a message that is [kept](Self::kept), or zero if these are charged to an account for as long as
+    /// anybody holds them.
     #[must_use]
     pub fn uncharged_len(&self) -> usize {
-        if self.octets.is_charged() { 0 } else { self.octets.len() }
+        if self.octets.is_charged() && self.octets.len() >= LONG { 0 } else { self.octets.len() }
     }
 
     /// The message in memory that holds nothing else. For a message that is retained while others are read
@@ -64,7 +68,6 @@ impl Message {
     /// message is long enough to justify retention of the memory in which it arrived.
     #[must_use]
     pub fn kept(&self) -> Self {
-        const LONG: usize = 16 * 1024;
         if self.octets.len() < LONG { self.clone().into_own_memory() } else { self.clone() }
     }
 
@@ -73,7 +76,8 @@ impl Message {
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
         let wire = Wire { limits, ..Wire::new(self.header.order, self.header.version) };
-        let mut decoder = Decoder::new(&self.octets, wire).at(HEADER_LEN);
+        let memory = limits.decoded_memory(self.octets.len());
+        let mut decoder = Decoder::new(&self.octets, wire).with_memory_limit(memory).at(HEADER_LEN);
         if !self.joints.is_empty() {
             decoder = decoder.with_joints(&self.joints);
         }

@@ -39,7 +39,9 @@ use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use spandrel_transport::{Address, MessageReader, ReactorTransport, ReadError, ReceiveBudget, ServerMonitor};
+use spandrel_transport::{
+    Address, DecodedMemory, MessageReader, ReactorTransport, ReadError, ReceiveBudget, ServerMonitor,
+};
 
 use crate::{
     request_of_thread::{Frame, FrameScope},
@@ -291,13 +293,21 @@ impl ServerConnection {
         message.decoder(self.resources.settings.limits).with_binder(&self.orb)
     }
 
+    /// The memory of the decoded values of a request.
+    #[inline]
+    pub(super) fn decoded_memory(&self, message: &Message) -> DecodedMemory<&ReceiveBudget> {
+        let limit = self.resources.settings.limits.decoded_memory(message.octets().len());
+        DecodedMemory::new(&*self.intake, limit)
+    }
+
     /// The id of the request that a CancelRequest names.
     fn cancelled_by(&self, message: &Message) -> Result<u32, ReadError> {
         Ok(CancelRequest::decode(&mut self.decoder(message))?.request_id)
     }
 
     fn request(&self, message: &Message) -> Result<NextRead, ReadError> {
-        let mut arguments = self.decoder(message);
+        let memory = self.decoded_memory(message);
+        let mut arguments = memory.of(self.decoder(message));
         match RequestHeader::decode(&mut arguments) {
             // By reference: the header is not small and need not be moved.
             Ok(ref request) => {

@@ -4,7 +4,7 @@
 use spandrel_message::MemoryAccount;
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 const ONE: &str = "one connection";
@@ -24,13 +24,21 @@ pub struct MemoryBudget {
     longest_reply: AtomicUsize,
     /// Octets of long messages that were freed since [`take_freed`](Self::take_freed) reported them.
     freed: AtomicUsize,
+    /// Whether one request may exceed the limit at present.
+    has_exception: AtomicBool,
 }
 
 impl MemoryBudget {
     /// A budget of `limit` octets.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { used: AtomicUsize::new(0), limit, longest_reply: AtomicUsize::new(0), freed: AtomicUsize::new(0) }
+        Self {
+            used: AtomicUsize::new(0),
+            limit,
+            longest_reply: AtomicUsize::new(0),
+            freed: AtomicUsize::new(0),
+            has_exception: AtomicBool::new(false),
+        }
     }
 
     /// The greatest length of recent long replies, in octets.
@@ -117,6 +125,25 @@ impl ReceiveBudget {
         })
     }
 
+    /// The right to exceed the limit of all connections, which one request has at a time, so that those that together
+    /// fill it do not all fail. The limit of the connection holds for it, too.
+    pub(crate) fn try_exception(&self) -> Option<LimitException> {
+        let is_free = !self.all.has_exception.swap(true, Ordering::Relaxed);
+        is_free.then(|| LimitException(Arc::clone(&self.all)))
+    }
+
+    /// Charges `octets` for the request with that right.
+    pub(crate) fn charge_with(&self, _right: &LimitException, octets: usize) -> Result<(), MemoryLimitExceeded> {
+        add(&self.used, octets, self.limit, ONE, ONE_SETTING)?;
+        self.all.used.fetch_add(octets, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the limit of the connection permits `octets` more.
+    pub(crate) fn has_room(&self, octets: usize) -> bool {
+        self.used.load(Ordering::Relaxed).saturating_add(octets) <= self.limit
+    }
+
     /// The error of a charge of `octets` that was refused, with the present numbers.
     pub(crate) fn exceeded_by(&self, wanted: usize) -> MemoryLimitExceeded {
         let used = self.used.load(Ordering::Relaxed);
@@ -130,6 +157,16 @@ impl ReceiveBudget {
     pub fn release(&self, octets: usize) {
         self.used.fetch_sub(octets, Ordering::Relaxed);
         self.all.used.fetch_sub(octets, Ordering::Relaxed);
+    }
+}
+
+/// The right of one request to exceed the limit of all connections, as long as this exists.
+#[derive(Debug)]
+pub(crate) struct LimitException(Arc<MemoryBudget>);
+
+impl Drop for LimitException {
+    fn drop(&mut self) {
+        self.0.has_exception.store(false, Ordering::Relaxed);
     }
 }
 

@@ -8,6 +8,10 @@ use std::sync::Arc;
 use crate::encoder::values::{Anchor, Entry, Graph, GraphPosition};
 use crate::{CdrError, Limits};
 
+/// The octets of memory that a small value takes: itself, its entries in its graph and among the known values,
+/// which grow by doubling. (Measured: 341, for values with a number and a reference; more while one of them grows.)
+pub(crate) const VALUE_MEMORY: usize = 340;
+
 /// The values that a decoder has read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadValues {

@@ -110,7 +110,10 @@ impl<T: Adaptive> Codec<T> {
         encode: <T as Compiled>::encode,
         encode_slice: <T as Compiled>::encode_slice,
         decode: <T as Compiled>::decode,
-        decode_vec: <T as Compiled>::decode_vec,
+        decode_vec: |input, len| {
+            input.count_elements::<T>(len, T::PROGRAM.min_octets())?;
+            <T as Compiled>::decode_vec(input, len)
+        },
     };
 }
 

@@ -93,6 +93,7 @@ pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result
     if len > input.remaining() / T::PROGRAM.min_octets() {
         return Err(CdrError::LengthBeyondInput { len, remaining: input.remaining() });
     }
+    input.count_elements::<T>(len, T::PROGRAM.min_octets())?;
     let mut values: Vec<T> = Vec::with_capacity(len);
     // SAFETY: the vector has room for `len` values, and holds them after success.
     unsafe {

@@ -250,6 +250,8 @@ impl Drop for Block {
 /// Decodes the elements of a vector into memory of exactly that size. The caller has checked `len` against
 /// the input.
 fn vector(program: &'static Program, len: usize, input: &mut Decoder<'_>) -> Result<*mut u8, CdrError> {
+    let beyond = (program.memory as usize).saturating_sub(program.min_octets());
+    input.count_memory(len.saturating_mul(beyond))?;
     let block = Block::of(program, len)?;
     // SAFETY: the block has room for `len` elements.
     unsafe { elements(program, block.start.as_ptr(), len, input)? };

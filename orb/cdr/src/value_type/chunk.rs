@@ -5,7 +5,7 @@
 //! only when the octets run out, so that decoding inside chunks costs no more than elsewhere.
 
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
-use crate::decoder::values::Chunks;
+use crate::decoder::values::{Chunks, VALUE_MEMORY};
 use crate::{CdrError, Decoder};
 
 /// How many times over the octets of a message may be skipped.
@@ -143,6 +143,7 @@ impl<'m> Decoder<'m> {
                         return Err(CdrError::Malformed("a value inside a chunked one is not chunked"));
                     }
                     let limits = self.wire().limits;
+                    self.count_memory(VALUE_MEMORY)?;
                     self.read_values().note(at, current, limits)?;
                     current += 1;
                 }

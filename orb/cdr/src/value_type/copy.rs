@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ID_LIST, INDIRECTION, IS_CHUNKED, LAST_VALUE_TAG, SINGLE_ID, VALUE_TAG};
-use crate::decoder::values::Ids;
+use crate::decoder::values::{Ids, VALUE_MEMORY};
 use crate::{CdrError, Decoder, Encoder};
 
 /// The start of a value, or what replaces it.
@@ -61,6 +61,7 @@ impl Decoder<'_> {
                 let at = self.position() - 4;
                 let header = self.value_header(tag)?;
                 let limits = self.wire().limits;
+                self.count_memory(VALUE_MEMORY)?;
                 let values = self.read_values();
                 values.note(at, values.chunks.level, limits)?;
                 self.begin_state(header.is_chunked)?;

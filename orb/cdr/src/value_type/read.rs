@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::header::Header;
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG, ValueRef, ValueType};
-use crate::decoder::values::RequiredType;
+use crate::decoder::values::{RequiredType, VALUE_MEMORY};
 use crate::encoder::values::{Entry, GraphPosition};
 use crate::{CdrError, Decoder, ValueFactory};
 
@@ -106,6 +106,7 @@ impl Decoder<'_> {
         }
         let factory = self.factory(&header, known.formal_id.as_deref(), expected)?;
         let limits = self.wire().limits;
+        self.count_memory(VALUE_MEMORY)?;
         let place = self.read_values().enter(at, limits)?;
         self.begin_state(header.is_chunked)?;
         Ok((place, Some(State { factory, is_chunked: header.is_chunked })))

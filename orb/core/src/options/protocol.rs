@@ -111,6 +111,15 @@ impl OrbBuilder {
         self.server_mut().limits.values = count;
         self
     }
+
+    /// The memory that the decoded values of a message may take beyond its octets: this multiple of its length
+    /// (default 32), and 1 MiB (`-ORBMaxDecodedFactor`). A server charges it to the client as well.
+    #[must_use]
+    pub fn max_decoded_factor(mut self, factor: u32) -> Self {
+        self.settings.wire.limits.decoded_factor = factor;
+        self.server_mut().limits.decoded_factor = factor;
+        self
+    }
 }
 
 fn fragment_size(octets: Option<usize>) -> usize {

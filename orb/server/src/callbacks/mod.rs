@@ -23,7 +23,7 @@ use spandrel_orb::{
     orb::WeakOrb,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
-use spandrel_transport::ReceiveBudget;
+use spandrel_transport::{DecodedMemory, ReceiveBudget};
 
 use crate::{
     connection::link,
@@ -198,7 +198,9 @@ impl Callbacks {
     }
 
     fn request(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
-        let mut arguments = self.peer.bare_decoder(orb, message);
+        let limit = self.peer.settings.limits.decoded_memory(message.octets().len());
+        let memory = DecodedMemory::new(&*self.peer.intake, limit);
+        let mut arguments = memory.of(self.peer.bare_decoder(orb, message));
         let header = RequestHeader::decode(&mut arguments)?;
         let contexts = &header.service_contexts;
         let remember = || link::record_code_sets(&self.peer.code_sets, contexts);

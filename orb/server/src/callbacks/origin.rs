@@ -87,6 +87,10 @@ impl RequestOrigin for CallbackOrigin {
         self.peer.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
     }
 
+    fn account(&self) -> Option<&Arc<ReceiveBudget>> {
+        Some(&self.peer.intake)
+    }
+
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         if self.orb.is_copied() {
             std::process::abort();

@@ -109,7 +109,7 @@ impl Accepted {
     fn begin(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.connection.orb.statistics().change(Level::RequestsQueued, -1);
-            self.connection.intake.release(self.read.message.uncharged_len());
+            self.connection.intake.release(charge_of(&self.read.message));
         }
     }
 }
@@ -232,7 +232,7 @@ impl DispatchQueue {
         }
         // A copy, because the memory in which a short message arrived is for the next ones.
         let message = message.kept();
-        if let Err(no_room) = connection.intake.charge(message.uncharged_len()) {
+        if let Err(no_room) = connection.intake.charge(charge_of(&message)) {
             connection.orb.statistics().refused_memory();
             refuse(connection, &message, &no_memory(&no_room));
             return Ok(());
@@ -242,7 +242,7 @@ impl DispatchQueue {
         if connection.reader_role.word().is_closing() {
             // The request is not acted on. The client learns that from CloseConnection, which was or will be
             // sent.
-            connection.intake.release(message.uncharged_len());
+            connection.intake.release(charge_of(&message));
             connection.end_handed_over();
             connection.send_close_when_idle();
             return Ok(());
@@ -310,7 +310,8 @@ impl QueuedRequest {
         let Self { message, request_context, arrival, .. } = self;
         arrival.ends(connection.orb.diagnostics());
         let run = || -> Result<(), ReadError> {
-            let mut arguments = connection.decoder(message);
+            let memory = connection.decoded_memory(message);
+            let mut arguments = memory.of(connection.decoder(message));
             if message.header.message_type == MessageType::LocateRequest {
                 let request = LocateRequestHeader::decode(&mut arguments)?;
                 upcall::handle_locate_request(
@@ -355,6 +356,13 @@ fn look_at(connection: &ServerConnection, message: &Message) -> Result<(bool, Op
     }
     let request = RequestHeader::decode(&mut input)?;
     Ok((is_one_way(&request), connection.record_contexts(&request, message)))
+}
+
+/// The octets charged for a request that waits. A short one costs nothing, so that it is not refused while others have
+/// all of the memory; the queue limits the number of requests.
+fn charge_of(message: &Message) -> usize {
+    const SHORT: usize = 1024;
+    if message.octets().len() <= SHORT { 0 } else { message.uncharged_len() }
 }
 
 /// Takes the step of the reader word for a request that no one-way holds back any more.

@@ -4,7 +4,7 @@ use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
 use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics, orb::WeakOrb};
 use spandrel_sync::{Arc, time::Instant};
-use spandrel_transport::{Address, ReactorTransport};
+use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::ServerConnection;
 use crate::upcall::{
@@ -40,6 +40,10 @@ impl RequestOrigin for ServerConnection {
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
         let code_sets = self.link().code_sets();
         Self::decoder(self, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
+    }
+
+    fn account(&self) -> Option<&Arc<ReceiveBudget>> {
+        Some(&self.intake)
     }
 
     #[inline]

@@ -31,6 +31,8 @@ use spandrel_sync::{
     time::Instant,
 };
 
+use spandrel_transport::{DecodedMemory, ReceiveBudget};
+
 use super::{
     call::{Replied, ServerCall},
     incoming_request::{DeferredSlot, IncomingRequest, RequestContext, RequestFlow},
@@ -68,6 +70,8 @@ pub struct DeferredCall {
 struct OwnedRequest {
     origin: Arc<dyn RequestOrigin>,
     message: Message,
+    /// The memory of the decoded arguments, if it is charged.
+    memory: Option<Arc<DecodedMemory<Arc<ReceiveBudget>>>>,
     /// The response that the client expected when the request was deferred.
     response: ResponseFlags,
     /// The request's record for interceptors.
@@ -90,9 +94,11 @@ impl ServerCall<'_> {
         let (is_begun, ends_before_reply) =
             (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
         let (message, response) = (self.message().kept(), self.response());
+        let limit = origin.wire(message.header.version).limits.decoded_memory(message.octets().len());
+        let memory = origin.account().map(|account| Arc::new(DecodedMemory::new(Arc::clone(account), limit)));
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
         let call = DeferredCall {
-            request: OwnedRequest { origin, message, response, flow, observed, deferred_slot },
+            request: OwnedRequest { origin, message, memory, response, flow, observed, deferred_slot },
             body: self.body(),
             is_over: AtomicBool::new(false),
             kept_use: Mutex::new(kept_use),
@@ -193,6 +199,15 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
 }
 
 impl OwnedRequest {
+    /// A decoder of the request, whose values are charged while this exists.
+    fn decoder(&self) -> Decoder<'_> {
+        let decoder = self.origin.decoder(&self.message);
+        match &self.memory {
+            Some(memory) => memory.of(decoder),
+            None => decoder,
+        }
+    }
+
     /// Calls `then` with the decoded request.
     fn with(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
         if self.origin.orb().is_copied() {
@@ -226,7 +241,7 @@ impl DeferredCall {
     /// # Errors
     /// None at present, as for [`ServerCall::arguments`].
     pub fn arguments(&self) -> Result<Decoder<'_>, SystemException> {
-        Ok(self.request.origin.decoder(&self.request.message).at(self.body))
+        Ok(self.request.decoder().at(self.body))
     }
 
     /// Whether the reply is no longer needed. [`CancelReason`] has the reasons.
@@ -249,7 +264,7 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        let OwnedRequest { origin, message, response, flow, observed, deferred_slot } = &self.request;
+        let OwnedRequest { origin, message, response, flow, observed, deferred_slot, .. } = &self.request;
         origin.orb().check_process()?;
         let mut arguments = origin.decoder(message);
         let header = RequestHeader { response: *response, ..RequestHeader::decode(&mut arguments)? };
@@ -337,7 +352,7 @@ impl DeferredCall {
             return;
         }
         let OwnedRequest { origin, message, response, observed, deferred_slot, .. } = &self.request;
-        let mut arguments = origin.decoder(message);
+        let mut arguments = self.request.decoder();
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: *response, ..header };
         let is_answered = AtomicBool::new(false);

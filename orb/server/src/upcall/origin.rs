@@ -11,7 +11,7 @@ use spandrel_orb::{
 };
 use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, time::Instant};
-use spandrel_transport::{Address, ReactorTransport};
+use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::prediction::Prediction;
 
@@ -63,6 +63,11 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
 
     /// A decoder of a message of this origin, from the end of its header on.
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m>;
+
+    /// The account of decoded values; `None` if they have no limit but that of their message.
+    fn account(&self) -> Option<&Arc<ReceiveBudget>> {
+        None
+    }
 
     /// The prediction from the origin's last request; `None` if the origin has no predictions.
     fn prediction(&self) -> Option<&Prediction> {

@@ -1,7 +1,10 @@
 //! Small messages that expand into large data.
 
-use anyhow::Result;
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{HEADER_LEN, MessageHeader, MessageType};
 
 use crate::AttackedServer;
 use crate::wire::{finish, native_wire, request, send};
@@ -114,6 +117,41 @@ pub(super) fn values(server: &AttackedServer, strength: u32) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Clients that send at the same time as many values as a message may have, in 3 MiB each. Decoded, they take 85 MiB.
+pub(super) fn graphs(server: &AttackedServer, strength: u32) -> Result<()> {
+    const VALUES: u32 = 1 << 18;
+    let message = request(native_wire(), &server.profile.object_key, "ponder", |out| {
+        out.u32(VALUES);
+        for number in 0..VALUES {
+            out.u32(0x7fff_ff00);
+            out.u32(number);
+            out.u32(0);
+        }
+    });
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..strength * 4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut stream = server.connect()?;
+                    send(&mut stream, &message)?;
+                    finish(stream)
+                })
+            })
+            .collect();
+        let mut served = 0;
+        for client in clients {
+            let reply = client.join().expect("it does not panic")?;
+            let (header, body) = reply.split_at_checked(HEADER_LEN).context("there is no reply")?;
+            // The reply status comes behind the request id.
+            let is_reply = MessageHeader::parse(header.first_chunk().context("it is whole")?)?.message_type;
+            ensure!(is_reply == MessageType::Reply, "a {is_reply} came");
+            served += u32::from(body.get(4..8) == Some(&[0; 4]));
+        }
+        ensure!(served > 0, "no client was served");
+        Ok(())
+    })
 }
 
 /// Service context lists: many contexts, long ones, or counts beyond the message.

@@ -42,7 +42,7 @@ const REPLIES: u64 = 64 << 10;
 const SLACK: u64 = 48 << 10;
 
 /// All attacks.
-pub const ALL: [Attack; 22] = [
+pub const ALL: [Attack; 23] = [
     Attack {
         name: "mutated requests",
         options: &[],
@@ -134,6 +134,14 @@ pub const ALL: [Attack; 22] = [
         bound_kib: SLACK + (64 << 10),
         max_call_time: CALL_TIME,
         run: expansion::values,
+    },
+    Attack {
+        name: "many graphs of values",
+        options: &["-ORBMaxServerMemory", "104857600"],
+        // The limit, and one request beyond it.
+        bound_kib: SLACK + (200 << 10),
+        max_call_time: CALL_TIME,
+        run: expansion::graphs,
     },
     Attack {
         name: "expanding service contexts",

@@ -1,6 +1,8 @@
 //! The attacked server: prints its reference and serves until the standard input ends.
 
 use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
 
 #[cfg(unix)]
 use anyhow::Context;
@@ -40,6 +42,13 @@ impl TargetServant for AttackedTarget {
     }
 
     fn ignore(&self, _data: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    /// Keeps the values for a tenth of a second.
+    fn ponder(&self, graph: &[Option<ValueRef<dyn Node>>]) -> Result<(), SystemException> {
+        thread::sleep(Duration::from_millis(100));
+        drop(graph.to_vec());
         Ok(())
     }
 
