@@ -3,7 +3,10 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use spandrel_sync::Arc;
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// An account of memory, for example of one peer. A [`ReceiveBuffer`](crate::ReceiveBuffer) charges each block
 /// that is larger than its normal ones. The charge lasts as long as the block: while a message arrives, and
@@ -27,29 +30,42 @@ pub type SharedAccount = Arc<dyn MemoryAccount>;
 #[derive(Debug)]
 pub(crate) struct BlockCharge {
     account: SharedAccount,
-    octets: usize,
+    octets: AtomicUsize,
 }
 
 impl BlockCharge {
     /// Charges `octets`; `None` if a limit would be exceeded.
     pub(crate) fn within_limit(account: &SharedAccount, octets: usize) -> Option<Self> {
-        account.try_charge(octets).then(|| Self { account: Arc::clone(account), octets })
+        account.try_charge(octets).then(|| Self::of(account, octets))
     }
 
     /// Charges `octets`, beyond a limit if need be.
     pub(crate) fn beyond_limit(account: &SharedAccount, octets: usize) -> Self {
         account.charge(octets);
-        Self { account: Arc::clone(account), octets }
+        Self::of(account, octets)
+    }
+
+    fn of(account: &SharedAccount, octets: usize) -> Self {
+        Self { account: Arc::clone(account), octets: AtomicUsize::new(octets) }
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_charged(&self) -> bool {
+        self.octets.load(Ordering::Relaxed) != 0
     }
 
     /// Ends the charge, and returns its octets.
-    pub(crate) fn release(self) -> usize {
-        self.octets
+    pub(crate) fn end(&self) -> usize {
+        let octets = self.octets.swap(0, Ordering::Relaxed);
+        self.account.release(octets);
+        octets
     }
 }
 
 impl Drop for BlockCharge {
     fn drop(&mut self) {
-        self.account.release(self.octets);
+        if self.is_charged() {
+            self.end();
+        }
     }
 }

@@ -7,7 +7,10 @@ use memmap2::MmapMut;
 use spandrel_sync::Arc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::{account::BlockCharge, large_blocks::LargeBlocks};
+use crate::{
+    account::BlockCharge,
+    large_blocks::{LargeBlock, LargeBlocks},
+};
 
 /// The alignment of every block of memory, in octets.
 pub const ALIGNMENT: usize = 16;
@@ -21,7 +24,7 @@ pub(crate) const LARGE: usize = 64 << 10;
 const ROUNDED: usize = 1 << 20;
 
 /// The large blocks that are free.
-static FREE: LargeBlocks<Chunk> = LargeBlocks::new();
+static FREE: LargeBlocks<Block> = LargeBlocks::new();
 
 /// The unit of allocation, which gives a block its alignment.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -30,15 +33,17 @@ struct Chunk([u8; ALIGNMENT]);
 
 const _: () = assert!(align_of::<Chunk>() == ALIGNMENT && size_of::<Chunk>() == ALIGNMENT);
 
-/// A number of octets at an address that is a multiple of [`ALIGNMENT`].
-pub(crate) struct Block {
-    memory: BlockMemory,
+/// A number of octets at an address that is a multiple of [`ALIGNMENT`], shared by all clones.
+#[derive(Clone)]
+pub(crate) struct Block(Arc<BlockMemory>);
+
+struct BlockMemory {
+    octets: Octets,
     /// The charge to its account, if it has one.
     charge: Option<BlockCharge>,
 }
 
-/// The octets of a block.
-enum BlockMemory {
+enum Octets {
     Allocated(Vec<Chunk>),
     Pages(MmapMut),
 }
@@ -51,18 +56,19 @@ impl Block {
     ///
     /// # Panics
     /// Panics if the memory cannot be allocated.
-    pub(crate) fn new(octets: usize) -> Arc<Self> {
-        Arc::new(Self { memory: zeroed(octets), charge: None })
+    pub(crate) fn new(octets: usize) -> Self {
+        Self(Arc::new(BlockMemory { octets: zeroed(octets), charge: None }))
     }
 
     /// At least `octets` to receive into: zeros, or octets of earlier messages.
     ///
     /// # Panics
     /// Panics if the memory cannot be allocated.
-    pub(crate) fn for_input(octets: usize, charge: Option<BlockCharge>) -> Arc<Self> {
+    pub(crate) fn for_input(octets: usize, charge: Option<BlockCharge>) -> Self {
         let free = if octets > LARGE { FREE.take(octets) } else { None };
-        let memory = free.map_or_else(|| zeroed(octets), BlockMemory::Allocated);
-        Arc::new(Self { memory, charge })
+        let mut block = free.unwrap_or_else(|| Self::new(octets));
+        block.unique().charge = charge;
+        block
     }
 
     /// The size of the block that [`for_input`](Self::for_input) should be asked for to receive a message of
@@ -72,39 +78,48 @@ impl Block {
     }
 
     /// The block without memory, which is shared.
-    pub(crate) fn empty() -> Arc<Self> {
-        static NONE: LazyLock<Arc<Block>> =
-            LazyLock::new(|| Arc::new(Block { memory: BlockMemory::default(), charge: None }));
-        Arc::clone(&NONE)
+    pub(crate) fn empty() -> Self {
+        static NONE: LazyLock<Block> =
+            LazyLock::new(|| Block(Arc::new(BlockMemory { octets: Octets::Allocated(Vec::new()), charge: None })));
+        NONE.clone()
     }
 
     /// A block of `headroom` zeros followed by `data`.
-    pub(crate) fn copied(headroom: usize, data: &[u8]) -> Arc<Self> {
+    pub(crate) fn copied(headroom: usize, data: &[u8]) -> Self {
         let mut block = Self::new(headroom.checked_add(data.len()).expect("headroom and data fit into memory"));
-        Self::octets_mut(&mut block)[headroom..][..data.len()].copy_from_slice(data);
+        block.octets_mut()[headroom..][..data.len()].copy_from_slice(data);
         block
     }
 
     /// A copy of `data` that is charged.
-    pub(crate) fn charged_copy(data: &[u8], charge: BlockCharge) -> Arc<Self> {
+    pub(crate) fn charged_copy(data: &[u8], charge: BlockCharge) -> Self {
         let mut block = Self::for_input(data.len(), Some(charge));
-        Self::octets_mut(&mut block)[..data.len()].copy_from_slice(data);
+        block.octets_mut()[..data.len()].copy_from_slice(data);
         block
     }
 
     /// Whether the block is charged to an account.
+    #[inline]
     pub(crate) fn is_charged(&self) -> bool {
-        self.charge.is_some()
+        self.0.charge.as_ref().is_some_and(BlockCharge::is_charged)
     }
 
-    /// The charge of a block that is unique, which is charged no longer.
-    pub(crate) fn take_charge(block: &mut Arc<Self>) -> Option<BlockCharge> {
-        Arc::get_mut(block).and_then(|block| block.charge.take())
+    /// Ends the charge of a block that others may hold.
+    #[inline]
+    pub(crate) fn end_charge(&self) {
+        if let Some(charge) = &self.0.charge {
+            charge.end();
+        }
+    }
+
+    /// Ends the charge of a block that is unique. Returns it.
+    pub(crate) fn take_charge(&mut self) -> Option<BlockCharge> {
+        Arc::get_mut(&mut self.0).and_then(|memory| memory.charge.take())
     }
 
     /// Charges a block that is unique.
-    pub(crate) fn set_charge(block: &mut Arc<Self>, charge: BlockCharge) {
-        Arc::get_mut(block).expect("the block is unique").charge = Some(charge);
+    pub(crate) fn set_charge(&mut self, charge: BlockCharge) {
+        self.unique().charge = Some(charge);
     }
 
     #[inline]
@@ -114,36 +129,59 @@ impl Block {
 
     #[inline]
     pub(crate) fn octets(&self) -> &[u8] {
-        match &self.memory {
-            BlockMemory::Allocated(chunks) => chunks.as_slice().as_bytes(),
-            BlockMemory::Pages(pages) => pages,
+        match &self.0.octets {
+            Octets::Allocated(chunks) => chunks.as_slice().as_bytes(),
+            Octets::Pages(pages) => pages,
         }
     }
 
-    /// Whether the caller holds the only reference to `block`. There are no weak references, so with `&mut`
+    /// Whether the caller holds the only reference to the block. There are no weak references, so with `&mut`
     /// it stays true; [`octets_mut`](Self::octets_mut) orders later accesses after the last use by other
     /// holders.
     #[inline]
-    pub(crate) fn is_unique(block: &Arc<Self>) -> bool {
-        Arc::strong_count(block) == 1
+    pub(crate) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// The octets of a block that is unique.
     #[inline]
-    pub(crate) fn octets_mut(block: &mut Arc<Self>) -> &mut [u8] {
-        match &mut Arc::get_mut(block).expect("the block is unique").memory {
-            BlockMemory::Allocated(chunks) => chunks.as_mut_slice().as_mut_bytes(),
-            BlockMemory::Pages(pages) => pages,
+    pub(crate) fn octets_mut(&mut self) -> &mut [u8] {
+        match &mut self.unique().octets {
+            Octets::Allocated(chunks) => chunks.as_mut_slice().as_mut_bytes(),
+            Octets::Pages(pages) => pages,
+        }
+    }
+
+    #[inline]
+    fn unique(&mut self) -> &mut BlockMemory {
+        Arc::get_mut(&mut self.0).expect("the block is unique")
+    }
+
+    /// Leaves a large block that nobody else holds to the next long message.
+    #[cold]
+    fn give(&mut self) {
+        let Some(memory) = Arc::get_mut(&mut self.0) else { return };
+        if let Octets::Allocated(_) = memory.octets {
+            memory.charge = None;
+            let refused = FREE.give(std::mem::replace(self, Self::empty()));
+            if let Some(mut refused) = refused {
+                refused.unique().octets = Octets::Allocated(Vec::new());
+            }
         }
     }
 }
 
+impl LargeBlock for Block {
+    fn octets(&self) -> usize {
+        self.capacity()
+    }
+}
+
 impl Drop for Block {
+    #[inline]
     fn drop(&mut self) {
-        if self.capacity() > LARGE
-            && let BlockMemory::Allocated(chunks) = &mut self.memory
-        {
-            FREE.give(std::mem::take(chunks));
+        if self.capacity() > LARGE {
+            self.give();
         }
     }
 }
@@ -152,21 +190,15 @@ impl Drop for Block {
 ///
 /// # Panics
 /// Panics if the memory cannot be allocated.
-fn zeroed(octets: usize) -> BlockMemory {
+fn zeroed(octets: usize) -> Octets {
     #[cfg(test)]
     counter::count();
     let memory = if octets > ROUNDED {
-        MmapMut::map_anon(octets).ok().map(BlockMemory::Pages)
+        MmapMut::map_anon(octets).ok().map(Octets::Pages)
     } else {
-        Chunk::new_vec_zeroed(octets.div_ceil(ALIGNMENT)).ok().map(BlockMemory::Allocated)
+        Chunk::new_vec_zeroed(octets.div_ceil(ALIGNMENT)).ok().map(Octets::Allocated)
     };
     memory.unwrap_or_else(|| panic!("cannot allocate a block of {octets} octets"))
-}
-
-impl Default for BlockMemory {
-    fn default() -> Self {
-        Self::Allocated(Vec::new())
-    }
 }
 
 impl fmt::Debug for Block {

@@ -14,11 +14,23 @@ const MAX_BLOCKS: usize = 4;
 ///
 /// It retains 4 MiB at most. Larger blocks return to the allocator.
 #[derive(Debug)]
-pub struct LargeBlocks<T> {
-    free: Mutex<Vec<Vec<T>>>,
+pub struct LargeBlocks<B> {
+    free: Mutex<Vec<B>>,
 }
 
-impl<T> LargeBlocks<T> {
+/// A block of memory of any kind.
+pub trait LargeBlock {
+    /// Its size in octets.
+    fn octets(&self) -> usize;
+}
+
+impl<T> LargeBlock for Vec<T> {
+    fn octets(&self) -> usize {
+        size_of_val(self.as_slice())
+    }
+}
+
+impl<B: LargeBlock> LargeBlocks<B> {
     /// Without a block.
     #[must_use]
     pub const fn new() -> Self {
@@ -26,26 +38,28 @@ impl<T> LargeBlocks<T> {
     }
 
     /// The smallest free block of at least `octets`, with what it holds. `None` if there is none.
-    pub fn take(&self, octets: usize) -> Option<Vec<T>> {
+    pub fn take(&self, octets: usize) -> Option<B> {
         if octets > MAX_OCTETS {
             return None;
         }
         let mut free = self.free.lock();
-        let suitable = free.iter().enumerate().filter(|(_, block)| size_of_val(&***block) >= octets);
-        let (at, _) = suitable.min_by_key(|(_, block)| block.len())?;
+        let suitable = free.iter().enumerate().filter(|(_, block)| block.octets() >= octets);
+        let (at, _) = suitable.min_by_key(|(_, block)| block.octets())?;
         Some(free.swap_remove(at))
     }
 
-    /// Retains a block for others, unless it is too large or enough are retained.
-    pub fn give(&self, block: Vec<T>) {
+    /// Retains a block for others. Returns it if it is too large or enough are retained.
+    pub fn give(&self, block: B) -> Option<B> {
         let mut free = self.free.lock();
-        if size_of_val(&*block) <= MAX_OCTETS && free.len() < MAX_BLOCKS {
-            free.push(block);
+        if block.octets() > MAX_OCTETS || free.len() >= MAX_BLOCKS {
+            return Some(block);
         }
+        free.push(block);
+        None
     }
 }
 
-impl<T> Default for LargeBlocks<T> {
+impl<B: LargeBlock> Default for LargeBlocks<B> {
     fn default() -> Self {
         Self::new()
     }
@@ -57,9 +71,9 @@ mod tests {
 
     #[test]
     fn the_smallest_block_that_suffices_is_taken() {
-        let blocks = LargeBlocks::<u8>::new();
+        let blocks = LargeBlocks::<Vec<u8>>::new();
         for size in [300_000, 100_000, 200_000] {
-            blocks.give(vec![1; size]);
+            assert_eq!(blocks.give(vec![1; size]), None);
         }
         assert_eq!(blocks.take(150_000).map(|block| block.len()), Some(200_000));
         assert_eq!(blocks.take(150_000).map(|block| block.len()), Some(300_000));
@@ -68,10 +82,11 @@ mod tests {
 
     #[test]
     fn what_is_retained_is_bounded() {
-        let blocks = LargeBlocks::<u16>::new();
-        blocks.give(vec![0; MAX_OCTETS / 2 + 1]);
-        assert_eq!(blocks.take(1), None, "it was too large");
-        (0..20).for_each(|_| blocks.give(vec![0; MAX_OCTETS / 2]));
+        let blocks = LargeBlocks::<Vec<u16>>::new();
+        assert!(blocks.give(vec![0; MAX_OCTETS / 2 + 1]).is_some(), "it is too large");
+        assert_eq!(blocks.take(1), None);
+        let refused = (0..20).filter_map(|_| blocks.give(vec![0; MAX_OCTETS / 2])).count();
+        assert_eq!(refused, 20 - MAX_BLOCKS);
         let taken = (0..20).filter_map(|_| blocks.take(MAX_OCTETS)).count();
         assert_eq!(taken, MAX_BLOCKS);
     }

@@ -41,6 +41,6 @@ mod tests;
 
 pub use account::{MemoryAccount, SharedAccount};
 pub use block::ALIGNMENT;
-pub use large_blocks::LargeBlocks;
+pub use large_blocks::{LargeBlock, LargeBlocks};
 pub use message_block::{Links, MessageBlock};
 pub use receive_buffer::{Memory, ReceiveBuffer};

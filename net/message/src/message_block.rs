@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 
 use bytes::Bytes;
-use spandrel_sync::Arc;
 
 use crate::account::{BlockCharge, SharedAccount};
 use crate::block::Block;
@@ -33,7 +32,7 @@ use crate::block::Block;
 /// ```
 #[derive(Clone)]
 pub struct MessageBlock {
-    block: Arc<Block>,
+    block: Block,
     start: usize,
     end: usize,
     next: Next,
@@ -63,22 +62,29 @@ impl MessageBlock {
         Self::range(Block::charged_copy(data, BlockCharge::beyond_limit(account, data.len())), 0, data.len())
     }
 
-    /// Whether the memory is charged to an account for as long as it is held.
+    /// Whether the memory is charged to an account.
     #[must_use]
     pub fn is_charged(&self) -> bool {
         self.block.is_charged()
     }
 
+    /// Ends the charge of the memory before its last holder has dropped it, for example because something else is
+    /// charged in its place from now on.
+    #[inline]
+    pub fn end_charge(&self) {
+        self.block.end_charge();
+    }
+
     /// `block[start..end]`, without a chain.
     #[inline]
-    pub(crate) fn range(block: Arc<Block>, start: usize, end: usize) -> Self {
+    pub(crate) fn range(block: Block, start: usize, end: usize) -> Self {
         debug_assert!(start <= end && end <= block.capacity());
         Self { block, start, end, next: Next(None) }
     }
 
     /// This range alone, without the chain behind it.
     fn first(&self) -> Self {
-        Self::range(Arc::clone(&self.block), self.start, self.end)
+        Self::range(self.block.clone(), self.start, self.end)
     }
 
     /// A part of this range, sharing its memory, without the chain behind it.
@@ -98,7 +104,7 @@ impl MessageBlock {
             Bound::Unbounded => self.len(),
         };
         assert!(from <= to && to <= self.len(), "slice {from}..{to} of a message block of {} octets", self.len());
-        Self::range(Arc::clone(&self.block), self.start + from, self.start + to)
+        Self::range(self.block.clone(), self.start + from, self.start + to)
     }
 
     /// Splits off and returns the first `n` octets of this range; the remainder keeps the chain.
@@ -137,7 +143,7 @@ impl MessageBlock {
     /// zero while the memory is shared.
     #[must_use]
     pub fn headroom(&self) -> usize {
-        if Block::is_unique(&self.block) { self.start } else { 0 }
+        if self.block.is_unique() { self.start } else { 0 }
     }
 
     /// Places `data` before this range: in its headroom if that suffices, otherwise by copying both to new
@@ -149,7 +155,7 @@ impl MessageBlock {
             *self = Self { block, start: data.len(), end: total, next: std::mem::take(&mut self.next) };
         }
         self.start -= data.len();
-        Block::octets_mut(&mut self.block)[self.start..][..data.len()].copy_from_slice(data);
+        self.block.octets_mut()[self.start..][..data.len()].copy_from_slice(data);
     }
 
     /// Adds `next`, with its own chain, at the end of this chain. Takes as many steps as this chain has

@@ -1,7 +1,5 @@
 //! The buffer into which a reader receives.
 
-use spandrel_sync::Arc;
-
 use crate::account::{BlockCharge, SharedAccount};
 use crate::block::Block;
 use crate::{ALIGNMENT, MessageBlock};
@@ -44,12 +42,12 @@ use crate::{ALIGNMENT, MessageBlock};
 /// ```
 #[derive(Debug)]
 pub struct ReceiveBuffer {
-    block: Arc<Block>,
+    block: Block,
     /// The unread octets are `block[start..end]`.
     start: usize,
     end: usize,
     /// A normal block used before, perhaps still shared with messages.
-    spare_block: Option<Arc<Block>>,
+    spare_block: Option<Block>,
     /// The octets of a normal block.
     normal: usize,
     /// The account of larger blocks.
@@ -90,14 +88,14 @@ impl ReceiveBuffer {
     #[inline]
     pub fn spare(&mut self, min: usize) -> &mut [u8] {
         let min = min.max(1);
-        let unique = Block::is_unique(&self.block);
+        let unique = self.block.is_unique();
         if self.start == self.end && unique {
             (self.start, self.end) = (0, 0);
         }
         if !unique || self.block.capacity() - self.end < min {
             self.make_room(min, unique);
         }
-        &mut Block::octets_mut(&mut self.block)[self.end..]
+        &mut self.block.octets_mut()[self.end..]
     }
 
     /// Marks the first `n` octets of the room as filled.
@@ -124,7 +122,7 @@ impl ReceiveBuffer {
     pub fn take(&mut self, n: usize) -> MessageBlock {
         let start = self.start;
         self.advance(n);
-        let message = MessageBlock::range(Arc::clone(&self.block), start, self.start);
+        let message = MessageBlock::range(self.block.clone(), start, self.start);
         self.release_if_empty();
         message
     }
@@ -174,7 +172,7 @@ impl ReceiveBuffer {
     #[must_use = "false means that the account has no room"]
     pub fn reserve_message(&mut self, total: usize) -> bool {
         let filled = self.end - self.start;
-        let unique = Block::is_unique(&self.block);
+        let unique = self.block.is_unique();
         if filled == 0 && unique {
             (self.start, self.end) = (0, 0);
         }
@@ -220,9 +218,9 @@ impl ReceiveBuffer {
     }
 
     /// Replaces the block, and returns the former one if it may be used by another buffer.
-    fn memory_of(&mut self, next: Arc<Block>) -> Option<Memory> {
+    fn memory_of(&mut self, next: Block) -> Option<Memory> {
         let before = std::mem::replace(&mut self.block, next);
-        (before.capacity() == self.normal && Block::is_unique(&before)).then(|| Memory(before))
+        (before.capacity() == self.normal && before.is_unique()).then(|| Memory(before))
     }
 
     /// Uses this memory from now on, unless the buffer has as much of its own; returns the memory that is
@@ -234,7 +232,7 @@ impl ReceiveBuffer {
         let mut block = memory.0;
         let unread = self.end - self.start;
         if unread != 0 {
-            Block::octets_mut(&mut block)[..unread].copy_from_slice(self.filled());
+            block.octets_mut()[..unread].copy_from_slice(self.filled());
         }
         (self.start, self.end) = (0, unread);
         self.block = block;
@@ -267,10 +265,10 @@ impl ReceiveBuffer {
     fn move_to_start(&mut self, needed: usize, unique: bool, charge: Charging) -> bool {
         let (start, end) = (self.start, self.end);
         if unique && self.block.capacity() >= needed {
-            Block::octets_mut(&mut self.block).copy_within(start..end, 0);
+            self.block.octets_mut().copy_within(start..end, 0);
         } else {
             let Some(mut block) = self.obtain(needed, charge) else { return false };
-            Block::octets_mut(&mut block)[..end - start].copy_from_slice(&self.block.octets()[start..end]);
+            block.octets_mut()[..end - start].copy_from_slice(&self.block.octets()[start..end]);
             let before = std::mem::replace(&mut self.block, block);
             self.retain_spare(before);
         }
@@ -280,25 +278,25 @@ impl ReceiveBuffer {
 
     /// A block for `needed` octets: the kept one, if that is unique and large enough, otherwise a new one. `None`
     /// if `charge` refuses it.
-    fn obtain(&mut self, needed: usize, charge: Charging) -> Option<Arc<Block>> {
+    fn obtain(&mut self, needed: usize, charge: Charging) -> Option<Block> {
         if needed <= self.normal {
-            let kept = self.spare_block.take_if(|spare_block| Block::is_unique(spare_block));
+            let kept = self.spare_block.take_if(|spare_block| spare_block.is_unique());
             return Some(kept.unwrap_or_else(|| Block::for_input(self.normal, None)));
         }
         let octets = Block::input_size(needed);
         let Some(account) = &self.account else { return Some(Block::for_input(octets, None)) };
         // The block grows: what was charged for the smaller one counts towards the larger.
-        let before = Block::take_charge(&mut self.block).map(BlockCharge::release);
+        let before = self.block.take_charge().map(|charge| charge.end());
         let granted = charge(account, octets);
         if let (None, Some(before)) = (&granted, before) {
-            Block::set_charge(&mut self.block, BlockCharge::beyond_limit(account, before));
+            self.block.set_charge(BlockCharge::beyond_limit(account, before));
         }
         granted.map(|charge| Block::for_input(octets, Some(charge)))
     }
 
     /// Keeps a normal block for later, unless the kept one is better suited.
-    fn retain_spare(&mut self, block: Arc<Block>) {
-        if block.capacity() == self.normal && !self.spare_block.as_mut().is_some_and(|kept| Block::is_unique(kept)) {
+    fn retain_spare(&mut self, block: Block) {
+        if block.capacity() == self.normal && !self.spare_block.as_mut().is_some_and(|kept| kept.is_unique()) {
             self.spare_block = Some(block);
         }
     }
@@ -309,7 +307,7 @@ type Charging = fn(&SharedAccount, usize) -> Option<BlockCharge>;
 
 /// Memory of a [`ReceiveBuffer`] that is idle.
 #[derive(Debug)]
-pub struct Memory(Arc<Block>);
+pub struct Memory(Block);
 
 #[cfg(test)]
 mod tests;

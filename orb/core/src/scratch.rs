@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// The larger blocks that are free.
-static FREE: LargeBlocks<u8> = LargeBlocks::new();
+static FREE: LargeBlocks<Vec<u8>> = LargeBlocks::new();
 
 /// Takes a scratch block: one as large as this thread's last long message, otherwise the thread's own, which is
 /// empty if it is in use further up the stack.
@@ -49,5 +49,5 @@ pub fn give(message: Encoder<'_>) {
 #[cold]
 fn give_large(block: Vec<u8>, len: usize) {
     LARGE.with(|large| large.set(if len > OWN_OCTETS { block.len() } else { 0 }));
-    FREE.give(block);
+    drop(FREE.give(block));
 }

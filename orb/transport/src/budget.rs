@@ -139,11 +139,6 @@ impl ReceiveBudget {
         Ok(())
     }
 
-    /// Whether the limit of the connection permits `octets` more.
-    pub(crate) fn has_room(&self, octets: usize) -> bool {
-        self.used.load(Ordering::Relaxed).saturating_add(octets) <= self.limit
-    }
-
     /// The error of a charge of `octets` that was refused, with the present numbers.
     pub(crate) fn exceeded_by(&self, wanted: usize) -> MemoryLimitExceeded {
         let used = self.used.load(Ordering::Relaxed);
@@ -245,7 +240,8 @@ fn add(
     scope: &'static str,
     setting: &'static str,
 ) -> Result<(), MemoryLimitExceeded> {
-    let more = |used: usize| used.checked_add(wanted).filter(|sum| *sum <= limit);
+    // Beyond the limit, a charge of nothing is still no more.
+    let more = |used: usize| used.checked_add(wanted).filter(|sum| *sum <= limit || wanted == 0);
     let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     added.map(drop).map_err(|used| MemoryLimitExceeded { wanted, used, limit, scope, setting })
 }

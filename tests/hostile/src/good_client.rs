@@ -36,7 +36,7 @@ impl GoodClient {
             while !stop_flag.load(Ordering::Relaxed) {
                 let data: Vec<u8> = (0..rng.usize(..2000)).map(|_| rng.u8(..)).collect();
                 let start = Instant::now();
-                let reply = target.echo(&data)?;
+                let reply = target.echo(&data).inspect_err(|error| eprintln!("the good client: {error:?}"))?;
                 longest = longest.max(start.elapsed());
                 ensure!(reply == data, "a reply has other octets than its request");
                 call_count.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,9 @@
 //! Cases in which the buffer must not allocate: only unit tests can count its blocks.
 
-use spandrel_sync::atomic::{AtomicUsize, Ordering};
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use super::*;
 use crate::MemoryAccount;
@@ -165,6 +168,11 @@ fn a_long_message_is_charged_until_its_last_part_is_dropped() {
     let long = receive(&mut buffer, 10 * NORMAL, 3);
     assert!(long.is_charged());
     let part = long.slice(..1);
+    let ended = receive(&mut buffer, 10 * NORMAL, 3);
+    ended.end_charge();
+    assert!(!ended.is_charged());
+    assert_eq!(account.used(), 10 * NORMAL);
+    drop(ended);
     drop(long);
     assert_eq!(account.used(), 10 * NORMAL);
     let second = receive(&mut buffer, 10 * NORMAL, 3);

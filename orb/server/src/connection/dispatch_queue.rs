@@ -85,6 +85,8 @@ struct State {
 #[derive(Debug)]
 struct QueuedRequest {
     message: Message,
+    /// The octets that are charged while it waits.
+    charged: usize,
     is_one_way: bool,
     /// Its contexts, as noted when it was read.
     request_context: Option<RequestContext>,
@@ -109,7 +111,7 @@ impl Accepted {
     fn begin(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.connection.orb.statistics().change(Level::RequestsQueued, -1);
-            self.connection.intake.release(charge_of(&self.read.message));
+            self.connection.intake.release(self.read.charged);
         }
     }
 }
@@ -232,7 +234,8 @@ impl DispatchQueue {
         }
         // A copy, because the memory in which a short message arrived is for the next ones.
         let message = message.kept();
-        if let Err(no_room) = connection.intake.charge(charge_of(&message)) {
+        let charged = charge_of(&message);
+        if let Err(no_room) = connection.intake.charge(charged) {
             connection.orb.statistics().refused_memory();
             refuse(connection, &message, &no_memory(&no_room));
             return Ok(());
@@ -242,7 +245,7 @@ impl DispatchQueue {
         if connection.reader_role.word().is_closing() {
             // The request is not acted on. The client learns that from CloseConnection, which was or will be
             // sent.
-            connection.intake.release(charge_of(&message));
+            connection.intake.release(charged);
             connection.end_handed_over();
             connection.send_close_when_idle();
             return Ok(());
@@ -250,6 +253,7 @@ impl DispatchQueue {
         connection.orb.statistics().change(Level::RequestsQueued, 1);
         let read = QueuedRequest {
             message,
+            charged,
             is_one_way,
             request_context,
             arrival: ArrivalTime::now(connection.orb.diagnostics()),
@@ -361,7 +365,7 @@ fn look_at(connection: &ServerConnection, message: &Message) -> Result<(bool, Op
 /// The octets charged for a request that waits. A short one costs nothing, so that it is not refused while others have
 /// all of the memory; the queue limits the number of requests.
 fn charge_of(message: &Message) -> usize {
-    const SHORT: usize = 1024;
+    const SHORT: usize = 4096;
     if message.octets().len() <= SHORT { 0 } else { message.uncharged_len() }
 }
 

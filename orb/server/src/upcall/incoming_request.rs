@@ -111,7 +111,9 @@ impl IncomingRequest<'_> {
         if let Some(deferred_slot) = self.deferred_slot {
             self.origin.uncharge_deferred(deferred_slot.key);
         }
-        let request_octets = self.message.uncharged_len();
+        // From now on the answer is charged, and the request with it if both are kept.
+        self.message.block().end_charge();
+        let request_octets = self.message.header.total_len();
         if let Err(exception) = self.origin.send(answer, AnswerKind::Reply { request_octets }) {
             self.refuse_over_budget(&exception);
         }
@@ -162,7 +164,7 @@ impl IncomingRequest<'_> {
         let (origin, deadline) = (self.origin.shared(), self.deadline());
         let request_key = self.request_key(is_one_way);
         let cancellation = origin.cancellation_source(request_key, deadline.and_then(|deadline| deadline.answer));
-        let key = origin.enter_deferred(request_key, self.message.header.total_len(), &cancellation)?;
+        let key = origin.enter_deferred(request_key, self.message.uncharged_len(), &cancellation)?;
         Ok(Arc::new(DeferredSlot { origin, key, is_one_way, cancellation, deadline }))
     }
 

@@ -15,7 +15,7 @@ use spandrel_sync::{Arc, thread_local};
 
 use super::{BUFFER_OCTETS, MessageReader, ReceiveMonitor};
 use crate::{
-    budget::{LimitException, ReceiveBudget},
+    budget::ReceiveBudget,
     read_error::{DiscardedRequest, ReadError, RejectReason},
     transport::ReactorTransport,
 };
@@ -54,8 +54,6 @@ pub struct ServerMonitor {
     /// Octets since the last step of progress.
     received: usize,
     charged: usize,
-    /// The right of the incomplete message to exceed the limit of all connections, once it was needed.
-    exception: Option<LimitException>,
     /// Octets still to be discarded.
     to_discard: usize,
     /// The result that [looking ahead](MessageReader::look_ahead) found and did not return.
@@ -64,16 +62,7 @@ pub struct ServerMonitor {
 
 impl ServerMonitor {
     fn new(budget: Arc<ReceiveBudget>) -> Self {
-        Self {
-            budget,
-            is_begun: false,
-            is_partial: false,
-            received: 0,
-            charged: 0,
-            exception: None,
-            to_discard: 0,
-            pending: None,
-        }
+        Self { budget, is_begun: false, is_partial: false, received: 0, charged: 0, to_discard: 0, pending: None }
     }
 
     /// Releases the charge beyond `held` octets.
@@ -267,24 +256,10 @@ impl MessageReader<ServerMonitor> {
             }
         }
         if reading > BUFFER_OCTETS && !self.buffer.reserve_message(reading) {
-            return self.reserve_beyond(reading);
+            let exceeded = self.monitor.budget.exceeded_by(reading);
+            return self.discard_message(exceeded.into());
         }
         Ok(())
-    }
-
-    /// Permits one message to exceed the limit of all connections, so that those that arrive together are not all
-    /// rejected when they fill it.
-    fn reserve_beyond(&mut self, reading: usize) -> Result<(), ReadError> {
-        let monitor = &mut self.monitor;
-        monitor.exception = monitor.exception.take().or_else(|| monitor.budget.try_exception());
-        match &monitor.exception {
-            // The buffer charges it when it reads.
-            Some(_) if monitor.budget.has_room(reading) => Ok(()),
-            _ => {
-                let exceeded = monitor.budget.exceeded_by(reading);
-                self.discard_message(exceeded.into())
-            }
-        }
     }
 
     /// Ends the report of an incomplete message that is complete or rejected.
@@ -292,7 +267,6 @@ impl MessageReader<ServerMonitor> {
     fn record_complete(&mut self) {
         let held = self.assembler.held();
         self.monitor.settle(held);
-        self.monitor.exception = None;
         if self.assembler.unfinished() == 0 {
             self.monitor.is_partial = false;
             self.stop();
@@ -327,7 +301,6 @@ impl MessageReader<ServerMonitor> {
         let expects_reply = start[4] & 1 != 0;
         let held = self.assembler.held();
         self.monitor.settle(held);
-        self.monitor.exception = None;
         self.monitor.to_discard = header.total_len();
         self.monitor.is_partial = true;
         self.discard_more();
