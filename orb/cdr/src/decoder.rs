@@ -82,6 +82,27 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// The same decoder, which may take `limit` octets of memory beyond those of the message, and asks for more.
+    #[inline]
+    #[must_use]
+    pub fn with_memory_limit(mut self, limit: usize, more: Option<&'m dyn MemoryGrant>) -> Self {
+        self.memory = DecodingMemory::new(limit, more);
+        self
+    }
+
+    /// Counts memory before it is taken.
+    #[inline]
+    pub(crate) fn count_memory(&mut self, octets: usize) -> Result<(), CdrError> {
+        self.memory.count(octets)
+    }
+
+    /// Counts the memory of `len` elements of `T` beyond their `min_octets` each on the wire.
+    #[inline]
+    pub(crate) fn count_elements<T>(&mut self, len: usize, min_octets: usize) -> Result<(), CdrError> {
+        let beyond = size_of::<T>().saturating_sub(min_octets);
+        if beyond == 0 { Ok(()) } else { self.count_memory(len.saturating_mul(beyond)) }
+    }
+
     /// The same decoder, with these code sets for text.
     #[inline]
     #[must_use]

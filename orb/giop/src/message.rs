@@ -77,7 +77,7 @@ impl Message {
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
         let wire = Wire { limits, ..Wire::new(self.header.order, self.header.version) };
         let memory = limits.decoded_memory(self.octets.len());
-        let mut decoder = Decoder::new(&self.octets, wire).with_memory_limit(memory).at(HEADER_LEN);
+        let mut decoder = Decoder::new(&self.octets, wire).with_memory_limit(memory, None).at(HEADER_LEN);
         if !self.joints.is_empty() {
             decoder = decoder.with_joints(&self.joints);
         }

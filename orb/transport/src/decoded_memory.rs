@@ -35,7 +35,7 @@ impl<B: Deref<Target = ReceiveBudget> + fmt::Debug + Send + Sync> DecodedMemory<
     #[inline]
     #[must_use]
     pub fn of<'m>(&'m self, decoder: Decoder<'m>) -> Decoder<'m> {
-        decoder.with_memory_grant(FREE, self)
+        decoder.with_memory_limit(FREE, Some(self))
     }
 
     fn charge(&self, octets: usize) -> Result<(), MemoryLimitExceeded> {

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use super::Decoder;
 use crate::CdrError;
 
-/// Grants the memory of decoded values beyond what a [`Decoder`] may take without asking, for example within the
-/// limits of a server.
+/// Grants the memory of decoded values beyond what a [`Decoder`](crate::Decoder) may take without asking, for example
+/// within the limits of a server.
 pub trait MemoryGrant: fmt::Debug + Send + Sync {
     /// Grants at least `octets` more. Returns their number.
     ///
@@ -23,52 +22,33 @@ pub(super) struct DecodingMemory<'m> {
     more: Option<&'m dyn MemoryGrant>,
 }
 
-impl DecodingMemory<'_> {
+impl<'m> DecodingMemory<'m> {
     /// Without a limit.
     pub(super) const UNLIMITED: Self = Self { left: usize::MAX, limit: usize::MAX, more: None };
-}
 
-impl<'m> Decoder<'m> {
-    /// The same decoder, which may take this many octets of memory beyond those of the message.
+    /// `limit` octets, and what is granted beyond.
     #[inline]
-    #[must_use]
-    pub fn with_memory_limit(mut self, limit: usize) -> Self {
-        self.memory = DecodingMemory { left: limit, limit, more: None };
-        self
-    }
-
-    /// The same decoder, which may take `octets` of memory beyond those of the message, and asks for more.
-    #[inline]
-    #[must_use]
-    pub fn with_memory_grant(mut self, octets: usize, more: &'m dyn MemoryGrant) -> Self {
-        self.memory = DecodingMemory { left: octets, limit: octets, more: Some(more) };
-        self
-    }
-
-    /// Counts the memory of `len` elements of `T` beyond their `min_octets` each on the wire.
-    #[inline]
-    pub(crate) fn count_elements<T>(&mut self, len: usize, min_octets: usize) -> Result<(), CdrError> {
-        let beyond = size_of::<T>().saturating_sub(min_octets);
-        if beyond == 0 { Ok(()) } else { self.count_memory(len.saturating_mul(beyond)) }
+    pub(super) fn new(limit: usize, more: Option<&'m dyn MemoryGrant>) -> Self {
+        Self { left: limit, limit, more }
     }
 
     /// Counts memory before it is taken.
     #[inline]
-    pub(crate) fn count_memory(&mut self, octets: usize) -> Result<(), CdrError> {
-        match self.memory.left.checked_sub(octets) {
+    pub(super) fn count(&mut self, octets: usize) -> Result<(), CdrError> {
+        match self.left.checked_sub(octets) {
             Some(left) => {
-                self.memory.left = left;
+                self.left = left;
                 Ok(())
             }
-            None => self.ask_for_memory(octets),
+            None => self.ask(octets),
         }
     }
 
     #[cold]
-    fn ask_for_memory(&mut self, octets: usize) -> Result<(), CdrError> {
-        let Some(more) = self.memory.more else { return Err(CdrError::TooMuchMemory { limit: self.memory.limit }) };
-        let missing = octets - self.memory.left;
-        self.memory.left = more.grant(missing)? - missing;
+    fn ask(&mut self, octets: usize) -> Result<(), CdrError> {
+        let Some(more) = self.more else { return Err(CdrError::TooMuchMemory { limit: self.limit }) };
+        let missing = octets - self.left;
+        self.left = more.grant(missing)? - missing;
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ pub struct RaisedException(UserExceptionBody);
 #[derive(Clone, Debug)]
 enum UserExceptionBody {
     System(SystemException),
-    User { repository_id: String, source: ExceptionOctets, body: usize, wire: Wire, orb: Orb },
+    User { repository_id: Box<str>, source: ExceptionOctets, body: usize, wire: Wire, orb: Orb },
 }
 
 /// The octets of a user exception.
@@ -32,10 +32,11 @@ impl RaisedException {
     /// A user exception whose repository id begins at `body`. If it cannot be decoded, the MARSHAL exception
     /// of that.
     pub fn user_exception(source: ExceptionOctets, body: usize, wire: Wire, orb: &Orb) -> Self {
-        let raised = UserExceptionBody::User { repository_id: String::new(), source, body, wire, orb: orb.clone() };
+        let raised = UserExceptionBody::User { repository_id: Box::default(), source, body, wire, orb: orb.clone() };
         let read = raised.members().and_then(|mut input| input.str().map(std::borrow::Cow::into_owned));
         match (read, raised) {
             (Ok(repository_id), UserExceptionBody::User { source, body, wire, orb, .. }) => {
+                let repository_id = repository_id.into_boxed_str();
                 Self(UserExceptionBody::User { repository_id, source, body, wire, orb })
             }
             (Err(error), _) => {
