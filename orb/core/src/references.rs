@@ -190,6 +190,33 @@ impl Orb {
         Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
     }
 
+    /// The key of an object of this ORB, if one of the reference's addresses is an endpoint of this ORB, however it is
+    /// written: by a published address, or by any other that reaches an open port, such as `localhost` and `0.0.0.0`. A
+    /// plain key has the key of its object. `None` for an object of another server, and before this ORB listens.
+    ///
+    /// Host names are looked up if the port is that of an endpoint.
+    #[must_use]
+    pub fn own_object_key(&self, ior: &Ior) -> Option<Vec<u8>> {
+        let published = self.published_already()?;
+        let repository = self.implementation_repository_prefix();
+        let protocols = self.peers().protocols();
+        let profiles = ior.profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
+        let mut keys = profiles.filter_map(|profile| {
+            // References by way of the implementation repository have its addresses.
+            if let Some(key) = repository.as_ref().and_then(|prefix| profile.object_key.strip_prefix(&**prefix)) {
+                return Some(key.to_vec());
+            }
+            let is_own = protocols.addresses(&profile).iter().any(|(address, _)| published.includes(address));
+            is_own.then_some(profile.object_key)
+        });
+        let key = keys.next()?;
+        let alias = self.alias(&key).and_then(|object| {
+            let profile = object.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten())?;
+            Some(profile.object_key)
+        });
+        Some(alias.unwrap_or(key))
+    }
+
     /// Registers an object as an initial reference of this ORB (8.5.2).
     ///
     /// The ORB stores its IOR, without policies of the reference's own.
