@@ -217,6 +217,16 @@ impl Orb {
         Some(alias.unwrap_or(key))
     }
 
+    /// The reference by this ORB's published addresses of an object of this ORB, if `ior` denotes one: as
+    /// [`own_object_key`](Self::own_object_key). Calls by it are collocated.
+    ///
+    /// # Errors
+    /// A reference that cannot be encoded.
+    pub fn own_reference(&self, ior: &Ior) -> Result<Option<ObjectRef>, SystemException> {
+        let key = self.own_object_key(ior);
+        key.map(|key| self.make_reference_with(&ior.type_id, key, &[])).transpose()
+    }
+
     /// Registers an object as an initial reference of this ORB (8.5.2).
     ///
     /// The ORB stores its IOR, without policies of the reference's own.
