@@ -138,6 +138,13 @@ impl Orb {
         self.locate_initial(name)?.resolve()
     }
 
+    /// Whether an initial reference of this name is given: registered, or by `-ORBInitRef` or `-ORBDefaultInitRef`. It may
+    /// still be unreadable. A program with a reference of its own for a name uses that only if none is given.
+    #[must_use]
+    pub fn has_initial_reference(&self, name: &str) -> bool {
+        self.registered().get(name).is_some() || self.settings().initial.url(name).is_some()
+    }
+
     /// The path of an initial reference.
     pub(crate) fn locate_initial(&self, name: &str) -> Result<UrlPath, SystemException> {
         self.check_process()?;

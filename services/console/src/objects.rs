@@ -76,7 +76,8 @@ impl Objects {
             }
             Target { path: None, reference: Some(text) } => {
                 if !is_direct_url(text) {
-                    let detail = "expected `IOR:…` or `corbaloc:…`; the path of an object is its name in this naming service";
+                    let detail =
+                        "expected `IOR:…` or `corbaloc:…`; the path of an object is its name in this naming service";
                     return Err(invalid(detail));
                 }
                 let object = self.orb.string_to_object(text).map_err(|exception| failed(&exception))?;
