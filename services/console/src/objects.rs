@@ -11,7 +11,7 @@ use spandrel::dynamic::{DynAny, DynamicObject, InterfaceDescription, OperationDe
 use spandrel::services::{name, repository};
 use spandrel::types::{Any, IiopProfile, TypeCode};
 use spandrel::{ObjectRef, Orb, SystemExceptionKind};
-use spandrel_proxy::is_direct_url;
+use spandrel_proxy::is_looked_up;
 use spandrel_proxy::problem::Problem;
 
 use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
@@ -75,7 +75,7 @@ impl Objects {
                 Ok((names::resolve(&self.root, &name)?, Some(name::to_string(&name))))
             }
             Target { path: None, reference: Some(text) } => {
-                if !is_direct_url(text) {
+                if is_looked_up(text) {
                     let detail =
                         "expected `IOR:…` or `corbaloc:…`; the path of an object is its name in this naming service";
                     return Err(invalid(detail));

@@ -109,13 +109,12 @@ async fn call(
     answer(&proxy, &caller, request).await.map_err(|failure| failure.into_response())
 }
 
-/// Whether a reference that a caller gives in string form names its object by address: `IOR:…`, or `corbaloc:…` but for
-/// `corbaloc:rir:`. Others would have to be looked up elsewhere: the caller would make this server call others.
+/// Whether the object of a URL that a caller gives would have to be looked up elsewhere: `corbaname:` and `corbaloc:rir:`.
+/// The caller would make this server call others.
 #[must_use]
-pub fn is_direct_url(url: &str) -> bool {
-    let url = url.to_ascii_lowercase();
-    let scheme = url.split(':').next().unwrap_or_default();
-    matches!(scheme, "ior" | "corbaloc") && !url.starts_with("corbaloc:rir")
+pub fn is_looked_up(url: &str) -> bool {
+    let url = url.trim_ascii().to_ascii_lowercase();
+    url.starts_with("corbaname:") || url.starts_with("corbaloc:rir")
 }
 
 /// A response that is no result.
@@ -270,7 +269,8 @@ impl Proxy {
 
     /// A reference in an argument, which names its object by address.
     fn reference(&self, url: &str) -> Result<Ior, String> {
-        if !is_direct_url(url) {
+        let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if !matches!(scheme.as_str(), "ior" | "corbaloc") || is_looked_up(url) {
             return Err("expected a reference `IOR:…` or `corbaloc:…`".to_owned());
         }
         let object = self.catalogue.orb().string_to_object(url).map_err(|error| error.to_string())?;
