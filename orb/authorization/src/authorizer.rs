@@ -232,6 +232,27 @@ impl Authorizer {
         self.0.conclude(&peer, peer.decide(&facts), &facts, None)
     }
 
+    /// Decides whether a caller may call any operation of an object with this path: before the path is looked up, so that
+    /// no answer tells which paths exist. [`permits_caller`](Self::permits_caller) decides about the call itself. The
+    /// audit log has a record of a denial only.
+    ///
+    /// # Errors
+    /// NO_PERMISSION (COMPLETED_NO).
+    pub fn permits_path_of_caller(&self, caller: &ReceivedCredentials, path: &str) -> Result<(), SystemException> {
+        let peer = self.0.peer_of_caller(caller);
+        let facts = RequestFacts {
+            operation: None,
+            adapter: Some(""),
+            interface: None,
+            path: PathFact::Is(path),
+            has_key: &|_| false,
+        };
+        match peer.decide(&facts) {
+            Decision::Allow(_) | Decision::Open => Ok(()),
+            denied => self.0.conclude(&peer, denied, &facts, None),
+        }
+    }
+
     /// Whether [`permits_caller`](Self::permits_caller) would permit a call. The audit log has no record of this: it is for
     /// lists of what a caller may call.
     #[must_use]

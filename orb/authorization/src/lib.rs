@@ -50,7 +50,8 @@
 //! | `path` | a path | it and all paths below, in services that [check paths](Authorizer::check_paths_of) |
 //!
 //! A value is one text or a list of texts, one of which must match. All keys of a rule must match. In a pattern, `*`
-//! stands for any text and `?` for any character. Case counts, except in `dns:`.
+//! stands for any text and `?` for any character. Case counts, except in `dns:`. Keys and paths have no wildcards. A value
+//! that can never match is an error.
 //!
 //! # Limits
 //! - Calls from the same ORB (collocated calls) are always permitted: the process is trusted, and its servants have

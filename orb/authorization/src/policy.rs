@@ -243,21 +243,18 @@ impl Rule {
                 Ok(WildMatch::new(value))
             }
         };
-        let adapter = |value: &str| pattern(value.strip_prefix('/').unwrap_or(value));
+        let adapter = |value: &str| adapter_pattern(value).and_then(pattern);
         Ok(Self {
             line,
             action,
             identity: list(text, rule.identity, identity_pattern)?,
             issuer: list(text, rule.issuer, pattern)?,
             address: list(text, rule.address, address_pattern)?,
-            key: list(text, rule.key, |value| match value {
-                "" => Err("the object key is empty".to_owned()),
-                key => Ok(key.to_owned()),
-            })?,
+            key: list(text, rule.key, object_key)?,
             adapter: list(text, rule.adapter, adapter)?,
             interface: list(text, rule.interface, pattern)?,
-            operation: list(text, rule.operation, pattern)?,
-            path: list(text, rule.path, |value| Ok(value.trim_matches('/').to_owned()))?,
+            operation: list(text, rule.operation, |value| operation_pattern(value).and_then(pattern))?,
+            path: list(text, rule.path, path_prefix)?,
         })
     }
 
@@ -423,6 +420,85 @@ fn address_pattern(value: &str) -> Result<AddressPattern, String> {
     }
 }
 
+/// A plain object key, which is compared as it is.
+fn object_key(value: &str) -> Result<String, String> {
+    match value {
+        "" => Err("the object key is empty".to_owned()),
+        key if key.contains(['*', '?']) => Err(format!("invalid object key `{key}`: keys have no wildcards")),
+        key => Ok(key.to_owned()),
+    }
+}
+
+/// The pattern of an operation: the characters of identifiers, and wildcards.
+fn operation_pattern(value: &str) -> Result<&str, String> {
+    let is_known = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '*' | '?');
+    match value.chars().find(|letter| !is_known(*letter)) {
+        None => Ok(value),
+        Some(letter) => Err(format!(
+            "invalid operation `{value}`: no operation has `{}`; wildcards are `*` and `?`",
+            letter.escape_default()
+        )),
+    }
+}
+
+/// The pattern of adapters without the `/` before the first.
+fn adapter_pattern(value: &str) -> Result<&str, String> {
+    let names = value.strip_prefix('/').unwrap_or(value);
+    let bad = |reason: &str| Err(format!("invalid adapter `{value}`: {reason}"));
+    if names.starts_with("RootPOA/") {
+        return bad("names begin below the root adapter, without `RootPOA/`");
+    }
+    if names.split('/').any(str::is_empty) && !names.is_empty() {
+        return bad("it has an empty name");
+    }
+    Ok(names)
+}
+
+/// The prefix of paths in the string form that services compare, without `/` at its ends.
+fn path_prefix(value: &str) -> Result<String, String> {
+    let bad = |reason: &str| Err(format!("invalid path `{}`: {reason}", value.escape_debug()));
+    let path = value.strip_prefix('/').unwrap_or(value);
+    let path = path.strip_suffix('/').filter(|rest| !ends_in_escape(rest)).unwrap_or(path);
+    if path.is_empty() {
+        // All paths: `/` alone is another way to write it.
+        return if value.len() > 1 { bad("it has an empty component") } else { Ok(String::new()) };
+    }
+    let mut component = String::new();
+    let mut letters = path.chars();
+    loop {
+        let letter = letters.next();
+        match letter {
+            None | Some('/') => {
+                let has_bare_dot = component.strip_suffix('.').is_some_and(|id| !id.is_empty() && !ends_in_escape(id));
+                if component.is_empty() {
+                    return bad("it has an empty component");
+                }
+                if has_bare_dot {
+                    return bad("a component without a kind does not end with `.`");
+                }
+                if letter.is_none() {
+                    return Ok(path.to_owned());
+                }
+                component.clear();
+            }
+            Some('*' | '?') => {
+                return bad("paths have no wildcards: a path covers all below it");
+            }
+            Some('\\') => match letters.next() {
+                Some(escaped @ ('/' | '.' | '\\')) => component.extend(['\\', escaped]),
+                _ => return bad("`\\` stands before `/`, `.` or `\\` only"),
+            },
+            Some(letter) if letter.is_control() => return bad("it has a control character"),
+            Some(letter) => component.push(letter),
+        }
+    }
+}
+
+/// Whether the last character of a text escapes the one after it.
+fn ends_in_escape(text: &str) -> bool {
+    text.chars().rev().take_while(|letter| *letter == '\\').count() % 2 == 1
+}
+
 /// The compiled values of a key.
 fn list<T>(
     text: &str,
@@ -573,7 +649,6 @@ mod tests {
             ("operation = ['list', 'resol?e']", true),
             ("operation = 'list'", false),
             ("key = 'NameService'", true),
-            ("key = 'Name*'", false),
             ("adapter = 'NamingContexts/*'", true),
             ("adapter = '/NamingContexts/*'", true),
             ("adapter = 'NamingContexts'", false),
@@ -717,6 +792,41 @@ mod tests {
         assert!(permits(&rule("identity = 'token:test*'"), &token));
         assert!(!permits(&rule("identity = 'token:best*'"), &token));
         assert!(!permits(&rule("identity = 'token:*'"), &teller()));
+    }
+
+    #[test]
+    fn a_value_that_can_never_match_is_refused() {
+        for (condition, expected) in [
+            ("path = 'bank/vault/*'", "invalid path `bank/vault/*`: paths have no wildcards"),
+            ("path = '*'", "paths have no wildcards"),
+            ("path = 'bank/va?lt'", "paths have no wildcards"),
+            ("path = 'bank/vault.'", "does not end with `.`"),
+            ("path = 'bank./vault'", "does not end with `.`"),
+            ("path = 'a//b'", "empty component"),
+            ("path = '//'", "empty component"),
+            ("path = 'a//'", "empty component"),
+            ("path = '//a'", "empty component"),
+            (r"path = 'a\'", r"`\` stands before"),
+            (r"path = 'a\*'", r"`\` stands before"),
+            (r"path = 'a\\.'", "does not end with `.`"),
+            ("path = \"a\\u001Bb\"", "control character"),
+            ("path = ['bank', 'x/*']", "invalid path `x/*`"),
+            ("operation = '[unbind]'", "no operation has `[`"),
+            ("operation = 'bind,unbind'", "no operation has `,`"),
+            ("operation = ' bind'", "no operation has ` `"),
+            ("key = 'Name*'", "keys have no wildcards"),
+            ("adapter = 'RootPOA/NamingContexts'", "without `RootPOA/`"),
+            ("adapter = 'NamingContexts/'", "empty name"),
+            ("adapter = 'a//b'", "empty name"),
+        ] {
+            let text = format!("[[rule]]\naction = 'deny'\n{condition}");
+            let error = text.parse::<Policy>().expect_err(condition);
+            assert!(error.to_string().contains(expected), "{condition}: {error}");
+            assert_eq!(error.place().unwrap().0, 3, "{condition}");
+        }
+        for path in ["", "/", "/bank/", ".", "bank/.", "a.k/b", "a.b.c", r"a\/b", r"a\.", r"a\\", r"x/a\/", "\u{fc}"] {
+            assert!(format!("[[rule]]\naction = 'deny'\npath = '{path}'").parse::<Policy>().is_ok(), "{path}");
+        }
     }
 
     #[test]

@@ -65,6 +65,8 @@ struct BoundReference {
     /// The values of its own policies.
     policy_values: PolicyValues,
     overrides: Option<Arc<Overrides>>,
+    /// Whether calls to endpoints of this ORB itself fail.
+    excludes_own: bool,
     /// The destinations of the reference's profiles. The first call creates them: many references are never
     /// called.
     profile_destinations: OnceLock<Arc<[Destination]>>,
@@ -156,6 +158,7 @@ impl ObjectRef {
             ior,
             policy_values: PolicyValues::NONE,
             overrides: None,
+            excludes_own: false,
             profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
@@ -191,6 +194,28 @@ impl ObjectRef {
         self.with_overrides(self.overrides().with(policy, SetOverrideType::AddOverride))
     }
 
+    /// A reference to the same object by which no call reaches an endpoint of this ORB, neither by the reference's
+    /// addresses nor by those that a server forwards to: for calls that a server makes on references of its
+    /// clients, so that no client lends itself the server's own rights. Such a call ends in INV_OBJREF,
+    /// COMPLETED_NO.
+    ///
+    /// Host names are looked up before a connection is opened, if the port is that of an endpoint; a name server that
+    /// answers differently a moment later is not noticed.
+    #[must_use]
+    pub fn excluding_own_endpoints(&self) -> Self {
+        let BoundReference { orb, ior, policy_values, overrides, .. } = &*self.0;
+        let bound = Arc::new(BoundReference {
+            orb: orb.clone(),
+            ior: ior.clone(),
+            policy_values: *policy_values,
+            overrides: overrides.clone(),
+            excludes_own: true,
+            profile_destinations: OnceLock::new(),
+            route: ResolvedTarget::default(),
+        });
+        Self(bound, self.1)
+    }
+
     /// A reference to the same object with these policies.
     pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
         self.with_policy_values(overrides.policy_values(), Some(Arc::new(overrides)))
@@ -198,12 +223,13 @@ impl ObjectRef {
 
     fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
         thread_flags::record_use();
-        let BoundReference { orb, ior, profile_destinations, route, .. } = &*self.0;
+        let BoundReference { orb, ior, profile_destinations, route, excludes_own, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
             policy_values,
             overrides,
+            excludes_own: *excludes_own,
             profile_destinations: profile_destinations.clone(),
             route: route.inherited(),
         });
@@ -279,7 +305,7 @@ impl ObjectRef {
         if let Some(profile_destinations) = self.0.profile_destinations.get() {
             return Ok(profile_destinations);
         }
-        let profile_destinations = self.0.orb.destinations(&self.0.ior)?;
+        let profile_destinations = self.permitted(self.0.orb.destinations(&self.0.ior)?)?;
         Ok(self.0.profile_destinations.get_or_init(|| profile_destinations.into()))
     }
 
@@ -339,8 +365,20 @@ impl ObjectRef {
     }
 
     fn route_to(&self, ior: Arc<Ior>, addressing: AddressingDisposition) -> Result<Arc<Forward>, SystemException> {
-        let destinations = self.orb().destinations_by(&ior, addressing)?.into();
+        let destinations = self.permitted(self.orb().destinations_by(&ior, addressing)?)?.into();
         Ok(Arc::new(Forward { destinations, ior, addressing }))
+    }
+
+    /// The destinations of a reference, if this one may use them.
+    fn permitted(&self, destinations: Vec<Destination>) -> Result<Vec<Destination>, SystemException> {
+        let mut addresses = destinations.iter().map(|destination| destination.peer.address());
+        if self.0.excludes_own
+            && let Some(own) = addresses.find(|address| self.orb().is_own_endpoint(address)).cloned()
+        {
+            return Err(SystemException::inv_objref(0, CompletionStatus::No)
+                .with_detail(move || format!("{own} is an endpoint of the server that makes the call")));
+        }
+        Ok(destinations)
     }
 
     fn update_is_forwarded(&self, forwards: &Forwards) {

@@ -16,7 +16,7 @@ use spandrel_sync::{
     Arc, Weak,
     atomic::{AtomicBool, Ordering, fence},
 };
-use spandrel_transport::PublishedAddresses;
+use spandrel_transport::{Address, PublishedAddresses};
 
 use crate::{
     bidirectional::{Bidirectional, BidirectionalPolicy},
@@ -359,6 +359,11 @@ impl Orb {
     /// The published addresses, if the server listens.
     pub fn published_already(&self) -> Option<PublishedAddresses> {
         self.server_side()?.published()
+    }
+
+    /// Whether a connection to this address reaches this ORB: by a published address, or by any other of an open port.
+    pub fn is_own_endpoint(&self, address: &Address) -> bool {
+        self.published_already().is_some_and(|published| published.includes(address))
     }
 
     /// Begins to listen at first use, and returns the addresses for references.

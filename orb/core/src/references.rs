@@ -138,6 +138,13 @@ impl Orb {
         self.locate_initial(name)?.resolve()
     }
 
+    /// Whether an initial reference of this name is given: registered, or by `-ORBInitRef` or `-ORBDefaultInitRef`. It may
+    /// still be unreadable. A program with a reference of its own for a name uses that only if none is given.
+    #[must_use]
+    pub fn has_initial_reference(&self, name: &str) -> bool {
+        self.registered().get(name).is_some() || self.settings().initial.url(name).is_some()
+    }
+
     /// The path of an initial reference.
     pub(crate) fn locate_initial(&self, name: &str) -> Result<UrlPath, SystemException> {
         self.check_process()?;
@@ -188,6 +195,43 @@ impl Orb {
             profiles.push(profile.encode()?);
         }
         Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
+    }
+
+    /// The key of an object of this ORB, if one of the reference's addresses is an endpoint of this ORB, however it is
+    /// written: by a published address, or by any other that reaches an open port, such as `localhost` and `0.0.0.0`. A
+    /// plain key has the key of its object. `None` for an object of another server, and before this ORB listens.
+    ///
+    /// Host names are looked up if the port is that of an endpoint.
+    #[must_use]
+    pub fn own_object_key(&self, ior: &Ior) -> Option<Vec<u8>> {
+        let published = self.published_already()?;
+        let repository = self.implementation_repository_prefix();
+        let protocols = self.peers().protocols();
+        let profiles = ior.profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
+        let mut keys = profiles.filter_map(|profile| {
+            // References by way of the implementation repository have its addresses.
+            if let Some(key) = repository.as_ref().and_then(|prefix| profile.object_key.strip_prefix(&**prefix)) {
+                return Some(key.to_vec());
+            }
+            let is_own = protocols.addresses(&profile).iter().any(|(address, _)| published.includes(address));
+            is_own.then_some(profile.object_key)
+        });
+        let key = keys.next()?;
+        let alias = self.alias(&key).and_then(|object| {
+            let profile = object.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten())?;
+            Some(profile.object_key)
+        });
+        Some(alias.unwrap_or(key))
+    }
+
+    /// The reference by this ORB's published addresses of an object of this ORB, if `ior` denotes one: as
+    /// [`own_object_key`](Self::own_object_key). Calls by it are collocated.
+    ///
+    /// # Errors
+    /// A reference that cannot be encoded.
+    pub fn own_reference(&self, ior: &Ior) -> Result<Option<ObjectRef>, SystemException> {
+        let key = self.own_object_key(ior);
+        key.map(|key| self.make_reference_with(&ior.type_id, key, &[])).transpose()
     }
 
     /// Registers an object as an initial reference of this ORB (8.5.2).

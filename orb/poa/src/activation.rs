@@ -181,6 +181,12 @@ impl Poa {
         self.id_in(reference)
     }
 
+    /// The id in an object key of this adapter; the object need not be active. `None` for other keys.
+    #[must_use]
+    pub fn key_to_id(&self, key: &[u8]) -> Option<ObjectId> {
+        key.strip_prefix(&*self.adapter.prefix).map(ObjectId::from)
+    }
+
     /// The servant of the object with this id, or the default servant (15.3.9.24).
     ///
     /// # Errors

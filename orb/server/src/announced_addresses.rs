@@ -12,7 +12,7 @@ use std::{collections::HashMap, net::IpAddr};
 use spandrel_giop::{ListenPoint, ServiceContext};
 use spandrel_orb::client::ClientConnection;
 use spandrel_sync::{Arc, Mutex};
-use spandrel_transport::{Address, PublishedAddresses, is_bidirectional_only};
+use spandrel_transport::{Address, PublishedAddresses, is_bidirectional_only, is_own_host};
 
 /// The most addresses of one connection.
 const MAX_ADDRESSES: usize = 64;
@@ -145,8 +145,8 @@ fn distrust_reason(host: &str, from: &Address) -> Option<&'static str> {
     let is_credible = is_bidirectional_only(host)
         || match (address(host), origin(from)) {
             (None, _) => return Some("host names are not trusted (-ORBTrustListenPoints)"),
-            (Some(announced), None) => is_local(announced),
-            (Some(announced), Some(origin)) => announced == origin || is_local(announced) && is_local(origin),
+            (Some(announced), None) => is_own_host(announced),
+            (Some(announced), Some(origin)) => announced == origin || is_own_host(announced) && is_own_host(origin),
         };
     (!is_credible).then_some("it is the address of another host (-ORBTrustListenPoints)")
 }
@@ -161,11 +161,6 @@ fn address(host: &str) -> Option<IpAddr> {
 /// The address of the connection; `None` for one within this machine.
 fn origin(from: &Address) -> Option<IpAddr> {
     from.host_and_port().and_then(|(host, _)| address(host))
-}
-
-fn is_local(address: IpAddr) -> bool {
-    let interfaces = || if_addrs::get_if_addrs().unwrap_or_default();
-    address.is_loopback() || interfaces().iter().any(|interface| interface.ip() == address)
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl Server {
         for listener in opened {
             let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
             let (at, names) = (listener.bound().clone(), addresses.join(" "));
-            let (source, addresses) = listener.into_parts();
+            let (source, mut addresses) = listener.into_parts();
             if matches!(source, ListenerSource::Nothing) {
                 tracing::info!(published = names, "no port is open: servers call over the connections of this ORB");
             } else {
@@ -122,6 +122,7 @@ impl Server {
             }
             match source {
                 ListenerSource::Connections(acceptor) => {
+                    addresses.bound.push(at);
                     let (server, orb) = (Arc::clone(self), orb.clone());
                     let admit = move |_: &Context<'_>, pending: PendingConnection, _| {
                         let (transport, from) = pending()?;

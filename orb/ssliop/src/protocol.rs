@@ -235,6 +235,7 @@ impl ServerProtocol for Ssliop {
             // and applies to all hosts.
             hosts: hosts.into_iter().map(|(host, _)| (host, 0)).collect(),
             components: vec![component.encode().map_err(unusable)?],
+            ..PublishedAddresses::default()
         };
         let keep_alive = settings.keep_alive;
         Listener::over::<Tls<Inet>>(bound, tls.secure(acceptor)?, published, move |stream, from| {

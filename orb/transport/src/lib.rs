@@ -58,5 +58,5 @@ pub use protocol::{OptionError, Protocol, ServerProtocol, SocketSettings, cost};
 pub use protocols::{DynProtocol, FromStream, OfferedAddress, Protocols, ServerProtocols};
 pub use read_error::{DiscardedRequest, ReadError, RejectReason};
 pub use reader::{MessageReader, ReceiveMonitor, ServerMonitor, Unmonitored};
-pub use rules::{AddressSelection, TransportRules, TransportSelection};
+pub use rules::{AddressSelection, TransportRules, TransportSelection, is_own_host};
 pub use transport::{ReactorTransport, Transport, is_timeout, send_message, send_octets, send_slices};

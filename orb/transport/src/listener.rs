@@ -1,12 +1,15 @@
 //! Open endpoints: the source of their connections, and the addresses that references publish.
 
-use std::{fmt, io};
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 use spandrel_cdr::TaggedComponent;
 use spandrel_ipc::{Accept, Family, Pollable, inet};
 use spandrel_sync::Arc;
 
-use crate::{address::Address, transport::ReactorTransport};
+use crate::{address::Address, rules::is_own_host, transport::ReactorTransport};
 
 /// An accepted connection before its set-up: a function that returns its transport and the address of the
 /// client.
@@ -45,6 +48,9 @@ pub struct PublishedAddresses {
     pub components: Vec<TaggedComponent>,
     /// The addresses that clients derive from the above; by them the ORB recognizes its own references.
     pub addresses: Vec<Address>,
+    /// The listening addresses, as the system names them. An open port is reached by other addresses than the
+    /// published ones.
+    pub bound: Vec<Address>,
 }
 
 /// An open endpoint. Dropping it closes it.
@@ -111,7 +117,49 @@ impl PublishedAddresses {
         }
         self.components.extend(other.components);
         self.addresses.extend(other.addresses);
+        self.bound.extend(other.bound);
     }
+
+    /// Whether a connection to this address reaches one of these endpoints: a published address, or any other of an
+    /// open port, such as `localhost`, `127.1` and `0.0.0.0`. A host name is looked up if the port is that of an
+    /// endpoint. An address that another machine translates is recognized only if it is published.
+    #[must_use]
+    pub fn includes(&self, address: &Address) -> bool {
+        self.addresses.contains(address) || self.bound.iter().any(|bound| is_same_endpoint(bound, address))
+    }
+}
+
+/// Whether a connection to `address` is accepted by the socket that listens at `bound`.
+fn is_same_endpoint(bound: &Address, address: &Address) -> bool {
+    match (bound.host_and_port(), address.host_and_port()) {
+        (None, None) => is_same_file(bound, address),
+        (Some((at, port)), Some((host, to))) if port == to && port != 0 => {
+            let Ok(at) = at.split('%').next().unwrap_or(at).parse::<IpAddr>() else { return false };
+            let targets = inet::Addr::resolve(host, to).unwrap_or_default();
+            targets.iter().any(|target| accepts(at.to_canonical(), target.ip().to_canonical()))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a socket that listens at the address `bound` accepts connections to `target`.
+fn accepts(bound: IpAddr, target: IpAddr) -> bool {
+    let target = match target {
+        // Connections to the unspecified address are connections to the loopback address.
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        target => target,
+    };
+    // The unspecified address of IPv6 accepts IPv4 too.
+    let accepts_all = bound.is_unspecified() && (bound.is_ipv6() || target.is_ipv4());
+    bound == target || accepts_all && is_own_host(target)
+}
+
+/// Whether two addresses within this machine name the same file, by whatever path.
+fn is_same_file(bound: &Address, address: &Address) -> bool {
+    let file = |address: &Address| std::fs::canonicalize(address.address()).ok();
+    bound.scheme() == address.scheme()
+        && (bound.address() == address.address() || file(bound).is_some_and(|bound| Some(bound) == file(address)))
 }
 
 /// The acceptor of one family, and the preparation of its streams.
@@ -142,5 +190,61 @@ where
             Ok((Box::new(stream) as Box<dyn ReactorTransport>, from))
         };
         Ok((Box::new(pending), name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening(at: &str) -> PublishedAddresses {
+        PublishedAddresses { bound: vec![Address::new("iiop", at)], ..PublishedAddresses::default() }
+    }
+
+    #[test]
+    fn an_open_port_is_recognized_by_every_address_that_reaches_it() {
+        for (bound, address, expected) in [
+            ("127.0.0.1:9", "127.0.0.1:9", true),
+            ("127.0.0.1:9", "localhost:9", true),
+            ("127.0.0.1:9", "127.1:9", true),
+            ("127.0.0.1:9", "0.0.0.0:9", true),
+            ("127.0.0.1:9", "[::ffff:127.0.0.1]:9", true),
+            ("127.0.0.1:9", "127.0.0.2:9", false),
+            ("127.0.0.1:9", "127.0.0.1:10", false),
+            ("127.0.0.1:9", "[::]:9", false),
+            ("127.0.0.1:9", "192.0.2.1:9", false),
+            ("127.0.0.1:9", "nosuch.invalid:9", false),
+            ("0.0.0.0:9", "127.0.0.2:9", true),
+            ("0.0.0.0:9", "[::1]:9", false),
+            ("0.0.0.0:9", "192.0.2.1:9", false),
+            ("[::]:9", "127.0.0.1:9", true),
+            ("[::]:9", "[::1]:9", true),
+            ("[::1]:9", "[::]:9", true),
+            ("127.0.0.1:0", "127.0.0.1:0", false),
+        ] {
+            assert_eq!(listening(bound).includes(&Address::new("ssliop", address)), expected, "{bound} {address}");
+        }
+    }
+
+    #[test]
+    fn published_addresses_are_recognized_as_they_are_written() {
+        let addresses = vec![Address::at_port("iiop", "nat.example", 77)];
+        let published = PublishedAddresses { addresses, ..PublishedAddresses::default() };
+        assert!(published.includes(&Address::at_port("iiop", "nat.example", 77)));
+        assert!(!published.includes(&Address::at_port("iiop", "nat.example", 78)));
+    }
+
+    #[test]
+    fn a_socket_file_is_recognized_by_every_path_to_it() {
+        // Any file does.
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/listener.rs");
+        let published = PublishedAddresses { bound: vec![Address::new("uds", file)], ..PublishedAddresses::default() };
+        assert!(published.includes(&Address::new("uds", file)));
+        assert!(
+            published.includes(&Address::new("uds", concat!(env!("CARGO_MANIFEST_DIR"), "/src/../src/listener.rs")))
+        );
+        assert!(!published.includes(&Address::new("uds", concat!(env!("CARGO_MANIFEST_DIR"), "/src/nosuch"))));
+        assert!(!published.includes(&Address::new("shm", file)));
+        assert!(!published.includes(&Address::at_port("iiop", "127.0.0.1", 9)));
     }
 }

@@ -108,14 +108,16 @@ impl Addresses {
     fn contain(&self, found: &Found) -> bool {
         match (self, found) {
             (Self::All, _) | (Self::OwnHost, Found::Inside) => true,
-            (Self::OwnHost, Found::At(addresses)) => addresses.iter().any(|address| is_own(*address)),
+            (Self::OwnHost, Found::At(addresses)) => addresses.iter().any(|address| is_own_host(*address)),
             (Self::Within(prefix), Found::At(addresses)) => addresses.iter().any(|address| prefix.contains(*address)),
             (Self::Within(_), Found::Inside) => false,
         }
     }
 }
 
-fn is_own(address: IpAddr) -> bool {
+/// Whether an address is one of this machine.
+#[must_use]
+pub fn is_own_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address.is_loopback()
         || if_addrs::get_if_addrs().is_ok_and(|all| all.iter().any(|interface| interface.ip() == address))

@@ -15,12 +15,17 @@ use spandrel::{CompletionStatus, SystemException};
 
 use crate::control::{Shared, is_gone, new_token};
 use crate::server::{Phase, Server, Stopping};
-use crate::store::{Registration, StoreError};
+use crate::store::{Mode, Registration, StoreError};
 
 /// The most octets of a text of the registration.
 const MAX_TEXT: usize = 4_096;
 /// The most octets of the profiles of a reference.
 const MAX_REFERENCE: usize = 16 << 10;
+
+/// The refusal of a process that the activator has not started: clients would be forwarded to any address that a caller
+/// names.
+const NEEDS_TOKEN: &str =
+    "the activator starts this server, so that its process has a token; servers of mode `manual` have none";
 
 /// The servant of the repository.
 pub(crate) struct AdministrationServant(pub(crate) Arc<Shared>);
@@ -219,14 +224,18 @@ impl Operations for AdministrationServant {
             if matches!(entry.phase, Phase::Stopping(_)) && entry.token() == Some(token) {
                 return Err(cannot("the server is being ended").into());
             }
+            let is_started_elsewhere = entry.registration.activation == Mode::Manual;
             let own = match entry.token() {
                 Some(own) if own == token => own.to_owned(),
+                None if token.is_empty() && !is_started_elsewhere => return Err(cannot(NEEDS_TOKEN).into()),
                 None if token.is_empty() => new_token(),
                 None => return Err(cannot("the token is not that of a running process").into()),
                 Some(_) => {
                     // Another process. It may have ended without a word, if the activator has not started it.
                     let other = match &entry.phase {
-                        Phase::Running(running) if running.process.is_none() && token.is_empty() => {
+                        Phase::Running(running)
+                            if running.process.is_none() && token.is_empty() && is_started_elsewhere =>
+                        {
                             running.reference.clone()
                         }
                         _ => return Err(AlreadyRunning {}.into()),

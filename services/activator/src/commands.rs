@@ -26,6 +26,7 @@ use std::{fs, io};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use spandrel::services::activation::TOKEN_VARIABLE;
 
 /// The most octets of a configuration.
 const MAX_CONFIGURATION: u64 = 1 << 20;
@@ -51,9 +52,10 @@ pub struct Command {
     #[serde(default, deserialize_with = "arguments")]
     pub arguments: Vec<String>,
     /// Environment variables.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "environment")]
     pub environment: BTreeMap<String, String>,
-    /// The working directory; that of the data by default.
+    /// The absolute path of the working directory; that of the data by default.
+    #[serde(default, deserialize_with = "absolute_folder")]
     pub working_directory: Option<PathBuf>,
     /// Whether the ORB options of a started server are appended to the arguments (default true).
     #[serde(default = "yes")]
@@ -94,20 +96,57 @@ fn yes() -> bool {
 
 /// A path that does not depend on the working directory.
 fn absolute<'d, D: Deserializer<'d>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    let program = PathBuf::deserialize(deserializer)?;
-    if program.is_absolute() {
-        return Ok(program);
+    absolute_path("program", PathBuf::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// As [`absolute`], for a working directory.
+fn absolute_folder<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    let folder = Option::deserialize(deserializer)?;
+    folder.map(|folder| absolute_path("working_directory", folder)).transpose().map_err(D::Error::custom)
+}
+
+fn absolute_path(setting: &str, path: PathBuf) -> Result<PathBuf, String> {
+    without_nul(setting, &path.to_string_lossy())?;
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(format!("{setting} `{}` is not an absolute path", path.display().to_string().escape_debug()))
     }
-    Err(D::Error::custom(format!("program `{}` is not an absolute path", program.display())))
 }
 
 /// Arguments with known placeholders.
 fn arguments<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let arguments = Vec::<String>::deserialize(deserializer)?;
     for argument in &arguments {
+        without_nul("an argument", argument).map_err(D::Error::custom)?;
         expand(argument, "", "").map_err(D::Error::custom)?;
     }
     Ok(arguments)
+}
+
+/// Variables that a process can have, without that of the token.
+fn environment<'d, D: Deserializer<'d>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let variables = BTreeMap::<String, String>::deserialize(deserializer)?;
+    for (name, value) in &variables {
+        let shown = name.escape_debug();
+        // Windows has them without case.
+        let problem = if name.is_empty() || name.contains('=') {
+            format!("invalid name of an environment variable `{shown}`: it is empty or has `=`")
+        } else if name.eq_ignore_ascii_case(TOKEN_VARIABLE) {
+            format!("the environment variable `{shown}` has the token of the activator, and cannot be set")
+        } else {
+            let checked = without_nul("an environment variable", name).and_then(|()| without_nul(name, value));
+            checked.map_err(D::Error::custom)?;
+            continue;
+        };
+        return Err(D::Error::custom(problem));
+    }
+    Ok(variables)
+}
+
+/// Refuses NUL, which no process can be given.
+fn without_nul(setting: &str, text: &str) -> Result<(), String> {
+    if text.contains('\0') { Err(format!("{setting} has a NUL character")) } else { Ok(()) }
 }
 
 /// A limit that permits something.
@@ -263,6 +302,20 @@ mod tests {
             (format!("{command}arguments = ['{{server}}', '--at={{foo}}']"), "line 3: unknown placeholder `{foo}`"),
             (format!("{command}[commands.b"), "line 3: "),
             (format!("{command}uid ="), "line 3: "),
+            (
+                format!("{command}working_directory = 'data'"),
+                "line 3: working_directory `data` is not an absolute path",
+            ),
+            (format!("{command}working_directory = ''"), "line 3: working_directory `` is not an absolute path"),
+            (format!("{command}arguments = [\"a\\u0000\"]"), "line 3: an argument has a NUL character"),
+            (
+                format!("{command}environment = {{ \"A=B\" = 'c' }}"),
+                "line 3: invalid name of an environment variable `A=B`",
+            ),
+            (format!("{command}environment = {{ \"\" = 'c' }}"), "line 3: invalid name of an environment variable"),
+            (format!("{command}environment = {{ \"A\\u0000\" = 'c' }}"), "line 3: an environment variable has a NUL"),
+            (format!("{command}environment = {{ A = \"\\u0000\" }}"), "line 3: A has a NUL character"),
+            (format!("{command}environment = {{ {TOKEN_VARIABLE} = 'c' }}"), "line 3: the environment variable"),
         ] {
             let error = Commands::parse(&text).unwrap_err();
             assert!(error.starts_with(expected) && !error.contains('\n'), "{text}: {error}");

@@ -221,7 +221,10 @@ fn administer(server: &str, command: &Command) -> Result<(), Failure> {
                     let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
                     let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
                     let (starts, failures) = (server.starts, server.failures);
-                    println!("{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}", server.server);
+                    println!(
+                        "{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}",
+                        printable(&server.server)
+                    );
                 }
                 Ok(())
             }
@@ -364,6 +367,11 @@ fn show(server: &ServerInformation) {
         ("description", startup.description.clone()),
     ];
     for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        println!("{name}: {value}");
+        println!("{name}: {}", printable(value));
     }
+}
+
+/// A text of a registration, whose control characters would reach the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() { it.escape_default().to_string() } else { it.to_string() }).collect()
 }

@@ -91,10 +91,10 @@ fn folder(behaviour: &str) -> tempfile::TempDir {
 fn servers_are_administered_by_subcommands() {
     let data = folder("normal");
     let running = Running::start(data.path(), "iiop://127.0.0.1:0");
-    running.ok(&["add", "bank", "--command", "bank", "--owner", "Grace", "--description", "Accounts"]);
+    running.ok(&["add", "bank", "--command", "bank", "--owner", "Grace", "--description", "Acc\u{1b}[1mounts"]);
     running.ok(&["start", "bank"]);
     let shown = running.ok(&["show", "bank"]);
-    for part in ["state: running", "owner: Grace", "description: Accounts", "starts: 1"] {
+    for part in ["state: running", "owner: Grace", r"description: Acc\u{1b}[1mounts", "starts: 1"] {
         assert!(shown.contains(part), "{shown}");
     }
     assert!(running.ok(&["list"]).contains("running"));

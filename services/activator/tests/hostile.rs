@@ -66,6 +66,21 @@ fn a_stranger_cannot_take_the_place_of_a_running_server() {
     assert_eq!((fixture.find("bank").state, fixture.find("bank").pid), (ServerState::Running, pid));
 }
 
+/// Only the process that the activator starts is the server.
+#[test]
+fn a_stranger_cannot_take_the_place_of_a_server_that_does_not_run() {
+    let fixture = Fixture::new("normal", quick_limits());
+    let stranger: ServerObject =
+        fixture.client.string_to_object("corbaloc::127.0.0.1:9/evil").unwrap().unchecked_narrow();
+    fixture.register("bank", ActivationMode::Normal);
+    for token in ["", "guess"] {
+        let refused = fixture.repository().server_is_running("bank", token, Some(&stranger));
+        assert!(matches!(refused, Err(ServerIsRunningError::CannotComplete(_))), "{refused:?}");
+    }
+    assert_eq!(fixture.find("bank").state, ServerState::Stopped);
+    fixture.object("bank").ping().unwrap();
+}
+
 #[test]
 fn references_without_an_address_or_beyond_the_limit_are_refused() {
     let fixture = Fixture::new("normal", quick_limits());

@@ -9,7 +9,7 @@ use spandrel::services::name;
 use spandrel::{ObjectRef, SystemException};
 use spandrel_proxy::problem::Problem;
 
-use crate::access::{CALL_TIMEOUT, failed, invalid};
+use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
 
 /// The most bindings of a context that are shown.
 const MAX_BINDINGS: usize = 1_000;
@@ -33,7 +33,7 @@ pub(crate) fn resolve(root: &ObjectRef, name: &[NameComponent]) -> Result<Object
     }
     let path = name::Path(name);
     match NamingContext::unchecked_narrow(&root).resolve(name) {
-        Ok(Some(object)) => Ok(object.with_timeout(Some(CALL_TIMEOUT))),
+        Ok(Some(object)) => for_caller(&object),
         Ok(None) | Err(Error::NotFound(_)) => {
             let detail = format!("`{path}` is not bound");
             Err(Problem::new(StatusCode::NOT_FOUND, "there is no such name").detail(detail))
@@ -47,10 +47,25 @@ pub(crate) fn resolve(root: &ObjectRef, name: &[NameComponent]) -> Result<Object
     }
 }
 
+/// The object for calls in the name of a caller. An object of this process is called in the process, however its
+/// reference addresses it, so that the policy decides about the caller. Calls to another server do not come back to
+/// this one with its own rights.
+pub(crate) fn for_caller(object: &ObjectRef) -> Result<ObjectRef, Problem> {
+    let own = object.orb().own_reference(object.ior()).map_err(|exception| failed(&exception))?;
+    Ok(own.unwrap_or_else(|| object.excluding_own_endpoints()).with_timeout(Some(CALL_TIMEOUT)))
+}
+
 /// The bindings of a context: `{"bindings":[{"path","name","kind"}],"truncated"}`.
-pub(crate) fn list(root: &ObjectRef, path: &str) -> Result<Value, Problem> {
-    let context = NamingContext::unchecked_narrow(&resolve(root, &parse(path)?)?);
-    let (bindings, truncated) = bindings(&context).map_err(|exception| failed(&exception))?;
+pub(crate) fn list(permissions: &Permissions, root: &ObjectRef, path: &str) -> Result<Value, Problem> {
+    let name = parse(path)?;
+    let context = resolve(root, &name)?;
+    // The naming service of this process decides itself; another server does not know the caller.
+    let is_own = root.orb().own_object_key(context.ior()).is_some();
+    if !is_own {
+        permissions.check("list", context.type_id(), Some(&name::to_string(&name)))?;
+    }
+    let context = NamingContext::unchecked_narrow(&context);
+    let (bindings, truncated) = bindings(&context)?;
     let mut entries: Vec<_> = bindings
         .iter()
         .map(|Binding { binding_name, binding_type }| {
@@ -70,14 +85,16 @@ pub(crate) fn list(root: &ObjectRef, path: &str) -> Result<Value, Problem> {
 }
 
 /// The bindings up to the limit, and whether there are more.
-fn bindings(context: &NamingContext) -> Result<(Vec<Binding>, bool), SystemException> {
-    let (mut all, iterator) = context.list(CHUNK)?;
+fn bindings(context: &NamingContext) -> Result<(Vec<Binding>, bool), Problem> {
+    let failed = |exception: SystemException| failed(&exception);
+    let (mut all, iterator) = context.list(CHUNK).map_err(failed)?;
     let mut has_more = false;
     if let Some(iterator) = iterator {
         has_more = true;
-        let iterator: BindingIterator = iterator.as_object().with_timeout(Some(CALL_TIMEOUT)).unchecked_narrow();
+        // The object that a foreign context names as its iterator may be any.
+        let iterator: BindingIterator = for_caller(iterator.as_object())?.unchecked_narrow();
         while has_more && all.len() < MAX_BINDINGS {
-            let (goes_on, more) = iterator.next_n(CHUNK)?;
+            let (goes_on, more) = iterator.next_n(CHUNK).map_err(failed)?;
             has_more = goes_on;
             all.extend(more);
         }

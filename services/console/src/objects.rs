@@ -11,6 +11,7 @@ use spandrel::dynamic::{DynAny, DynamicObject, InterfaceDescription, OperationDe
 use spandrel::services::{name, repository};
 use spandrel::types::{Any, IiopProfile, TypeCode};
 use spandrel::{ObjectRef, Orb, SystemExceptionKind};
+use spandrel_proxy::is_looked_up;
 use spandrel_proxy::problem::Problem;
 
 use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
@@ -74,8 +75,13 @@ impl Objects {
                 Ok((names::resolve(&self.root, &name)?, Some(name::to_string(&name))))
             }
             Target { path: None, reference: Some(text) } => {
+                if is_looked_up(text) {
+                    let detail =
+                        "expected `IOR:…` or `corbaloc:…`; the path of an object is its name in this naming service";
+                    return Err(invalid(detail));
+                }
                 let object = self.orb.string_to_object(text).map_err(|exception| failed(&exception))?;
-                Ok((object.with_timeout(Some(CALL_TIMEOUT)), None))
+                Ok((names::for_caller(&object)?, None))
             }
             _ => Err(invalid("expected either a `path` or a `reference`")),
         }

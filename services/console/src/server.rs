@@ -239,7 +239,7 @@ async fn list_names(
     Extension(caller): Extension<Caller>,
     Query(query): Query<ContextQuery>,
 ) -> Result<Response, Problem> {
-    run(shared, caller, move |shared, _| names::list(&shared.services.naming, &query.path)).await
+    run(shared, caller, move |shared, permissions| names::list(permissions, &shared.services.naming, &query.path)).await
 }
 
 async fn describe_object(

@@ -68,20 +68,35 @@ impl Contexts {
         str::from_utf8(id.as_bytes()).ok().and_then(|id| id.parse().ok()).map(ContextId).ok_or_else(unknown_context)
     }
 
-    /// Follows a name to its last step.
-    pub(crate) fn follow<'n>(&self, start: ContextId, name: &'n [NameComponent]) -> Result<LastStep<'n>, Failure> {
-        name::check(name).map_err(|error| match error {
-            InvalidName::TooManyComponents | InvalidName::LongComponent => Failure::System(
-                SystemException::imp_limit(0, CompletionStatus::No).with_detail(move || error.to_string()),
-            ),
-            _ => Failure::InvalidName,
-        })?;
-        let mut context = start;
+    /// Follows a name to its last step, as far as the peer may use the name.
+    ///
+    /// The policy decides about the whole name as it was given, also about the part that another server answers. A
+    /// context on the way may have another path than the name so far, by which it was made: the rest of the name is
+    /// decided by that path, too. So no other binding of a context is a way round a rule.
+    ///
+    /// # Errors
+    /// NO_PERMISSION before a binding is looked up, so that no answer tells which names exist below a denied path.
+    pub(crate) fn follow<'n>(
+        &self,
+        operation: &str,
+        start: ContextId,
+        name: &'n [NameComponent],
+    ) -> Result<LastStep<'n>, Failure> {
+        check_form(name)?;
+        let (mut context, mut decided) = (start, None);
         for (index, step) in name.iter().enumerate() {
+            if let Some(path_check) = &self.path_check {
+                let path = self.path(context, &name[index..]).map_err(|error| system(&error))?;
+                // A context without a path of its own has that of the name.
+                if index == 0 || path.is_some() && path != decided {
+                    path_check.check(operation, path.as_deref())?;
+                    decided = path;
+                }
+            }
             if index + 1 == name.len() {
                 return Ok(LastStep::Here(context, step));
             }
-            context = match self.store.lookup(context, step) {
+            context = match self.lookup(context, step) {
                 Ok(Target::Context(next)) => next,
                 Ok(Target::ForeignContext(ior)) => {
                     return Ok(LastStep::Elsewhere(self.foreign(ior), &name[index + 1..]));
@@ -98,6 +113,26 @@ impl Contexts {
         Err(Failure::InvalidName)
     }
 
+    /// The path of a name in a context; of the context itself for an empty name. `None` for a context without a path.
+    fn path(&self, context: ContextId, name: &[NameComponent]) -> Result<Option<String>, StoreError> {
+        let path = self.store.path(context)?;
+        Ok(path.map(|path| match (path.is_empty(), name) {
+            (_, []) => path,
+            (true, name) => name::to_string(name),
+            (false, name) => format!("{path}/{}", name::Path(name)),
+        }))
+    }
+
+    /// The target of one step.
+    fn lookup(&self, context: ContextId, step: &NameComponent) -> Result<Target, StoreError> {
+        let target = self.store.lookup(context, step)?;
+        Ok(match &target {
+            // The endpoints may be others than when it was bound.
+            Target::ForeignContext(ior) => self.own_context(ior).map_or(target, Target::Context),
+            _ => target,
+        })
+    }
+
     /// Runs the last step of an operation on a name: in the store, or as a call on another server's context.
     fn with_name<T>(
         &self,
@@ -110,11 +145,8 @@ impl Contexts {
         if name.is_empty() {
             self.store.path(start).map_err(|error| system(&error))?; // OBJECT_NOT_EXIST comes first
         }
-        match self.follow(start, name)? {
-            LastStep::Here(context, step) => {
-                self.check_path(operation, context, Some(step))?;
-                here(context, step).map_err(|error| Failure::at(step, &error))
-            }
+        match self.follow(operation, start, name)? {
+            LastStep::Here(context, step) => here(context, step).map_err(|error| Failure::at(step, &error)),
             LastStep::Elsewhere(context, rest) => {
                 let Some(_call) = ForeignCall::begin() else {
                     return Err(Failure::CannotProceed(context, rest.to_vec()));
@@ -131,31 +163,33 @@ impl Contexts {
         }
     }
 
-    /// Whether the peer may use a name, by the path of its context.
-    pub(crate) fn check_path(
-        &self,
-        operation: &str,
-        context: ContextId,
-        step: Option<&NameComponent>,
-    ) -> Result<(), SystemException> {
+    /// Whether the peer may use a context, by the path by which it was made.
+    fn check_path(&self, operation: &str, context: ContextId) -> Result<(), SystemException> {
         let Some(path_check) = &self.path_check else { return Ok(()) };
-        let path = self.store.path(context).map_err(|error| system(&error))?;
-        let path = path.map(|path| step.map_or(path.clone(), |step| crate::encoding::join(&path, step)));
+        let path = self.path(context, &[]).map_err(|error| system(&error))?;
         path_check.check(operation, path.as_deref())
     }
 
-    /// A context of another server, whose calls end in time.
+    /// A context of another server, whose calls end in time. None of them reaches this service: the peer would have
+    /// the rights of this process.
     fn foreign(&self, ior: Ior) -> NamingContext {
-        self.orb.reference(ior).with_timeout(Some(self.federation_timeout)).unchecked_narrow()
+        let context = self.orb.reference(ior).with_timeout(Some(self.federation_timeout));
+        context.excluding_own_endpoints().unchecked_narrow()
     }
 
-    /// The target of a binding to a context: one of this store by its id.
-    pub(crate) fn context_target(&self, context: &NamingContext) -> Result<Target, Failure> {
+    /// The context of this store that a reference denotes, however its server is addressed.
+    fn own_context(&self, ior: &Ior) -> Option<ContextId> {
+        let id = self.poa.key_to_id(&self.orb.own_object_key(ior)?)?;
+        str::from_utf8(id.as_bytes()).ok().and_then(|id| id.parse().ok()).map(ContextId)
+    }
+
+    /// The target of a binding to a context: one of this store by its id, if the peer may use that: keys of
+    /// contexts can be guessed.
+    pub(crate) fn context_target(&self, operation: &str, context: &NamingContext) -> Result<Target, Failure> {
         let object: ObjectRef = context.clone().into();
-        if let Ok(id) = self.poa.reference_to_id(&object)
-            && let Some(id) = str::from_utf8(id.as_bytes()).ok().and_then(|id| id.parse().ok())
-        {
-            return Ok(Target::Context(ContextId(id)));
+        if let Some(id) = self.own_context(object.ior()) {
+            self.check_path(operation, id)?;
+            return Ok(Target::Context(id));
         }
         Ok(Target::ForeignContext(self.checked(&object)?))
     }
@@ -177,7 +211,7 @@ impl Contexts {
         let target = self.with_name(
             "resolve",
             name,
-            |context, step| self.store.lookup(context, step).map(Ok),
+            |context, step| self.lookup(context, step).map(Ok),
             |context, rest| Ok(Err(context.resolve(rest)?)),
         )?;
         match target {
@@ -211,7 +245,7 @@ impl Contexts {
     ) -> Result<(), Failure> {
         // Nil cannot be a context (2.3.3).
         let context = context.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?;
-        let target = self.context_target(context)?;
+        let target = self.context_target(operation, context)?;
         let bind = |context, step: &_| self.store.bind(context, step, &target, if_bound);
         self.with_name(operation, name, bind, elsewhere)
     }
@@ -282,7 +316,7 @@ impl NamingContextServant for ContextServant {
     fn new_context(&self) -> Result<Option<NamingContext>, SystemException> {
         let contexts = &self.0;
         let current = contexts.current()?;
-        contexts.check_path("new_context", current, None)?;
+        contexts.check_path("new_context", current)?;
         contexts.store.path(current).map_err(|error| system(&error))?; // it exists
         let created = contexts.store.new_context().map_err(|error| system(&error))?;
         Ok(Some(contexts.reference(created)?.unchecked_narrow()))
@@ -303,7 +337,7 @@ impl NamingContextServant for ContextServant {
 
     fn destroy(&self) -> Result<(), DestroyError> {
         let current = self.0.current()?;
-        self.0.check_path("destroy", current, None)?;
+        self.0.check_path("destroy", current)?;
         self.0.store.destroy(current).map_err(|error| match error {
             StoreError::NotEmpty(_) => NotEmpty {}.into(),
             error => system(&error).into(),
@@ -313,7 +347,7 @@ impl NamingContextServant for ContextServant {
     fn list(&self, how_many: u32) -> Result<(BindingList, Option<BindingIterator>), SystemException> {
         let contexts = &self.0;
         let current = contexts.current()?;
-        contexts.check_path("list", current, None)?;
+        contexts.check_path("list", current)?;
         iterators::list(&contexts.iterators, &contexts.store, current, how_many)
     }
 }
@@ -364,6 +398,16 @@ fn escaped(text: &str) -> String {
         }
     }
     url
+}
+
+/// Checks the form of a name: InvalidName, or IMP_LIMIT beyond the limits.
+fn check_form(name: &[NameComponent]) -> Result<(), Failure> {
+    name::check(name).map_err(|error| match error {
+        InvalidName::TooManyComponents | InvalidName::LongComponent => {
+            SystemException::imp_limit(0, CompletionStatus::No).with_detail(move || error.to_string()).into()
+        }
+        _ => Failure::InvalidName,
+    })
 }
 
 /// Whether an exception says that no server answered.

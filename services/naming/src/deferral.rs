@@ -50,11 +50,16 @@ impl DeferringServant {
     /// NO_PERMISSION if the peer may not make it; MARSHAL for arguments that cannot be read.
     fn change(&self, operation: &str, arguments: &mut Decoder<'_>) -> Result<Option<Change>, SystemException> {
         let name = Vec::<NameComponent>::decode(arguments)?;
-        let Ok(target) = self.target(operation, arguments)? else { return Ok(None) };
-        let Ok(LastStep::Here(context, step)) = self.contexts.follow(self.contexts.current()?, &name) else {
-            return Ok(None);
+        let target = match self.target(operation, arguments)? {
+            Ok(target) => target,
+            Err(Failure::System(exception)) => return Err(exception),
+            Err(_) => return Ok(None),
         };
-        self.contexts.check_path(operation, context, Some(step))?;
+        let (context, step) = match self.contexts.follow(operation, self.contexts.current()?, &name) {
+            Ok(LastStep::Here(context, step)) => (context, step),
+            Err(Failure::System(exception)) => return Err(exception),
+            _ => return Ok(None),
+        };
         Ok(Some(Change { context, step: step.clone(), target }))
     }
 
@@ -72,7 +77,7 @@ impl DeferringServant {
                 None => Ok(Target::Object(Ior::default())),
             },
             _ => match Option::<NamingContext>::decode(arguments)? {
-                Some(context) => self.contexts.context_target(&context),
+                Some(context) => self.contexts.context_target(operation, &context),
                 None => Err(Failure::InvalidName), // the skeleton has the exception
             },
         };

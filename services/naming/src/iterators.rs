@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use spandrel::authorization::PathCheck;
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::poa::ObjectId;
 use spandrel::services::cos_naming::{
@@ -27,13 +28,14 @@ pub(crate) struct Iterators {
     limit: usize,
     /// The time without a call after which an iterator may be destroyed.
     expiry: Duration,
+    path_check: Option<PathCheck>,
     /// The time of the last call on each.
     known: Mutex<HashMap<ObjectId, Instant>>,
 }
 
 impl Iterators {
-    pub(crate) fn new(poa: Poa, limit: usize, expiry: Duration) -> Self {
-        Self { poa, limit, expiry, known: Mutex::default() }
+    pub(crate) fn new(poa: Poa, limit: usize, expiry: Duration, path_check: Option<PathCheck>) -> Self {
+        Self { poa, limit, expiry, path_check, known: Mutex::default() }
     }
 
     /// Creates an iterator, after the removal of expired ones and of one too many.
@@ -41,7 +43,13 @@ impl Iterators {
         for id in self.superfluous() {
             _ = self.poa.deactivate_object(&id); // it may have been destroyed meanwhile
         }
-        let servant = Iterator { cursor: Mutex::new(cursor), iterators: Arc::downgrade(self), poa: self.poa.clone() };
+        let servant = Iterator {
+            path: cursor.store.path(cursor.context).map_err(|error| system(&error))?,
+            cursor: Mutex::new(cursor),
+            iterators: Arc::downgrade(self),
+            path_check: self.path_check.clone(),
+            poa: self.poa.clone(),
+        };
         let object = self.poa.activate(BindingIteratorSkeleton::new(servant))?;
         let id = self.poa.reference_to_id(&object)?;
         self.known.lock().insert(id, Instant::now());
@@ -107,13 +115,22 @@ fn bounded(how_many: u32) -> usize {
 /// The servant of an iterator.
 #[derive(Debug)]
 struct Iterator {
+    /// The path of its context.
+    path: Option<String>,
+    path_check: Option<PathCheck>,
     cursor: Mutex<Cursor>,
     iterators: Weak<Iterators>,
     poa: Poa,
 }
 
 impl Iterator {
-    fn next(&self, how_many: usize) -> Result<BindingList, SystemException> {
+    /// Whether the peer may use the context of the iterator: keys of iterators can be guessed.
+    fn permit(&self, operation: &str) -> Result<(), SystemException> {
+        self.path_check.as_ref().map_or(Ok(()), |check| check.check(operation, self.path.as_deref()))
+    }
+
+    fn next(&self, operation: &str, how_many: usize) -> Result<BindingList, SystemException> {
+        self.permit(operation)?;
         let id = current_id()?;
         if let Some(iterators) = self.iterators.upgrade()
             && let Some(called) = iterators.known.lock().get_mut(&id)
@@ -130,7 +147,7 @@ fn current_id() -> Result<ObjectId, SystemException> {
 
 impl BindingIteratorServant for Iterator {
     fn next_one(&self) -> Result<(bool, Binding), SystemException> {
-        let next = self.next(1)?.pop();
+        let next = self.next("next_one", 1)?.pop();
         // Without a binding the out parameter is meaningless, but an enumerator and a sequence must be sent.
         Ok((next.is_some(), next.unwrap_or_default()))
     }
@@ -140,11 +157,12 @@ impl BindingIteratorServant for Iterator {
             // "It is illegal to pass 0" (2.3.10.2).
             return Err(SystemException::bad_param(0, CompletionStatus::No));
         }
-        let bindings = self.next(bounded(how_many))?;
+        let bindings = self.next("next_n", bounded(how_many))?;
         Ok((!bindings.is_empty(), bindings))
     }
 
     fn destroy(&self) -> Result<(), SystemException> {
+        self.permit("destroy")?;
         let id = current_id()?;
         if let Some(iterators) = self.iterators.upgrade() {
             iterators.known.lock().remove(&id);

@@ -166,12 +166,13 @@ impl NamingService {
         options: NamingOptions,
     ) -> Result<Self, NamingError> {
         let iterators = adapter.create_poa("BindingIterators", Some(&adapter.the_poa_manager()), [])?;
+        let (limit, expiry) = (options.max_iterators.max(1), options.iterator_expiry);
         let contexts = Arc::new(Contexts {
             orb: orb.clone(),
             poa: adapter.clone(),
             store,
+            iterators: Arc::new(Iterators::new(iterators, limit, expiry, options.path_check.clone())),
             path_check: options.path_check,
-            iterators: Arc::new(Iterators::new(iterators, options.max_iterators.max(1), options.iterator_expiry)),
             federation_timeout: options.federation_timeout,
             max_reference: options.max_reference,
         });

@@ -1,6 +1,7 @@
 //! The naming service: its store under failures, and its executable.
 
 mod executable;
+mod federation;
 mod files;
 mod name;
 mod redo_log;

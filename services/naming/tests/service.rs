@@ -333,17 +333,28 @@ fn no_thread_waits_for_the_change_of_a_binding() {
     client.shutdown().unwrap();
 }
 
-/// A name whose steps lead back to this service by way of its address.
+/// A name whose steps lead back to this service by way of its address, and by way of another service.
 #[test]
 fn a_name_that_leads_to_this_service_again_and_again_ends() {
-    let served = Served::start(|_| {});
-    let (host, port) = served.orb.listen().unwrap().remove(0);
-    let own = served.client.string_to_object(&format!("corbaloc::{host}:{port}/NameService")).unwrap();
+    let (served, other) = (Served::start(|_| {}), Served::start(|_| {}));
+    let url = |served: &Served| {
+        let (host, port) = served.orb.listen().unwrap().remove(0);
+        format!("corbaloc::{host}:{port}/NameService")
+    };
+    let bind = |served: &Served, id: &str, url: &str| {
+        let context = served.client.string_to_object(url).unwrap();
+        served.root.bind_context(&name(id), Some(&context.unchecked_narrow())).unwrap();
+    };
     served.root.bind(&name("a"), Some(&object(&served.client))).unwrap();
-    served.root.bind_context(&name("r"), Some(&own.unchecked_narrow())).unwrap();
-    let resolve = |turns: usize| served.root.resolve_str(&format!("{}a", "r/".repeat(turns)));
-    assert!(resolve(10).unwrap().is_some());
-    let Err(ResolveStrError::CannotProceed(exception)) = resolve(100) else { panic!("it did not end") };
-    let rest = exception.rest_of_name.len();
-    assert!((70..100).contains(&rest), "{rest} steps are left");
+    bind(&served, "own", &url(&served));
+    bind(&served, "other", &url(&other));
+    bind(&other, "back", &url(&served));
+    let resolve = |steps: &str, turns: usize| served.root.resolve_str(&format!("{}a", steps.repeat(turns)));
+    assert!(resolve("own/", 100).unwrap().is_some(), "without a call");
+    assert!(resolve("other/back/", 3).unwrap().is_some());
+    match resolve("other/back/", 60) {
+        Ok(found) => assert!(found.is_some()),
+        Err(ResolveStrError::CannotProceed(exception)) => assert!(exception.rest_of_name.len() > 10),
+        Err(error) => panic!("{error}"),
+    }
 }

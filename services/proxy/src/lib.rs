@@ -16,4 +16,4 @@ pub mod problem;
 mod proxy;
 
 pub use catalogue::{Catalogue, Exposure};
-pub use proxy::{CallLimits, Proxy};
+pub use proxy::{CallLimits, Proxy, is_looked_up};

@@ -109,6 +109,14 @@ async fn call(
     answer(&proxy, &caller, request).await.map_err(|failure| failure.into_response())
 }
 
+/// Whether the object of a URL that a caller gives would have to be looked up elsewhere: `corbaname:` and `corbaloc:rir:`.
+/// The caller would make this server call others.
+#[must_use]
+pub fn is_looked_up(url: &str) -> bool {
+    let url = url.trim_ascii().to_ascii_lowercase();
+    url.starts_with("corbaname:") || url.starts_with("corbaloc:rir")
+}
+
 /// A response that is no result.
 enum Failure {
     Problem(Problem),
@@ -143,6 +151,7 @@ async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Resp
             .detail("expected /NAME/OPERATION, such as /Bank/alice/deposit")
             .into());
     };
+    proxy.permits_name(caller, &name)?;
     let timeout = wanted_timeout(request.headers()).map_or(proxy.limits.timeout, |it| it.min(proxy.limits.timeout));
     let found = tokio::time::timeout(timeout, proxy.catalogue.object(&name)).await;
     let object = found.map_err(|_| too_slow("the object or its interface was not found", timeout))??;
@@ -179,6 +188,13 @@ impl Proxy {
         };
         let document = openapi::document(&objects, &is_permitted);
         Ok(json_response(StatusCode::OK, document.to_string()))
+    }
+
+    /// Refuses a name of which the caller may call nothing, before this server looks it up.
+    fn permits_name(&self, caller: &Caller, name: &str) -> Result<(), Problem> {
+        let Some(authorizer) = &self.authorizer else { return Ok(()) };
+        let decided = authorizer.permits_path_of_caller(&caller.0, name);
+        decided.map_err(|exception| Problem::of_system_exception(&exception))
     }
 
     /// Decides about a call by the policy.
@@ -251,11 +267,10 @@ impl Proxy {
         (unknown.take(), read)
     }
 
-    /// A reference in an argument. Those that would have to be looked up elsewhere are refused: the caller would make
-    /// this server call others.
+    /// A reference in an argument, which names its object by address.
     fn reference(&self, url: &str) -> Result<Ior, String> {
         let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        if !matches!(scheme.as_str(), "ior" | "corbaloc") || url.to_ascii_lowercase().starts_with("corbaloc:rir") {
+        if !matches!(scheme.as_str(), "ior" | "corbaloc") || is_looked_up(url) {
             return Err("expected a reference `IOR:…` or `corbaloc:…`".to_owned());
         }
         let object = self.catalogue.orb().string_to_object(url).map_err(|error| error.to_string())?;

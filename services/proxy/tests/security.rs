@@ -65,6 +65,8 @@ fn the_policy_decides_about_each_call() {
         assert!(response.body.contains("denied by the policy's rule at line"), "{response:?}");
     }
     assert_eq!(fixture.account.state.lock().unwrap().limit, 0);
+    let unknown = fixture.send("POST", "/Bank/nosuch/deposit", "[1]");
+    assert_eq!(unknown.status, 403, "no answer tells which names exist: {unknown:?}");
     let document = fixture.send("GET", "/openapi.json", "").json();
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert_eq!(paths, ["/Bank/alice/deposit", "/Bank/alice/limit", "/Bank/alice/owner"]);

@@ -111,12 +111,13 @@ pub(crate) fn object(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     Place::of(orb, text)?.object()
 }
 
-/// The naming service of the options, or the one of this machine.
+/// The naming service of the options. The one of this machine, if the options have none: a service that was given and
+/// cannot be used is an error, so that no other one is read or changed in its place.
 fn service(orb: &Orb) -> anyhow::Result<ObjectRef> {
-    match orb.resolve_initial_references("NameService") {
-        Ok(service) => Ok(service),
-        Err(_) => Ok(orb.string_to_object(DEFAULT)?),
+    if !orb.has_initial_reference("NameService") {
+        return Ok(orb.string_to_object(DEFAULT)?);
     }
+    orb.resolve_initial_references("NameService").context("cannot use the given initial reference `NameService`")
 }
 
 /// Whether a text is a URL, rather than a name.

@@ -128,6 +128,38 @@ fn our_naming_service_is_used() {
     names_are_bound_and_shown(&|command, words| services.run(command, words), &services.url);
 }
 
+/// An initial reference that was given is used, or is an error: no other service is read or changed in its place.
+#[test]
+fn an_initial_reference_that_cannot_be_read_is_an_error() {
+    let object = "corbaloc::127.0.0.1:9/object";
+    let commands: [&[&str]; 7] = [
+        &["list"],
+        &["tree"],
+        &["bind", "x", object],
+        &["unbind", "x"],
+        &["describe", "x"],
+        &["call", "x", "f"],
+        &["watch", "x"],
+    ];
+    let options =
+        ["-ORBInitRef NameService=garbage", "-ORBDefaultInitRef garbage", "-ORBInitRef NameService=corbaloc:x:y"];
+    for (words, option) in commands.into_iter().flat_map(|words| options.map(|option| (words, option))) {
+        let output = spandrel(&[&[words[0], "--orb", option], &words[1..]].concat());
+        check_code(&output, 1);
+        let error = stderr(&output);
+        assert!(error.contains("cannot use the given initial reference `NameService`"), "{words:?} {option}: {error}");
+    }
+    let services = Services::start();
+    let repository = "-ORBInitRef InterfaceRepository=garbage";
+    let error = spandrel(&["call", "--orb", repository, &format!("{}/NameService", services.url), "list"]);
+    check_code(&error, 1);
+    assert!(
+        stderr(&error).contains("cannot use the given initial reference `InterfaceRepository`"),
+        "{}",
+        stderr(&error)
+    );
+}
+
 #[test]
 fn omni_names_is_used() {
     let folder = tempfile::tempdir().unwrap();

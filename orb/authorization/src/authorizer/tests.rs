@@ -352,7 +352,6 @@ fn requests_are_decided_before_their_servant_runs() {
         ("adapter = 'RootPOA'", [true, true, false]),
         ("adapter = 'houses/closed'", [false, false, true]),
         ("adapter = 'houses'", [false; 3]),
-        ("adapter = 'RootPOA/houses/closed'", [false; 3]),
         ("interface = 'IDL:House/Door:1.0'", [true; 3]),
         ("interface = 'IDL:House/Safe:1.0'", [false; 3]),
         ("path = ''", [false; 3]),

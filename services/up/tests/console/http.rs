@@ -9,10 +9,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use spandrel::diagnostics::log::LogTail;
+use spandrel::services::cos_naming::NamingContextExt;
+use spandrel::types::{IiopProfile, Ior};
+use spandrel::{Endpoint, Orb};
+use spandrel_naming::{NamingOptions, NamingService};
 
 use super::probe::Probe;
 use super::process::{WithConsole, data};
-use crate::executable::ANY_PORT;
+use crate::executable::{ANY_PORT, name, root};
 use crate::running::command;
 
 #[test]
@@ -205,6 +209,63 @@ fn the_policy_sees_operations_and_interfaces_as_they_are() {
     assert!(probe.last("_set_level").is_none());
     assert_eq!(probe.last("refuse"), Some(vec![json!("yes")]), "the last call that was permitted");
     probe.stop();
+}
+
+/// Another address of the console's own process is no way round the policy, and no other server lists for a caller what
+/// the caller may not list.
+#[test]
+fn the_policy_holds_for_own_objects_by_other_addresses_and_for_other_servers() {
+    let (folder, data) = data();
+    let tokens = folder.path().join("tokens");
+    fs::write(&tokens, "bob bob-bob-bob-bob-bob\n").unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    let policy = folder.path().join("policy.toml");
+    let rules = r#"
+        [[rule]]
+        action = "deny"
+        identity = "token:bob"
+        path = ["vault", "ext/closed"]
+        [[rule]]
+        action = "deny"
+        identity = "token:bob"
+        operation = "list"
+        path = "ext"
+        [[rule]]
+        action = "allow"
+    "#;
+    fs::write(&policy, rules).unwrap();
+    let words = ["--policy", policy.to_str().unwrap(), "--console-tokens", tokens.to_str().unwrap()];
+    let mut console = WithConsole::start(&data, &words);
+    console.token = "bob-bob-bob-bob-bob".to_owned();
+
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let other = NamingService::start(&orb, NamingOptions::new(folder.path())).unwrap();
+    let other_root: NamingContextExt = other.reference().unchecked_narrow();
+    other_root.bind_new_context(&name("open")).unwrap();
+    let names = root(&orb, &console.naming);
+    let vault = names.bind_new_context(&name("vault")).unwrap().unwrap();
+    vault.bind(&name("gold"), Some(other.reference())).unwrap();
+    names.bind_context(&name("ext"), Some(&other.reference().unchecked_narrow())).unwrap();
+    // The vault, by another host than the published one.
+    let ior = vault.as_object().ior();
+    let profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+    let port = profile.port;
+    let profile = IiopProfile { host: "localhost".to_owned(), components: Vec::new(), ..profile };
+    let way_round = orb.reference(Ior { profiles: vec![profile.encode().unwrap()], ..ior.clone() });
+    names.bind(&name("own"), Some(&way_round)).unwrap();
+
+    let status = |request: &str| console.api(request, "").0;
+    assert_eq!(status("GET /api/names?path=vault"), 403);
+    assert_eq!(status("GET /api/names?path=own"), 403);
+    assert_eq!(status("GET /api/names?path=ext"), 403);
+    assert_eq!(status("GET /api/object?path=ext/open"), 200);
+    assert_eq!(status("GET /api/object?path=ext/closed"), 403);
+    for url in [format!("corbaname::localhost:{port}%23vault/gold"), "%20CorbaLoc:RIR:/NameService".to_owned()] {
+        let (refused, answer) = console.api(&format!("GET /api/object?reference={url}"), "");
+        assert!(refused == 400 && answer.to_string().contains("expected `IOR:"), "{answer}");
+    }
+    other.stop().unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -67,11 +67,19 @@ fn is_idl(path: &Path) -> bool {
     path.is_file() || (!path.is_dir() && path.extension().is_some_and(|extension| extension == "idl"))
 }
 
+/// The initial reference of the interface repository.
+const REPOSITORY: &str = "InterfaceRepository";
+
 /// The interface as an interface repository describes it: the one with the given name or id, or that of the object.
 fn from_repository(orb: &Orb, given: Option<&str>, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
+    // A repository that was given and cannot be read is an error of its own, also where the object names another.
+    if orb.has_initial_reference(REPOSITORY) {
+        let given = orb.resolve_initial_references(REPOSITORY);
+        given.context("cannot use the given initial reference `InterfaceRepository`")?;
+    }
     let described = match given {
         Some(name) => {
-            let repository = orb.resolve_initial_references("InterfaceRepository");
+            let repository = orb.resolve_initial_references(REPOSITORY);
             let repository =
                 repository.context("--interface needs --idl FILE, or -ORBInitRef InterfaceRepository=URL")?;
             interface_by_id(&repository, name)
