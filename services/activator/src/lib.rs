@@ -23,4 +23,4 @@ pub use commands::{Command, Commands, CommandsError, ResourceLimits};
 pub use limits::Limits;
 pub use logs::output_of;
 pub use service::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, CurrentCommands, STORE_FILE};
-pub use store::StoreError;
+pub use store::{StoreError, check_store};

@@ -14,7 +14,9 @@ use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };
-use spandrel_activator::{ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
+use spandrel_activator::{
+    ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits, STORE_FILE, check_store,
+};
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 
 /// The port of the implementation repository as a process of its own.
@@ -61,6 +63,15 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Verify the store of an activator that does not run. No file is written
+    Check,
+    #[command(flatten)]
+    Administration(AdministrationCommand),
+}
+
+/// A call of a running activator.
+#[derive(Debug, Subcommand)]
+enum AdministrationCommand {
     /// Register a server
     Add {
         /// The name of the server
@@ -155,12 +166,19 @@ fn main() -> ExitCode {
         let args = Args::parse();
         match &args.command {
             None => args.serve(),
-            Some(command) => administer(&args.server, command),
+            Some(Command::Check) => args.check(),
+            Some(Command::Administration(command)) => administer(&args.server, command),
         }
     })
 }
 
 impl Args {
+    fn check(&self) -> Result<(), Failure> {
+        let servers = check_store(&self.daemon.data_folder()?.join(STORE_FILE)).map_err(data)?;
+        println!("the store is sound: {servers} servers");
+        Ok(())
+    }
+
     fn serve(&self) -> Result<(), Failure> {
         let folder = self.daemon.data_folder()?;
         let default = folder.join(COMMANDS_FILE);
@@ -202,16 +220,16 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 }
 
 /// Calls a running activator.
-fn administer(server: &str, command: &Command) -> Result<(), Failure> {
+fn administer(server: &str, command: &AdministrationCommand) -> Result<(), Failure> {
     let server = with_port(server).map_err(Failure::usage)?;
     let call = || -> anyhow::Result<()> {
         let orb = Orb::builder().request_timeout(Some(Duration::from_secs(30))).build()?;
         let url = format!("corbaloc::{server}/{IMPL_REPO_SERVICE}");
         let repository = Administration::unchecked_narrow(&orb.string_to_object(&url)?);
         match command {
-            Command::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
-            Command::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
-            Command::List => {
+            AdministrationCommand::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
+            AdministrationCommand::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
+            AdministrationCommand::List => {
                 let servers = repository.list()?;
                 println!(
                     "{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}",
@@ -228,25 +246,25 @@ fn administer(server: &str, command: &Command) -> Result<(), Failure> {
                 }
                 Ok(())
             }
-            Command::Show { name } => {
+            AdministrationCommand::Show { name } => {
                 show(&repository.find(name)?);
                 Ok(())
             }
-            Command::Start { name } => {
+            AdministrationCommand::Start { name } => {
                 repository.activate_server(name)?;
                 wait_for_start(&repository, name)
             }
-            Command::Stop { name } => {
+            AdministrationCommand::Stop { name } => {
                 repository.shutdown_server(name, false)?;
                 wait_for_end(&repository, name)
             }
-            Command::Drain { name } => {
+            AdministrationCommand::Drain { name } => {
                 repository.shutdown_server(name, true)?;
                 wait_for_end(&repository, name)
             }
-            Command::Disable { name } => Ok(repository.enable_server(name, false)?),
-            Command::Enable { name } => Ok(repository.enable_server(name, true)?),
-            Command::Remove { name } => Ok(repository.remove_server(name)?),
+            AdministrationCommand::Disable { name } => Ok(repository.enable_server(name, false)?),
+            AdministrationCommand::Enable { name } => Ok(repository.enable_server(name, true)?),
+            AdministrationCommand::Remove { name } => Ok(repository.remove_server(name)?),
         }
     };
     call().with_context(|| format!("cannot {} by the activator at {server}", command.text())).map_err(Failure::failed)
@@ -294,7 +312,7 @@ fn wait_for_end(repository: &Administration, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Command {
+impl AdministrationCommand {
     /// The operation and its object, for errors.
     fn text(&self) -> String {
         match self {

@@ -17,7 +17,7 @@ use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::services::activation::{IMPL_REPO_SERVICE, ServerKey};
 use spandrel::services::implementation_repository::AdministrationSkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
-use spandrel_daemon::Storage;
+use spandrel_store::Storage;
 
 use crate::administration::AdministrationServant;
 use crate::commands::{Commands, CommandsError};

@@ -6,22 +6,31 @@
 //! | `running` | name of the server | [`RunningProcess`] |
 //!
 //! A change is on disk before it is acknowledged. A start is recorded before the process is made, so that a process
-//! without a recorded id can be found by its token. After an error of input or output `redb` refuses all further work;
-//! the database is then opened again before the next change.
+//! without a recorded id can be found by its token.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use spandrel::net::sync::Mutex;
 use spandrel::services::implementation_repository::{ActivationMode, StartupOptions};
-use spandrel_daemon::{Storage, begin_write, catch_damage};
+use spandrel_store::{Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError};
 
 const SERVERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("servers");
 const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running");
 
 /// The memory for pages.
 const CACHE: usize = 4 << 20;
+
+static LAYOUT: Layout =
+    Layout { service: Service::Activator, version: 2, create, convert: |transaction, _| Ok(create(transaction)?) };
+
+/// Creates the tables, which are those of stores without a header.
+fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    transaction.open_table(SERVERS)?;
+    transaction.open_table(RUNNING)?;
+    Ok(())
+}
 
 /// The registration of a server.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -91,41 +100,23 @@ impl Registration {
 
 /// The reason why the state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use the store {}: {reason}", .file.display())]
-pub struct StoreError {
-    file: PathBuf,
-    reason: String,
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file cannot be opened, or has an entry that cannot be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] StoreFileError),
 }
 
 /// The store.
-pub(crate) struct Store {
-    storage: Storage,
-    /// `None` after an error.
-    database: Mutex<Option<Database>>,
-}
+#[derive(Debug)]
+pub(crate) struct Store(Mutex<StoreFile>);
 
 impl Store {
     pub(crate) fn open(storage: Storage) -> Result<Self, StoreError> {
-        let store = Self { storage, database: Mutex::new(None) };
-        store.with(|_| Ok(()))?;
-        Ok(store)
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, StoreError> {
-        let mut place = self.database.lock();
-        let open = place.take();
-        let done = catch_damage(|| {
-            let database = open.map_or_else(|| open_database(&self.storage), Ok)?;
-            let outcome = work(&database)?;
-            Ok::<_, redb::Error>((database, outcome))
-        });
-        let (database, outcome) = done.map_err(|error| self.error(error.to_string()))?;
-        *place = Some(database);
-        Ok(outcome)
-    }
-
-    fn error(&self, reason: String) -> StoreError {
-        StoreError { file: self.storage.path().to_owned(), reason }
+        Ok(Self(Mutex::new(StoreFile::open(storage, &LAYOUT, CACHE)?)))
     }
 
     fn put<V: Serialize>(
@@ -135,25 +126,24 @@ impl Store {
         value: Option<&V>,
     ) -> Result<(), StoreError> {
         let value = value.map(|value| serde_json::to_vec(value).expect("it has no maps with other keys than texts"));
-        self.with(|database| {
-            let transaction = begin_write(database)?;
-            {
-                let mut table = transaction.open_table(table)?;
-                match &value {
-                    Some(value) => drop(table.insert(server, &**value)?),
-                    None => drop(table.remove(server)?),
-                }
+        let written = self.0.lock().change(|transaction| {
+            let mut table = transaction.open_table(table)?;
+            match &value {
+                Some(value) => drop(table.insert(server, &**value)?),
+                None => drop(table.remove(server)?),
             }
-            Ok(transaction.commit()?)
-        })
+            Ok(())
+        });
+        Ok(written?)
     }
 
     fn all<V: DeserializeOwned>(
         &self,
         table: TableDefinition<'_, &str, &[u8]>,
     ) -> Result<Vec<(String, V)>, StoreError> {
-        let entries = self.with(|database| {
-            let table = database.begin_read()?.open_table(table)?;
+        let mut file = self.0.lock();
+        let entries = file.read(|reading| {
+            let table = reading.open_table(table)?;
             let mut entries = Vec::new();
             for entry in table.iter()? {
                 let (server, value) = entry?;
@@ -163,7 +153,10 @@ impl Store {
         })?;
         let parse = |(server, value): (String, Vec<u8>)| match serde_json::from_slice(&value) {
             Ok(value) => Ok((server, value)),
-            Err(error) => Err(self.error(format!("entry of server `{server}`: {error}"))),
+            Err(error) => {
+                let cause = OpenCause::Contents(format!("the entry of server `{server}`: {error}"));
+                Err(file.storage().error(cause).into())
+            }
         };
         entries.into_iter().map(parse).collect()
     }
@@ -190,11 +183,13 @@ impl Store {
     }
 }
 
-fn open_database(storage: &Storage) -> Result<Database, redb::Error> {
-    let database = storage.open(CACHE)?;
-    let transaction = begin_write(&database)?;
-    transaction.open_table(SERVERS)?;
-    transaction.open_table(RUNNING)?;
-    transaction.commit()?;
-    Ok(database)
+/// Verifies the store in a file, which is only read, as an activator that does not run left it. Returns the number of
+/// registered servers.
+///
+/// # Errors
+/// A file that cannot be read, is in use, is damaged, or is the store of another service or version.
+pub fn check_store(file: &Path) -> Result<usize, StoreError> {
+    let store = Store::open(Storage::read_only(file))?;
+    store.running()?;
+    Ok(store.servers()?.len())
 }

@@ -6,7 +6,7 @@ use spandrel::services::implementation_repository::administration::RegisterServe
 use spandrel::services::implementation_repository::{ActivationMode, Administration, StartupOptions};
 use spandrel::{Endpoint, Orb};
 use spandrel_activator::{Activator, ActivatorOptions, Commands};
-use spandrel_daemon::Storage;
+use spandrel_store::Storage;
 use spandrel_test_support::disk::Disk;
 use tempfile::TempDir;
 
@@ -67,7 +67,7 @@ fn change(repository: &Administration, random: &mut fastrand::Rng) -> Option<Str
         2 => repository.update_server(&server, &options(&description)).map_err(|error| format!("{error:?}")),
         _ => repository.register_server(&server, &options(&description)).map_err(|error| format!("{error:?}")),
     };
-    outcome.err().filter(|reason| reason.contains("cannot use the store"))
+    outcome.err().filter(|reason| reason.contains("the store"))
 }
 
 fn seed() -> u64 {

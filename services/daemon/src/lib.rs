@@ -27,7 +27,7 @@
 //! | 1 | failed |
 //! | 2 | wrong usage |
 //! | 3 | an address is in use |
-//! | 4 | the data folder or a store cannot be used: unwritable, damaged, or in use by another process |
+//! | 4 | the data folder or a store cannot be used: unwritable, damaged, in use by another process, or that of another service |
 //! | 5 | the policy of authorization cannot be read, or has an error |
 //!
 //! An error is one line on standard error, with the operation, the object, the reason and the option to change.
@@ -39,10 +39,8 @@
 
 mod args;
 mod client;
-mod damage;
 mod failure;
 mod signals;
-mod storage;
 mod toml_text;
 
 use std::fs::{self, File, TryLockError};
@@ -63,10 +61,8 @@ use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::{DaemonArgs, PolicyArgs};
 pub use client::ClientArgs;
-pub use damage::catch_damage;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
-pub use storage::{Storage, begin_write, private_file, synchronize_folder};
 pub use toml_text::parse_toml;
 
 /// The exit codes, for the help of executables.

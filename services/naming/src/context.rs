@@ -68,6 +68,11 @@ impl Contexts {
         str::from_utf8(id.as_bytes()).ok().and_then(|id| id.parse().ok()).map(ContextId).ok_or_else(unknown_context)
     }
 
+    /// Checks that the context of the request exists.
+    fn require_current(&self) -> Result<(), SystemException> {
+        self.store.path(self.current()?).map(drop).map_err(|error| system(&error))
+    }
+
     /// Follows a name to its last step, as far as the peer may use the name.
     ///
     /// The policy decides about the whole name as it was given, also about the part that another server answers. A
@@ -82,7 +87,7 @@ impl Contexts {
         start: ContextId,
         name: &'n [NameComponent],
     ) -> Result<LastStep<'n>, Failure> {
-        check_form(name)?;
+        valid(name::check(name))?.map_err(|_| Failure::InvalidName)?;
         let (mut context, mut decided) = (start, None);
         for (index, step) in name.iter().enumerate() {
             if let Some(path_check) = &self.path_check {
@@ -354,25 +359,38 @@ impl NamingContextServant for ContextServant {
 
 impl NamingContextExtServant for ContextServant {
     fn to_string(&self, n: &[NameComponent]) -> Result<StringName, ToStringError> {
-        name::check(n).map_err(|_| InvalidNameException {})?;
+        self.0.require_current()?;
+        valid(name::check(n))?.map_err(|_| InvalidNameException {})?;
         Ok(name::to_string(n))
     }
 
     fn to_name(&self, sn: &str) -> Result<Name, ToNameError> {
-        Ok(name::parse(sn).map_err(|_| InvalidNameException {})?)
+        self.0.require_current()?;
+        Ok(valid(name::parse(sn))?.map_err(|_| InvalidNameException {})?)
     }
 
     fn to_url(&self, addr: &str, sn: &str) -> Result<UrlString, ToUrlError> {
+        self.0.require_current()?;
         if !is_address(addr) {
             return Err(InvalidAddress {}.into());
         }
-        name::parse(sn).map_err(|_| InvalidNameException {})?;
+        valid(name::parse(sn))?.map_err(|_| InvalidNameException {})?;
         Ok(format!("corbaname:{addr}#{}", escaped(sn)))
     }
 
     fn resolve_str(&self, sn: &str) -> Result<Option<ObjectRef>, ResolveStrError> {
-        let name = name::parse(sn).map_err(|_| InvalidNameException {})?;
+        let name = valid(name::parse(sn))?.map_err(|_| InvalidNameException {})?;
         Ok(self.0.resolve(&name)?)
+    }
+}
+
+/// The outcome of a check of a name: IMP_LIMIT for a name beyond the limits.
+fn valid<T>(checked: Result<T, InvalidName>) -> Result<Result<T, InvalidName>, SystemException> {
+    match checked {
+        Err(error @ (InvalidName::TooManyComponents | InvalidName::LongComponent)) => {
+            Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(move || error.to_string()))
+        }
+        checked => Ok(checked),
     }
 }
 
@@ -381,7 +399,13 @@ fn is_address(text: &str) -> bool {
     const PROTOCOLS: [&str; 6] = ["", "iiop", "ssliop", "uds", "shm", "rir"];
     let protocol = text.split_once(':').map(|(protocol, _)| protocol);
     let is_of_url = !text.ends_with("::") && !text.contains(|letter: char| letter == '#' || letter.is_whitespace());
+    // A version is followed by a host (2.4.2.2).
+    let has_hosts = text
+        .split(',')
+        .filter_map(|address| address.split_once('@'))
+        .all(|(_, host)| !host.is_empty() && !host.starts_with(':'));
     is_of_url
+        && has_hosts
         && protocol.is_some_and(|protocol| PROTOCOLS.contains(&protocol))
         && format!("corbaloc:{text}/NameService").parse::<spandrel::types::ObjectUrl>().is_ok()
 }
@@ -398,16 +422,6 @@ fn escaped(text: &str) -> String {
         }
     }
     url
-}
-
-/// Checks the form of a name: InvalidName, or IMP_LIMIT beyond the limits.
-fn check_form(name: &[NameComponent]) -> Result<(), Failure> {
-    name::check(name).map_err(|error| match error {
-        InvalidName::TooManyComponents | InvalidName::LongComponent => {
-            SystemException::imp_limit(0, CompletionStatus::No).with_detail(move || error.to_string()).into()
-        }
-        _ => Failure::InvalidName,
-    })
 }
 
 /// Whether an exception says that no server answered.

@@ -18,15 +18,14 @@ mod iterators;
 pub mod omni_log;
 mod purge;
 mod redb_store;
-mod redo_log;
 mod service;
 pub mod store;
 
 pub use administration::NamingAdministration;
 pub use purge::PurgeOptions;
-pub use redb_store::{OpenError, RedbStore, RedbStoreOptions, Synchronization};
-pub use redo_log::RedoLogError;
+pub use redb_store::{RedbStore, RedbStoreOptions, Synchronization};
 pub use service::{
     ADAPTER, ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE,
 };
+pub use spandrel_store::OpenError;
 pub use store::Store;

@@ -44,8 +44,10 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Verify the store of a service that does not run
+    /// Verify the store of a service that does not run. No file is written
     Check,
+    /// Open the store of a service that does not run without the changes of its redo log that cannot be read
+    Recover,
     /// Make a running service copy its store into the folder `backups` below its data folder
     Backup {
         /// The name of the file
@@ -62,7 +64,7 @@ enum Command {
         #[arg(long, value_enum, ignore_case = true, default_value_t)]
         code_set: CodeSet,
     },
-    /// Write the store of a service that does not run as an omniNames file
+    /// Write the store of a service that does not run as an omniNames file. Its own files are not written
     Export {
         /// The file, which must not exist: omninames-HOST.dat in omniNames' folder
         file: PathBuf,
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
                 println!("the store is sound: {bindings} bindings");
                 Ok(())
             }
+            Some(Command::Recover) => args.recover(),
             Some(Command::Backup { name, server }) => back_up(name, server),
             Some(Command::Import { file, code_set }) => args.import(file, *code_set),
             Some(Command::Export { file, host, port, code_set }) => args.export(file, host, *port, *code_set),
@@ -127,13 +130,25 @@ impl Args {
         RedbStoreOptions { synchronization, ..RedbStoreOptions::default() }
     }
 
-    /// The store of a service that does not run.
-    fn store(&self) -> Result<RedbStore, Failure> {
+    /// The file of a store that exists.
+    fn store_file(&self) -> Result<PathBuf, Failure> {
         let file = self.daemon.data_folder()?.join(STORE_FILE);
         if !file.exists() {
             return Err(data(anyhow!("there is no store {} (--data names its folder)", file.display())));
         }
-        RedbStore::open(&file, &RedbStoreOptions::default()).map_err(data)
+        Ok(file)
+    }
+
+    /// The store of a service that does not run, for reading.
+    fn store(&self) -> Result<RedbStore, Failure> {
+        RedbStore::open_read_only(&self.store_file()?).map_err(data)
+    }
+
+    fn recover(&self) -> Result<(), Failure> {
+        let mut store = RedbStore::recover(&self.store_file()?, &RedbStoreOptions::default()).map_err(data)?;
+        let bindings = store.check().context("the store is damaged").map_err(data)?;
+        println!("the store has {bindings} bindings");
+        Ok(())
     }
 
     fn import(&self, file: &Path, code_set: CodeSet) -> Result<(), Failure> {

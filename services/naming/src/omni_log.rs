@@ -1,6 +1,7 @@
 //! The files of `omniNames`: import, and export for the way back.
 //!
-//! A file is a series of lines; a backslash stands before spaces and backslashes of identifiers and kinds:
+//! A file is a series of lines. In identifiers and kinds a backslash stands before spaces and backslashes, and a line
+//! feed, tab and carriage return are `\n`, `\t` and `\r`:
 //!
 //! ```text
 //! port 2809
@@ -18,6 +19,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;
+use std::mem;
 
 use spandrel::Orb;
 use spandrel::services::cos_naming::{BindingType, NameComponent};
@@ -157,7 +159,8 @@ fn parse(text: &str, orb: &Orb) -> Result<Graph, OmniLogError> {
         };
         let context =
             |text: &str| key_of(&reference(text)?).ok_or_else(|| invalid("the reference has no IIOP profile"));
-        let words = words(line);
+        let words =
+            words(line).ok_or_else(|| invalid("a backslash stands before a space, a backslash, `n`, `t` or `r`"))?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             [] | ["" | "port" | "persistent", ..] => {}
@@ -185,18 +188,41 @@ fn parse(text: &str, orb: &Orb) -> Result<Graph, OmniLogError> {
     Ok(graph)
 }
 
-/// The words of a line: single spaces part them, so that a word may be empty.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
+/// The words of a line: single spaces part them, so that a word may be empty. `None` if a backslash stands before
+/// another character than omniNames writes.
+fn words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word = String::new();
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            ' ' => words.push(String::new()),
-            '\\' => words.last_mut().expect("never empty").extend(letters.next()),
-            other => words.last_mut().expect("never empty").push(other),
+            ' ' => words.push(mem::take(&mut word)),
+            '\\' => word.push(match letters.next()? {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                letter @ (' ' | '\\') => letter,
+                _ => return None,
+            }),
+            other => word.push(other),
         }
     }
-    words
+    words.push(word);
+    Some(words)
+}
+
+/// Appends an identifier or kind as a word of a line.
+fn push_word(line: &mut String, word: &str) {
+    line.push(' ');
+    for letter in word.chars() {
+        match letter {
+            ' ' | '\\' => line.extend(['\\', letter]),
+            '\n' => line.push_str("\\n"),
+            '\t' => line.push_str("\\t"),
+            '\r' => line.push_str("\\r"),
+            other => line.push(other),
+        }
+    }
 }
 
 fn octets(digits: &str) -> Option<Vec<u8>> {
@@ -257,8 +283,10 @@ pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(St
                         ("ncontext", reference(number)?)
                     }
                 };
-                let [id, kind] = [&name.id, &name.kind].map(|part| part.replace('\\', r"\\").replace(' ', r"\ "));
-                writeln!(binds, "bind {own} {id} {kind} {binding_type} {ior}").expect("writing into a string");
+                write!(binds, "bind {own}").expect("writing into a string");
+                push_word(&mut binds, &name.id);
+                push_word(&mut binds, &name.kind);
+                writeln!(binds, " {binding_type} {ior}").expect("writing into a string");
                 entries.bindings += 1;
             }
             after = Some(last);
@@ -269,7 +297,7 @@ pub fn export(store: &dyn Store, orb: &Orb, host: &str, port: u16) -> Result<(St
 
 #[cfg(test)]
 mod tests {
-    use super::{CodeSet, words};
+    use super::{CodeSet, push_word, words};
 
     #[test]
     fn octets_of_a_code_set_are_characters() {
@@ -282,6 +310,29 @@ mod tests {
 
     #[test]
     fn words_may_be_empty_and_have_spaces() {
-        assert_eq!(words(r"bind a\ b  c\\d"), ["bind", "a b", "", r"c\d"]);
+        assert_eq!(words(r"bind a\ b  c\\d").unwrap(), ["bind", "a b", "", r"c\d"]);
+        assert_eq!(words("").unwrap(), [""]);
+        for line in [r"bind a\x", r"bind a\", r"bind \N"] {
+            assert_eq!(words(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_any_characters_is_read_as_it_was_written_in_one_line() {
+        let parts =
+            ["a\nb", "\t", "\r", "", " ", "\\", r"\n", "\\\n", "a\r\n b\t", "\u{b}\u{c}\u{1b}", "\u{85}\u{2028}ü"];
+        for id in parts {
+            for kind in parts {
+                let mut line = "bind".to_owned();
+                push_word(&mut line, id);
+                push_word(&mut line, kind);
+                line.push_str(" nobject");
+                assert_eq!(line.lines().count(), 1, "{line:?}");
+                assert_eq!(words(&line).unwrap(), ["bind", id, kind, "nobject"], "{line:?}");
+            }
+        }
+        let mut line = String::new();
+        push_word(&mut line, "a\nb\tc\rd e\\f");
+        assert_eq!(line, r" a\nb\tc\rd\ e\\f"); // as omniNames 4.2 writes it
     }
 }

@@ -1,12 +1,10 @@
-//! The store in a `redb` database with a [redo log](crate::redo_log).
+//! The store in a `redb` database with a [redo log](spandrel_store::RedoLog) and a [header](spandrel_store::StoreHeader).
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
 //! | `contexts` | id | path, in string form, with an octet 1 before it; an octet 0 alone without a path |
 //! | `bindings` | id of the context, big-endian; identifier; NUL; kind | type, then an IOR or the id of a context |
-//! | `meta` | `format` | version of this layout: 1 if the database has all changes, 2 if its log may have others |
-//! | `meta` | `salt` | salt of the records of the log, in format 2 |
-//! | `meta` | `log_size` | octets that the log has at least, in format 2 |
+//! | `meta` | `format` | 3, from which versions before the header of the store know that they cannot read it |
 //!
 //! Bindings are ordered, so that the size of a context concerns neither lookups nor pages of a listing. Identifiers and
 //! kinds contain no NUL, because IDL's strings cannot.
@@ -33,6 +31,7 @@ mod tables;
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -41,15 +40,15 @@ use std::time::Duration;
 use redb::{Builder, ReadableTable as _};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel_daemon::{Storage, begin_write, catch_damage, private_file, synchronize_folder};
+use spandrel_store::{LogPolicy, OpenError, Storage, begin_write, catch_damage, private_file, synchronize_folder};
 
 use self::change::Change;
-use self::failure::{StartFailure, damage, unavailable};
-use self::opened::{FORMAT, FORMAT_KEY, Opened};
-pub use self::options::{OpenError, RedbStoreOptions, Synchronization};
+use self::failure::{damage, unavailable};
+use self::opened::{LAYOUT, Opened};
+pub use self::options::{RedbStoreOptions, Synchronization};
 use self::query::{List, Lookup, PathOf};
 use self::shared::Shared;
-use self::tables::{BINDINGS, CONTEXTS, META};
+use self::tables::{BINDINGS, CONTEXTS};
 use crate::encoding::{corrupt, decode_target, encode_target, key, split_key};
 use crate::group_commit::GroupCommit;
 use crate::store::{ContextId, Done, IfBound, Store, StoreError, Target};
@@ -76,12 +75,30 @@ impl fmt::Debug for RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the store in a file, or creates it.
+    /// Opens the store in a file, or creates it. All of it is verified; a store of a version without a header is
+    /// converted.
     ///
     /// # Errors
-    /// A file that is in use, has another format, or cannot be read and written.
+    /// A file that is in use, is damaged, is the store of another service or version, or cannot be read and written.
     pub fn open(file: &Path, options: &RedbStoreOptions) -> Result<Self, OpenError> {
         Self::open_in(Storage::file(file), options)
+    }
+
+    /// Opens the store in a file that exists. Neither the file nor its redo log is written; changes are lost.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(file: &Path) -> Result<Self, OpenError> {
+        Self::open_in(Storage::read_only(file), &RedbStoreOptions::default())
+    }
+
+    /// Opens the store in a file that exists, also if its redo log is damaged or belongs to another store: the changes
+    /// before the damage are repeated, and the others are dropped. A warning in the log has their number.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), except for the redo log.
+    pub fn recover(file: &Path, options: &RedbStoreOptions) -> Result<Self, OpenError> {
+        Self::open_in(Storage::file(file).with_policy(LogPolicy::DropDamaged), options)
     }
 
     /// Opens the store in a file or in other storage, which is for tests of failures.
@@ -89,18 +106,16 @@ impl RedbStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(storage: Storage, options: &RedbStoreOptions) -> Result<Self, OpenError> {
-        let (file, log) = (storage.path().to_owned(), storage.log_path());
-        Self::start(storage, options).map_err(|failure| match failure {
-            StartFailure::Format(found) => OpenError::Format { file, found },
-            StartFailure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse(file),
-            StartFailure::Database(cause) => OpenError::Database { file, cause },
-            StartFailure::Log(cause) => OpenError::RedoLog { file: log, cause },
-        })
+        let opened = Opened::open(&storage, options).map_err(|cause| storage.error(cause))?;
+        // If it is opened again, its log is sound.
+        let storage = storage.with_policy(LogPolicy::Refuse);
+        let started = Self::start(opened, storage.clone(), options);
+        started.map_err(|error| storage.error(redb::Error::Io(error).into()))
     }
 
-    fn start(storage: Storage, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
+    fn start(opened: Opened, storage: Storage, options: &RedbStoreOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            opened: RwLock::new(Some(Opened::open(&storage, options)?)),
+            opened: RwLock::new(Some(opened)),
             storage,
             options: options.clone(),
             commits: GroupCommit::default(),
@@ -110,7 +125,7 @@ impl RedbStore {
                 let shared = Arc::clone(&shared);
                 let commit = move || shared.commits.run_committer(|changes| shared.apply(&changes));
                 let committer = thread::Builder::new().name("spandrel-commit".into()).spawn(commit);
-                Writer::Committer(Some(committer.map_err(redb::Error::Io)?))
+                Writer::Committer(Some(committer?))
             }
             Synchronization::Every(interval) => Writer::AtIntervals(Some(IntervalWriter::start(&shared, interval))),
         };
@@ -175,8 +190,11 @@ impl RedbStore {
             self.shared.synchronize()?; // it commits the changes
         }
         let snapshot = self.shared.read_snapshot(|snapshot| Ok(Arc::clone(snapshot)))?;
+        let header = self.shared.header()?;
         let copy_tables = || -> Result<(), redb::Error> {
             let txn = begin_write(&copy)?;
+            (LAYOUT.create)(&txn)?;
+            header.backup()?.write(&txn)?;
             {
                 let mut contexts = txn.open_table(CONTEXTS)?;
                 for entry in snapshot.contexts.iter()? {
@@ -188,7 +206,6 @@ impl RedbStore {
                     let (key, value) = entry?;
                     bindings.insert(key.value(), value.value())?;
                 }
-                txn.open_table(META)?.insert(FORMAT_KEY, FORMAT)?;
             }
             txn.commit()?;
             Ok(synchronize_folder(file)?)

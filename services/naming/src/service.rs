@@ -10,6 +10,7 @@ use spandrel::poa::{
     ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel_store::OpenError;
 
 use crate::administration::{Administration, NamingAdministrationSkeleton};
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
@@ -17,7 +18,7 @@ use crate::context::Contexts;
 use crate::deferral::DeferringServant;
 use crate::iterators::Iterators;
 use crate::purge::{PurgeOptions, Purger};
-use crate::redb_store::{OpenError, RedbStore, RedbStoreOptions};
+use crate::redb_store::{RedbStore, RedbStoreOptions};
 use crate::store::{ContextId, Store};
 
 /// The name of the store's file in its folder.

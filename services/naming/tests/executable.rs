@@ -296,3 +296,34 @@ fn wrong_input_has_an_error_and_an_exit_code() {
     assert_eq!(code, Some(4), "{errors}");
     assert!(errors.contains("cannot create the data folder"), "{errors}");
 }
+
+#[test]
+fn a_damaged_redo_log_ends_it_with_code_4_and_recover_says_what_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let running = Running::start(folder.path(), "iiop://127.0.0.1:0");
+    for nth in 0..20 {
+        running.root(&orb).bind(&name(&format!("name{nth}")), Some(&object(&orb))).unwrap();
+    }
+    drop(running); // killed
+    let log = folder.path().join("naming.redb.log");
+    let mut octets = fs::read(&log).unwrap();
+    (560..octets.len()).step_by(50).for_each(|place| octets[place] ^= 0xff);
+    fs::write(&log, octets).unwrap();
+    for words in [&["--listen", "iiop://127.0.0.1:0"][..], &["check"], &["export", "none.dat"]] {
+        let (code, errors) = fails(command(folder.path()).args(words));
+        assert_eq!(code, Some(4), "{words:?}: {errors}");
+        assert!(
+            errors.contains("naming.redb.log: it is damaged at octet 512") && errors.contains("`recover`"),
+            "{errors}"
+        );
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+    let output = command(folder.path()).arg("recover").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("lost: it is damaged at octet 512, after 0 changes"), "{errors}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "the store has 1 bindings\n");
+    let checked = command(folder.path()).arg("check").output().unwrap();
+    assert_eq!(String::from_utf8(checked.stdout).unwrap(), "the store is sound: 1 bindings\n");
+}

@@ -4,9 +4,9 @@ use std::fs;
 use std::mem;
 use std::time::Duration;
 
-use redb::{Builder, ReadableDatabase as _, TableDefinition};
 use spandrel_naming::store::{ContextId, IfBound, Store, StoreError};
-use spandrel_naming::{OpenError, RedbStore, RedbStoreOptions, RedoLogError, Synchronization};
+use spandrel_naming::{RedbStore, RedbStoreOptions, Synchronization};
+use spandrel_store::{LogPolicy, OpenCause, RedoLogError};
 use spandrel_test_support::disk::Disk;
 
 use crate::store::{SMALL_LOG, all_names, change_until_failure, object, open, open_with_log, seed, step, storage};
@@ -42,17 +42,18 @@ fn open_at_intervals(disk: &Disk) -> RedbStore {
 
 /// The failure to open a store because of its log.
 fn log_error(disk: &Disk) -> RedoLogError {
-    match RedbStore::open_in(storage(disk), &RedbStoreOptions::default()) {
-        Err(OpenError::RedoLog { cause, .. }) => cause,
+    match RedbStore::open_in(storage(disk), &RedbStoreOptions::default()).map_err(|error| error.cause) {
+        Err(OpenCause::RedoLog { cause, .. }) => cause,
         other => panic!("{other:?}"),
     }
 }
 
-/// The version of the layout. No program has the database open.
-fn format(disk: &Disk) -> u64 {
-    let database = Builder::new().create_with_backend(disk.clone()).unwrap();
-    let meta = database.begin_read().unwrap().open_table(TableDefinition::<&str, u64>::new("meta")).unwrap();
-    meta.get("format").unwrap().unwrap().value()
+/// The names of a store that is opened without the changes of its log that cannot be read, and then as always.
+fn recovered(disk: &Disk) -> Vec<String> {
+    let recover = storage(disk).with_policy(LogPolicy::DropDamaged);
+    let found = names(&RedbStore::open_in(recover, &RedbStoreOptions::default()).unwrap());
+    assert_eq!(names(&open(disk)), found);
+    found
 }
 
 #[test]
@@ -121,11 +122,18 @@ fn a_loss_of_power_at_every_write_of_a_recovery_loses_nothing() {
 }
 
 #[test]
-fn the_log_of_another_store_is_ignored() {
+fn the_log_of_another_store_is_refused() {
     let (disk, other) = (killed(&["a", "b"]), killed(&["c", "d", "e"]));
     disk.log().set_contents(&other.log().contents());
+    assert!(matches!(log_error(&disk), RedoLogError::OtherStore { changes: 2 }));
+    // The store has all changes after an end in order, and its log is missed nevertheless.
+    let closed = Disk::default();
+    bind(&open(&closed), "x").unwrap();
+    closed.log().set_contents(&other.log().contents());
+    assert!(matches!(log_error(&closed), RedoLogError::OtherStore { changes: 2 }));
+    assert_eq!(recovered(&disk), ["a"]);
+    assert_eq!(recovered(&closed), ["x"]);
     let store = open(&disk);
-    assert_eq!(names(&store), ["a"]);
     bind(&store, "f").unwrap();
     bind(&store, "g").unwrap();
     kill(store);
@@ -133,7 +141,7 @@ fn the_log_of_another_store_is_ignored() {
 }
 
 #[test]
-fn the_log_is_ignored_by_a_backup_in_place_of_the_store() {
+fn a_backup_in_place_of_the_store_drops_its_log_and_no_other_one() {
     let disk = Disk::default();
     let store = open(&disk);
     bind(&store, "a").unwrap();
@@ -144,60 +152,148 @@ fn the_log_is_ignored_by_a_backup_in_place_of_the_store() {
         bind(&store, name).unwrap();
     }
     kill(store);
+    let former = disk.contents();
     disk.set_contents(&fs::read(&copy).unwrap());
-    assert_eq!(names(&open(&disk)), ["a"]);
+    let store = open(&disk);
+    assert_eq!(names(&store), ["a"]);
+    bind(&store, "e").unwrap();
+    bind(&store, "f").unwrap();
+    kill(store);
+    assert_eq!(names(&open(&disk)), ["a", "e", "f"]);
+    disk.set_contents(&former);
+    assert!(matches!(log_error(&disk), RedoLogError::OtherStore { .. }));
+    disk.set_contents(&fs::read(&copy).unwrap());
+    disk.log().set_contents(&killed(&["x", "y"]).log().contents());
+    assert!(matches!(log_error(&disk), RedoLogError::OtherStore { changes: 1 }));
 }
 
 #[test]
-fn the_log_is_ignored_by_an_older_copy_of_the_closed_store() {
+fn an_older_copy_of_the_store_or_of_its_log_is_refused() {
     let disk = Disk::default();
     bind(&open(&disk), "a").unwrap();
-    let copy = disk.contents();
-    let store = open(&disk);
-    bind(&store, "b").unwrap();
-    bind(&store, "c").unwrap();
-    kill(store);
+    let (copy, log) = (disk.contents(), disk.log().contents());
+    for _ in 0..2 {
+        let store = open(&disk);
+        bind(&store, "b").unwrap();
+        bind(&store, "c").unwrap();
+        for name in ["b", "c"] {
+            store.unbind(ContextId::ROOT, &step(name)).unwrap();
+        }
+        kill(store);
+    }
+    let present = (disk.contents(), disk.log().contents());
     disk.set_contents(&copy);
-    assert_eq!(names(&open(&disk)), ["a"]);
+    assert!(matches!(log_error(&disk), RedoLogError::Newer { changes: 3 }));
+    assert_eq!(recovered(&disk), ["a"]);
+    disk.set_contents(&present.0);
+    disk.log().set_contents(&log);
+    assert!(matches!(log_error(&disk), RedoLogError::Older));
+}
+
+/// Logs that are not as the store left them.
+fn damaged_logs(log: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let used = log.iter().rposition(|octet| *octet != 0).unwrap() + 1;
+    let mut damaged = Vec::new();
+    let mut add = |text: &str, places: &mut dyn Iterator<Item = usize>| {
+        let mut octets = log.to_vec();
+        places.for_each(|place| octets[place] ^= 0xff);
+        damaged.push((text.to_owned(), octets));
+    };
+    add("the last 2,000 octets in use", &mut (used - 2_000..used));
+    add("the last 20 octets in use", &mut (used - 20..used));
+    add("all", &mut (0..log.len()));
+    add("all in use", &mut (0..used));
+    add("all records", &mut (512..used));
+    for step in [7, 50, 512, 4_096] {
+        for start in [0, 49] {
+            add(&format!("every {step}th octet from {start}"), &mut (start..log.len()).step_by(step));
+            add(&format!("every {step}th octet in use from {start}"), &mut (start..used).step_by(step));
+        }
+    }
+    for place in (0..used).step_by(307) {
+        add(&format!("octet {place}"), &mut (place..=place));
+    }
+    damaged
 }
 
 #[test]
-fn a_damaged_record_before_others_is_an_error_and_the_last_one_is_dropped() {
-    let disk = killed(&["a", "bb", "ccc", "dddd"]);
-    let log = disk.log().contents();
-    let damage = |record: &[u8]| {
-        let mut damaged = log.clone();
-        let place = log.windows(record.len()).position(|octets| octets == record).unwrap();
-        damaged[place] ^= 1;
+fn a_damaged_log_is_refused_and_recovered_up_to_the_damage() {
+    let disk = Disk::default();
+    let store = open(&disk);
+    let expected: Vec<String> = (0..60).map(|nth| format!("name {nth:02}")).collect();
+    expected.iter().for_each(|name| bind(&store, name).unwrap());
+    kill(store);
+    let (database, log) = (disk.contents(), disk.log().contents());
+    for (text, damaged) in damaged_logs(&log) {
+        if damaged == log {
+            continue;
+        }
+        disk.set_contents(&database);
         disk.log().set_contents(&damaged);
-    };
-    for record in [b"bb\0".as_slice(), b"ccc\0"] {
-        damage(record);
+        println!("{text}"); // shown with a failure
         let error = log_error(&disk);
-        assert!(matches!(error, RedoLogError::Damaged(_)), "{error}");
+        assert!(matches!(error, RedoLogError::Damaged { .. } | RedoLogError::Header), "{text}: {error}");
+        let found = recovered(&disk);
+        assert!(expected.starts_with(&found) && !found.is_empty(), "{text}: {found:?}");
+        if let RedoLogError::Damaged { sound, .. } = error {
+            assert_eq!(found.len(), sound + 1, "{text}");
+        }
     }
-    damage(b"dddd\0");
-    assert_eq!(names(&open(&disk)), ["a", "bb", "ccc"]);
+    // Octets far behind the records may be those of a record whose beginning was not written.
+    let end = log.len();
+    let unused: Vec<u8> = [&log[..end - 2_000], &[0xff; 2_000]].concat();
+    for log in [unused, log] {
+        disk.set_contents(&database);
+        disk.log().set_contents(&log);
+        assert_eq!(names(&open(&disk)), expected);
+    }
+}
+
+#[test]
+fn a_record_that_a_loss_of_power_left_in_part_is_dropped() {
+    let disk = Disk::default();
+    let store = open(&disk);
+    bind(&store, "a").unwrap();
+    bind(&store, "b").unwrap();
+    let before = disk.log().contents();
+    bind(&store, &"c".repeat(2_300)).unwrap();
+    kill(store);
+    let (database, after) = (disk.contents(), disk.log().contents());
+    let sectors: Vec<usize> =
+        (0..after.len()).step_by(512).filter(|at| before[*at..at + 512] != after[*at..at + 512]).collect();
+    assert!(sectors.len() > 4, "{sectors:?}");
+    for written in 0..1_u32 << sectors.len() {
+        let mut log = before.clone();
+        for (_, at) in sectors.iter().enumerate().filter(|(nth, _)| written >> nth & 1 == 1) {
+            log[*at..at + 512].copy_from_slice(&after[*at..at + 512]);
+        }
+        disk.set_contents(&database);
+        disk.log().set_contents(&log);
+        let count = if written + 1 == 1 << sectors.len() { 3 } else { 2 };
+        assert_eq!(names(&open(&disk)).len(), count, "{written:b}");
+    }
 }
 
 #[test]
 fn a_missing_or_shortened_log_is_an_error_unless_the_store_was_closed() {
     let disk = killed(&["a", "b"]);
-    let log = disk.log().contents();
-    for octets in [0, 1, 100, log.len() - 1] {
+    let (database, log) = (disk.contents(), disk.log().contents());
+    for octets in [0, 1, 100, 512, log.len() - 1] {
         disk.log().set_contents(&log[..octets]);
-        let (octets, size) = (octets as u64, log.len() as u64);
+        let size = log.len() as u64;
         assert!(
-            matches!(log_error(&disk), RedoLogError::Incomplete { octets: found, size: needed } if (found, needed) == (octets, size))
+            matches!(log_error(&disk), RedoLogError::Incomplete { size: needed, .. } if needed == size),
+            "{octets}"
         );
     }
     disk.log().set_contents(&vec![0; log.len()]);
-    let store = open(&disk);
-    assert_eq!(names(&store), ["a"]);
-    bind(&store, "c").unwrap();
-    drop(store);
+    assert!(matches!(log_error(&disk), RedoLogError::Incomplete { octets: 0, .. }));
+    assert_eq!(recovered(&disk), ["a"]);
+    disk.set_contents(&database);
+    disk.log().set_contents(&log);
+    bind(&open(&disk), "c").unwrap();
     disk.log().set_contents(&[]);
-    assert_eq!(names(&open(&disk)), ["a", "c"]);
+    assert_eq!(names(&open(&disk)), ["a", "b", "c"]);
 }
 
 #[test]
@@ -260,17 +356,15 @@ fn after_a_failure_at_any_operation_the_next_change_is_made() {
 }
 
 #[test]
-fn a_store_without_a_log_gets_one_and_older_programs_refuse_it_while_it_is_needed() {
+fn a_store_without_a_log_gets_one() {
     let disk = Disk::default();
     bind(&open_at_intervals(&disk), "a").unwrap();
-    assert_eq!((format(&disk), disk.log().contents().len()), (1, 0));
+    assert_eq!(disk.log().contents().len(), 0);
     let store = open(&disk);
     bind(&store, "b").unwrap();
     bind(&store, "c").unwrap();
     kill(store);
-    assert_eq!(format(&disk), 2);
-    assert_eq!(names(&open(&disk)), ["a", "b", "c"]); // and it is closed
-    assert_eq!(format(&disk), 1);
+    assert_eq!(names(&open(&disk)), ["a", "b", "c"]);
 }
 
 #[test]

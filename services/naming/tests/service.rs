@@ -358,3 +358,26 @@ fn a_name_that_leads_to_this_service_again_and_again_ends() {
         Err(error) => panic!("{error}"),
     }
 }
+
+#[test]
+fn operations_on_text_need_a_context_and_names_within_the_limits() {
+    let served = Served::start(|_| {});
+    let context = served.root.bind_new_context(&name("gone")).unwrap().unwrap();
+    let context: NamingContextExt = ObjectRef::from(context).unchecked_narrow();
+    let long = "x".repeat(5_000);
+    let limit = |text: String| assert!(text.contains("IMP_LIMIT"), "{text}");
+    limit(context.to_string(&name(&long)).unwrap_err().to_string());
+    limit(context.to_name(&long).unwrap_err().to_string());
+    limit(context.to_url(":host", &long).unwrap_err().to_string());
+    limit(context.resolve_str(&long).unwrap_err().to_string());
+    limit(context.to_name(&["a"; 200].join("/")).unwrap_err().to_string());
+    assert!(context.to_name("a").is_ok() && context.to_url("iiop:1.2@host:2809,:other", "a").is_ok());
+    for address in ["iiop:1.2@", "iiop:1.2@:2809", ":host,iiop:1.2@"] {
+        assert!(context.to_url(address, "a").unwrap_err().to_string().contains("InvalidAddress"), "{address}");
+    }
+    context.destroy().unwrap();
+    let gone = |text: String| assert!(text.contains("OBJECT_NOT_EXIST"), "{text}");
+    gone(context.to_string(&name("a")).unwrap_err().to_string());
+    gone(context.to_name("a").unwrap_err().to_string());
+    gone(context.to_url(":host", "a").unwrap_err().to_string());
+}

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use spandrel::services::cos_naming::{BindingType, NameComponent};
 use spandrel::types::Ior;
-use spandrel_daemon::Storage;
 use spandrel_naming::store::{ContextId, IfBound, Store, StoreError, Target};
 use spandrel_naming::{RedbStore, RedbStoreOptions, Synchronization};
+use spandrel_store::Storage;
 use spandrel_test_support::disk::Disk;
 
 pub(crate) fn step(id: &str) -> NameComponent {
@@ -150,7 +150,7 @@ pub(crate) fn seed() -> u64 {
 }
 
 /// The size of a log that has room for a few changes.
-pub(crate) const SMALL_LOG: u64 = 500;
+pub(crate) const SMALL_LOG: u64 = 512 + 500;
 
 #[test]
 fn acknowledged_changes_survive_a_loss_of_power_at_every_write() {
@@ -270,7 +270,7 @@ fn a_copy_has_the_state_and_a_file_that_exists_is_kept() {
 }
 
 #[test]
-fn a_damaged_file_is_found_by_the_check() {
+fn a_damaged_file_is_found_by_the_opening() {
     let disk = Disk::default();
     {
         let mut store = open(&disk);
@@ -281,8 +281,32 @@ fn a_damaged_file_is_found_by_the_check() {
         assert_eq!(store.list(ContextId::ROOT, None, usize::MAX).unwrap().len(), 1_000, "it is in use again");
     }
     disk.replace(b"IDL:Object777:1.0", b"IDL:Object778:1.0");
-    let error = open(&disk).check().unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+    let error = RedbStore::open_in(storage(&disk), &RedbStoreOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("orrupt"), "{error}");
+}
+
+#[test]
+fn damage_while_a_store_is_open_is_no_panic_and_the_next_opening_finds_it() {
+    for page in 1..6 {
+        let disk = Disk::default();
+        let options = RedbStoreOptions { cache: 0, ..RedbStoreOptions::default() };
+        let store = RedbStore::open_in(storage(&disk), &options).unwrap();
+        for nth in 0..100 {
+            store.bind(ContextId::ROOT, &step(&format!("name{nth}")), &object(nth), IfBound::Fail).unwrap();
+        }
+        store.synchronize().unwrap();
+        let mut damaged = disk.contents();
+        damaged[page * 4_096..].iter_mut().for_each(|octet| *octet ^= 0xff);
+        disk.set_contents(&damaged);
+        for nth in 0..10 {
+            _ = store.lookup(ContextId::ROOT, &step(&format!("name{nth}")));
+            _ = store.bind(ContextId::ROOT, &step(&format!("other{nth}")), &object(nth), IfBound::Fail);
+            _ = store.list(ContextId::ROOT, None, 1_000);
+        }
+        drop(store);
+        disk.set_contents(&damaged);
+        assert!(RedbStore::open_in(storage(&disk), &options).is_err(), "page {page}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use spandrel::{CompletionStatus, SystemException, minor};
 
 use crate::store::StoreError;
+use spandrel_store::StoreFileError;
 
 pub(crate) fn bad_param(minor: u32, detail: String) -> SystemException {
     SystemException::bad_param(minor, CompletionStatus::No).with_detail(detail)
@@ -27,7 +28,7 @@ pub(crate) fn limit(detail: String) -> SystemException {
 
 /// A change that could not be made durable. Nothing was changed, unless the file may have the change after a restart.
 pub(crate) fn not_durable(error: StoreError) -> SystemException {
-    let is_uncertain = matches!(error, StoreError::Uncertain { .. });
+    let is_uncertain = matches!(error, StoreError::File(StoreFileError::Uncertain { .. }));
     let completed = if is_uncertain { CompletionStatus::Maybe } else { CompletionStatus::No };
     SystemException::persist_store(0, completed).with_detail(error.to_string()).with_source(error)
 }

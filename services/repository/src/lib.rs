@@ -21,4 +21,4 @@ mod records {
 
 pub use limits::{KEY, Limits};
 pub use service::{ADAPTER, InterfaceRepository, RepositoryError, RepositoryOptions, STORE_FILE};
-pub use store::StoreError;
+pub use store::{StoreError, check_store};

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
-use spandrel_repository::{ADAPTER, InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
+use spandrel_repository::{
+    ADAPTER, InterfaceRepository, KEY, RepositoryError, RepositoryOptions, STORE_FILE, check_store,
+};
 
 /// The default port: `spandrel up` serves all services there.
 const PORT: u16 = 2809;
@@ -17,11 +19,26 @@ const PORT: u16 = 2809;
 struct Args {
     #[command(flatten)]
     daemon: DaemonArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Verify the store of a service that does not run. No file is written
+    Check,
 }
 
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
-        let daemon = Args::parse().daemon.start(PORT)?;
+        let args = Args::parse();
+        if let Some(Command::Check) = args.command {
+            let file = args.daemon.data_folder()?.join(STORE_FILE);
+            let definitions = check_store(&file).map_err(|error| Failure::new(FailureKind::Data, error))?;
+            println!("the store is sound: {definitions} definitions");
+            return Ok(());
+        }
+        let daemon = args.daemon.start(PORT)?;
         let path_check = daemon.path_check(ADAPTER);
         let options = RepositoryOptions { path_check, ..RepositoryOptions::new(daemon.data()) };
         let service = InterfaceRepository::start(daemon.orb(), options).map_err(|error| match error {

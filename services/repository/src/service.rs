@@ -10,7 +10,7 @@ use spandrel::poa::{
     ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
-use spandrel_daemon::Storage;
+use spandrel_store::Storage;
 
 use crate::core::Core;
 use crate::limits::{KEY, Limits};

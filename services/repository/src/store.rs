@@ -1,72 +1,74 @@
 //! The file with the definitions: one record for each, by number.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
-use spandrel_daemon::{Storage, begin_write, catch_damage};
+use spandrel_store::{Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError};
 
 use crate::model::Number;
 use crate::records::records::Definition;
 
 const DEFINITIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("definitions");
 const SETTINGS: TableDefinition<'_, &str, u64> = TableDefinition::new("settings");
-/// The version of the records.
-const VERSION: u64 = 1;
+/// The key of the table of settings from which versions before the header know that they cannot read the store.
+const VERSION_KEY: &str = "version";
+/// The version of the records of stores without a header. They are the same.
+const EARLIER_VERSION: u64 = 1;
 /// The memory for pages, in octets. All definitions are read once, at the start.
 const CACHE: usize = 16 << 20;
+
+static LAYOUT: Layout = Layout { service: Service::Repository, version: 2, create, convert };
+
+fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    transaction.open_table(SETTINGS)?.insert(VERSION_KEY, u64::from(LAYOUT.version))?;
+    transaction.open_table(DEFINITIONS)?;
+    Ok(())
+}
+
+fn convert(transaction: &WriteTransaction, _: &Storage) -> Result<(), OpenCause> {
+    let expected = u64::from(LAYOUT.version);
+    let mut settings = transaction.open_table(SETTINGS)?;
+    let found = settings.insert(VERSION_KEY, expected)?.map(|found| found.value());
+    match found {
+        Some(EARLIER_VERSION) => Ok(()),
+        None => Err(OpenCause::NoStore("it has no version".to_owned())),
+        Some(found) => Err(OpenCause::Version { found, expected }),
+    }
+}
 
 /// The reason why a store cannot be opened or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The file cannot be opened, read or written.
-    #[error("cannot use the store {path}: {cause}")]
-    Storage {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        cause: Box<redb::Error>,
-    },
-    /// The changes of the last commit may be in the file, or not.
-    #[error("cannot write the store {path}: {cause}; the change may be in the file")]
-    Uncertain {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        cause: Box<redb::Error>,
-    },
-    /// A record cannot be decoded, or is of another version of this program.
-    #[error("the store {path} is corrupt or of another version: {detail}; restore a copy, or fill a new store")]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// The record.
-        detail: String,
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] StoreFileError),
+    /// A definition has no encoding.
+    #[error("definition {number} cannot be stored: {reason}")]
+    Definition {
+        /// Its number.
+        number: u64,
+        /// The reason.
+        reason: String,
     },
 }
 
 /// A database file. After an error of the file system it is opened again for the next use.
 #[derive(Debug)]
 pub(crate) struct Store {
-    storage: Storage,
-    database: Option<Database>,
+    file: StoreFile,
     /// The definitions that the file may have otherwise than the model, after a failed commit.
     unsettled: BTreeSet<Number>,
 }
 
 /// Definitions by number; `None` for removed ones.
 pub(crate) type Changes = Vec<(Number, Option<Arc<Definition>>)>;
-
-/// The failure of a transaction.
-enum Failure {
-    Before(redb::Error),
-    /// A part of the transaction may have been written.
-    Commit(redb::Error),
-}
 
 /// A store with its contents.
 #[derive(Debug)]
@@ -80,43 +82,23 @@ pub(crate) struct Opened {
 impl Store {
     /// Opens the file, or creates it, and reads all definitions.
     pub(crate) fn open(storage: Storage) -> Result<Opened, StoreError> {
-        let path = storage.path().to_owned();
-        let mut store = Self { storage, database: None, unsettled: BTreeSet::new() };
-        let corrupt = |detail: String| StoreError::Corrupt { path: path.clone(), detail };
-        let mut records = Vec::new();
-        let read = || -> Result<(Option<u64>, Number), redb::Error> {
-            let database = store.database()?;
-            let writing = begin_write(database)?;
-            let (version, next) = {
-                let mut settings = writing.open_table(SETTINGS)?;
-                let found = settings.get("version")?.map(|found| found.value());
-                if found.is_none() {
-                    settings.insert("version", VERSION)?;
-                }
-                writing.open_table(DEFINITIONS)?;
-                (found, settings.get("next")?.map_or(0, |found| found.value()))
-            };
-            writing.commit()?;
-            let reading = database.begin_read()?;
+        let mut file = StoreFile::open(storage, &LAYOUT, CACHE)?;
+        let (records, next) = file.read(|reading| {
+            let next = reading.open_table(SETTINGS)?.get("next")?.map_or(0, |found| found.value());
+            let mut records = Vec::new();
             for record in reading.open_table(DEFINITIONS)?.iter()? {
                 let (number, octets) = record?;
                 records.push((number.value(), octets.value().to_vec()));
             }
-            Ok((version, next))
-        };
-        let (version, next) =
-            catch_damage(read).map_err(|cause| StoreError::Storage { path: path.clone(), cause: Box::new(cause) })?;
-        if let Some(other) = version.filter(|version| *version != VERSION) {
-            return Err(corrupt(format!("version {other}, not {VERSION}")));
-        }
+            Ok((records, next))
+        })?;
         let decoded = records.into_iter().map(|(number, octets)| {
-            let definition = from_octets(&octets, &form());
-            definition
-                .map(|definition| (number, definition))
-                .map_err(|error| corrupt(format!("record {number}: {error}")))
+            let definition = from_octets(&octets, &form()).map(|definition| (number, definition));
+            let damaged = |error| OpenCause::Contents(format!("record {number}: {error}"));
+            definition.map_err(|error| file.storage().error(damaged(error)))
         });
-        let decoded = decoded.collect::<Result<Vec<_>, _>>()?;
-        Ok(Opened { store, definitions: decoded, next })
+        let definitions = decoded.collect::<Result<Vec<_>, _>>()?;
+        Ok(Opened { store: Self { file, unsettled: BTreeSet::new() }, definitions, next })
     }
 
     /// Writes these definitions, and removes those without one. They are durable when this returns.
@@ -136,64 +118,36 @@ impl Store {
             let encoded = definition.as_ref().map(|definition| to_octets(&**definition, &form())).transpose();
             octets.push((
                 *number,
-                encoded.map_err(|error| StoreError::Corrupt {
-                    path: self.storage.path().to_owned(),
-                    detail: format!("definition {number}: {error}"),
-                })?,
+                encoded.map_err(|error| StoreError::Definition { number: *number, reason: error.to_string() })?,
             ));
         }
-        let path = self.storage.path().to_owned();
-        let written = self.write(&octets, next).map_err(|failure| match failure {
-            Failure::Before(cause) => StoreError::Storage { path, cause: Box::new(cause) },
-            Failure::Commit(cause) => StoreError::Uncertain { path, cause: Box::new(cause) },
-        });
-        match &written {
-            Ok(()) => self.unsettled.clear(),
-            Err(error) => {
-                // `redb` refuses all work after an error of the file system.
-                self.database = None;
-                if matches!(error, StoreError::Uncertain { .. }) {
-                    self.unsettled.extend(changed);
-                }
-            }
-        }
-        written
-    }
-
-    fn write(&mut self, changes: &[(Number, Option<Vec<u8>>)], next: Number) -> Result<(), Failure> {
-        let writing = self.begin(changes, next).map_err(Failure::Before)?;
-        writing.commit().map_err(|error| match error.into() {
-            // The file is enlarged before the transaction becomes valid.
-            redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull => Failure::Before(error.into()),
-            error => Failure::Commit(error),
-        })
-    }
-
-    fn begin(
-        &mut self,
-        changes: &[(Number, Option<Vec<u8>>)],
-        next: Number,
-    ) -> Result<redb::WriteTransaction, redb::Error> {
-        let writing = begin_write(self.database()?)?;
-        {
+        let written = self.file.change(|writing| {
             let mut table = writing.open_table(DEFINITIONS)?;
-            for (number, octets) in changes {
+            for (number, octets) in &octets {
                 match octets {
                     Some(octets) => table.insert(number, &**octets)?,
                     None => table.remove(number)?,
                 };
             }
             writing.open_table(SETTINGS)?.insert("next", next)?;
+            Ok(())
+        });
+        match &written {
+            Ok(()) => self.unsettled.clear(),
+            Err(StoreFileError::Uncertain { .. }) => self.unsettled.extend(changed),
+            Err(_) => {}
         }
-        Ok(writing)
+        Ok(written?)
     }
+}
 
-    fn database(&mut self) -> Result<&Database, redb::Error> {
-        if self.database.is_none() {
-            self.database = Some(self.storage.open(CACHE)?);
-        }
-        Ok(self.database.as_ref().expect("it was opened above"))
-    }
+/// Verifies the store in a file, which is only read, as a service that does not run left it. Returns the number of
+/// definitions that have a record.
+///
+/// # Errors
+/// A file that cannot be read, is in use, is damaged, or is the store of another service or version.
+pub fn check_store(file: &Path) -> Result<usize, StoreError> {
+    Ok(Store::open(Storage::read_only(file))?.definitions.len())
 }
 
 /// The form of records: the same on each machine, for all characters.

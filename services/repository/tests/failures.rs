@@ -4,8 +4,8 @@ use std::path::Path;
 
 use spandrel::services::repository::print;
 use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, SystemException, SystemExceptionKind};
-use spandrel_daemon::Storage;
 use spandrel_repository::{InterfaceRepository, RepositoryOptions};
+use spandrel_store::Storage;
 use spandrel_test_support::disk::Disk;
 
 use crate::support::{call, lookup_id, send};

@@ -7,3 +7,4 @@ mod bad_input;
 mod console;
 mod executable;
 mod running;
+mod stores;

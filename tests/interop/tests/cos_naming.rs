@@ -505,13 +505,15 @@ fn names_go_to_omninames_and_back() {
     own.context.bind_new_context(&[bank.clone(), empty]).unwrap();
     own.context.bind(&[bank.clone(), component("grace hopper", "")], Some(&object(&orb, "grace"))).unwrap();
     own.context.bind(&[component("", "kind")], Some(&object(&orb, "kind"))).unwrap();
+    let control = component("line\nfeed\ttab", "return\r \\n\u{b}\u{1b}");
+    own.context.bind(&[control], Some(&object(&orb, "control"))).unwrap();
     let expected = sorted_names(&own.context);
-    assert_eq!(expected.len(), 4, "{expected:?}");
+    assert_eq!(expected.len(), 5, "{expected:?}");
 
     let Service::Own { service, .. } = &own._service else { unreachable!() };
     let port = free_port().unwrap();
     let (text, entries) = omni_log::export(&**service.as_ref().unwrap().store(), &orb, "127.0.0.1", port).unwrap();
-    assert_eq!((entries.bindings, entries.contexts), (4, 2));
+    assert_eq!((entries.bindings, entries.contexts), (5, 2));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let octets = CodeSet::Latin1.encode(text).unwrap();
     std::fs::write(theirs.path().join(format!("omninames-{}.dat", host.trim())), octets).unwrap();
@@ -529,14 +531,18 @@ fn names_go_to_omninames_and_back() {
     let mut texts = files.iter().map(|file| CodeSet::Latin1.decode(std::fs::read(file).unwrap()).unwrap());
     let text = texts.find(|text| text.contains(" ada ")).expect("a file with the change");
     let entries = omni_log::import(&text, &orb, &store).unwrap();
-    assert_eq!((entries.bindings, entries.contexts), (4, 2), "{text}");
+    assert_eq!((entries.bindings, entries.contexts), (5, 2), "{text}");
     drop(store);
     let again = NamingService::start(&orb_that_listens(), NamingOptions::new(ours.path())).unwrap();
     let root = NamingContextExt::narrow(again.reference()).unwrap();
     let ada = expected.iter().find(|name| name.contains("grace")).unwrap().replace("grace hopper", "ada");
     let found = sorted_names(&root);
     assert!(found.iter().any(|name| name.starts_with(ada.split_once(" IOR").unwrap().0)), "{found:?}");
-    assert_eq!(found.len(), 4);
+    assert_eq!(found.len(), 5);
+    let control = |names: &[String]| {
+        names.iter().find(|name| name.contains("\n")).map(|name| name.split_once(" IOR").unwrap().0.to_owned())
+    };
+    assert_eq!(control(&found), control(&expected));
 }
 
 fn orb_that_listens() -> Orb {

@@ -3,31 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::redo_log::{AppendError, RedoLogError};
+use spandrel_store::AppendError;
+
 use crate::store::StoreError;
-
-/// The reason why a database is not a store.
-pub(super) enum StartFailure {
-    Format(u64),
-    Database(redb::Error),
-    Log(RedoLogError),
-}
-
-impl<E: Into<redb::Error>> From<E> for StartFailure {
-    fn from(error: E) -> Self {
-        Self::Database(error.into())
-    }
-}
-
-impl From<Failure> for StartFailure {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Database(error) | Failure::Commit(error) => Self::Database(error),
-            // Only a record of the log has contents that are no error of the database.
-            Failure::Store(error) => Self::Log(RedoLogError::Contents(error)),
-        }
-    }
-}
 
 /// The end of an operation on the database: an error of the store, or one of `redb`.
 pub(super) enum Failure {

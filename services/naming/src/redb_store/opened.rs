@@ -1,43 +1,35 @@
 //! An open database with its redo log.
 
-use std::io;
-
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use spandrel::net::sync::{Arc, Mutex, RwLock};
-use spandrel_daemon::{Storage, begin_write, catch_damage};
+use spandrel_store::{
+    CheckpointError, EarlierLog, Layout, LogPolicy, OpenCause, RedoLog, RedoLogError, Replay, Service, Storage,
+    StoreHeader, begin_write, catch_damage,
+};
 
 use super::change::{Change, Outcome, apply_changes};
-use super::failure::{Failure, StartFailure};
+use super::failure::Failure;
 use super::options::{RedbStoreOptions, Synchronization};
 use super::query::Query;
 use super::tables::{BINDINGS, CONTEXTS, META, Snapshot, Tables};
 use crate::encoding::encode_path;
-use crate::redo_log::RedoLog;
-use crate::store::ContextId;
+use crate::store::{ContextId, StoreError};
 
-/// The version of the layout of a database that has all changes.
-pub(super) const FORMAT: u64 = 1;
+/// The tables of this version.
+pub(super) static LAYOUT: Layout = Layout { service: Service::Naming, version: 3, create: create_tables, convert };
 
-/// The version of the layout of a database whose redo log may have changes that the database has not.
-const FORMAT_WITH_LOG: u64 = 2;
-
-/// The keys of the table `meta`.
-pub(super) const FORMAT_KEY: &str = "format";
+/// The key of the table `meta` from which versions before the header know that they cannot read the store.
+const FORMAT_KEY: &str = "format";
 const SALT_KEY: &str = "salt";
 const LOG_SIZE_KEY: &str = "log_size";
-
-/// The log that a database needs.
-struct NeededLog {
-    salt: u64,
-    /// Its least size in octets, unless a version before this wrote the database.
-    size: Option<u64>,
-}
 
 /// An open database, and its state after the last commit once a reader wants it.
 pub(super) struct Opened {
     unwritten: Unwritten,
     snapshot: RwLock<Option<Arc<Snapshot>>>, // dropped first: it keeps the file open
     database: Database,
+    /// The header at the opening.
+    header: StoreHeader,
 }
 
 /// The changes that the file of the database has not.
@@ -50,27 +42,34 @@ enum Unwritten {
 
 impl Opened {
     /// Opens the database, or creates it, and repeats the changes that its log alone has.
-    pub(super) fn open(storage: &Storage, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
+    pub(super) fn open(storage: &Storage, options: &RedbStoreOptions) -> Result<Self, OpenCause> {
         catch_damage(|| Self::open_undamaged(storage, options))
     }
 
-    fn open_undamaged(storage: &Storage, options: &RedbStoreOptions) -> Result<Self, StartFailure> {
+    fn open_undamaged(storage: &Storage, options: &RedbStoreOptions) -> Result<Self, OpenCause> {
         let uses_log = options.synchronization == Synchronization::Always;
-        let database = storage.open(options.cache)?;
-        let needed = prepare(&database)?;
-        let log = if uses_log || needed.is_some() { Some(open_log(storage, options.log_size)?) } else { None };
-        if let (Some(log), Some(needed)) = (&log, needed) {
-            let records = log.replay(needed.salt, needed.size).map_err(StartFailure::Log)?;
-            repeat(&database, &records, uses_log)?;
-        }
-        let unwritten = match log.filter(|_| uses_log) {
-            Some(log) => {
-                log.preallocate().map_err(|error| StartFailure::Log(error.into()))?;
-                Unwritten::Logged(Mutex::new(log))
+        let (database, header) = storage.open(&LAYOUT, options.cache)?;
+        let log_error = |cause| OpenCause::RedoLog { file: storage.log_path(), cause };
+        let mut unwritten = Unwritten::Pending(Mutex::default());
+        let drops_damaged = storage.policy() == LogPolicy::DropDamaged;
+        if uses_log || header.needs_log() || drops_damaged {
+            let (mut log, replay) = RedoLog::open(storage, header.clone(), options.log_size).map_err(log_error)?;
+            let goes_on = uses_log && !replay.is_partial;
+            repeat(&database, &mut log, &replay, goes_on).map_err(|failure| match failure {
+                Failure::Store(error) => log_error(RedoLogError::Contents(error.to_string())),
+                Failure::Database(error) | Failure::Commit(error) => error.into(),
+            })?;
+            if uses_log {
+                log.preallocate().map_err(|error| log_error(error.into()))?;
+                unwritten = Unwritten::Logged(Mutex::new(log));
             }
-            None => Unwritten::Pending(Mutex::default()),
-        };
-        Ok(Self { unwritten, snapshot: RwLock::default(), database })
+        }
+        Ok(Self { unwritten, snapshot: RwLock::default(), database, header })
+    }
+
+    /// The header at the opening.
+    pub(super) fn header(&self) -> &StoreHeader {
+        &self.header
     }
 
     /// The state after the last commit, or after a later one that ends meanwhile.
@@ -125,8 +124,7 @@ impl Opened {
         if log.has_room(writes.len()) {
             commit_in_log(txn, &writes, &mut log)?;
         } else {
-            let salt = checkpoint(txn, log.size())?;
-            log.restart(salt);
+            log.checkpoint(txn)?;
         }
         *self.snapshot.write() = None;
         Ok(outcomes)
@@ -160,9 +158,8 @@ impl Opened {
     fn end_log(&self, log: &Mutex<RedoLog>) -> Result<(), Failure> {
         let txn = begin_write(&self.database)?;
         let mut log = log.lock();
-        if remove_salt(&txn)? {
-            txn.commit()?;
-            log.stop();
+        if log.store().needs_log() {
+            log.finish(txn)?;
         } else {
             txn.abort()?;
         }
@@ -187,55 +184,55 @@ impl Snapshot {
     }
 }
 
-/// Creates the tables and the root context, unless they exist. Returns the log that the database needs.
-fn prepare(database: &Database) -> Result<Option<NeededLog>, StartFailure> {
-    let txn = begin_write(database)?;
-    let (is_new, needed) = {
-        let mut meta = txn.open_table(META)?;
-        let format = meta.get(FORMAT_KEY)?.map(|format| format.value());
-        match format {
-            Some(FORMAT) => (false, None),
-            Some(FORMAT_WITH_LOG) => {
-                let size = meta.get(LOG_SIZE_KEY)?.map(|size| size.value());
-                (false, meta.get(SALT_KEY)?.map(|salt| NeededLog { salt: salt.value(), size }))
-            }
-            Some(other) => return Err(StartFailure::Format(other)),
-            None => {
-                meta.insert(FORMAT_KEY, FORMAT)?;
-                txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, encode_path(Some("")).as_slice())?;
-                txn.open_table(BINDINGS)?;
-                (true, None)
-            }
-        }
-    };
-    if is_new {
-        txn.commit()?;
-    } else {
-        txn.abort()?;
-    }
-    Ok(needed)
+/// Creates the tables and the root context.
+fn create_tables(txn: &WriteTransaction) -> Result<(), redb::Error> {
+    txn.open_table(META)?.insert(FORMAT_KEY, u64::from(LAYOUT.version))?;
+    txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, encode_path(Some("")).as_slice())?;
+    txn.open_table(BINDINGS)?;
+    Ok(())
 }
 
-fn open_log(storage: &Storage, size: u64) -> Result<RedoLog, StartFailure> {
-    let file = storage.open_log().map_err(|error| StartFailure::Log(error.into()))?;
-    Ok(RedoLog::new(file, size))
+/// Converts the formats of versions before the header. The tables are the same; `meta` had the version of the layout
+/// (`format`): 1 if the database had all changes, 2 if its log might have others; then the salt of the records of the
+/// log (`salt`) and the octets that it had at least (`log_size`).
+fn convert(txn: &WriteTransaction, storage: &Storage) -> Result<(), OpenCause> {
+    let expected = u64::from(LAYOUT.version);
+    let mut meta = txn.open_table(META)?;
+    let value = |key| -> Result<Option<u64>, redb::Error> { Ok(meta.get(key)?.map(|value| value.value())) };
+    let (format, salt, size) = (value(FORMAT_KEY)?, value(SALT_KEY)?, value(LOG_SIZE_KEY)?);
+    match format {
+        Some(1 | 2) => {}
+        None => return Err(OpenCause::NoStore("it has no format".to_owned())),
+        Some(found) => return Err(OpenCause::Version { found, expected }),
+    }
+    if let Some(salt) = salt.filter(|_| format == Some(2)) {
+        let log_error = |cause| OpenCause::RedoLog { file: storage.log_path(), cause };
+        let records = EarlierLog::read(storage, salt, size).map_err(log_error)?;
+        repeat_records(txn, &records).map_err(|failure| match failure {
+            Failure::Store(error) => log_error(RedoLogError::Contents(error.to_string())),
+            Failure::Database(error) | Failure::Commit(error) => error.into(),
+        })?;
+    }
+    meta.insert(FORMAT_KEY, expected)?;
+    meta.remove(SALT_KEY)?;
+    meta.remove(LOG_SIZE_KEY)?;
+    Ok(())
 }
 
 /// Repeats the changes of a log. A store that goes on with the log needs no checkpoint, and no space on the disk.
-fn repeat(database: &Database, records: &[Vec<u8>], uses_log: bool) -> Result<(), StartFailure> {
+fn repeat(database: &Database, log: &mut RedoLog, replay: &Replay, goes_on: bool) -> Result<(), Failure> {
     let mut txn = begin_write(database)?;
-    {
-        let mut tables = Tables::open(&txn)?;
-        for record in records {
-            tables.repeat(record)?;
-        }
-    }
-    if uses_log {
+    repeat_records(&txn, &replay.records)?;
+    if goes_on {
         txn.set_durability(Durability::None)?;
-    } else {
-        remove_salt(&txn)?;
+        return Ok(txn.commit()?);
     }
-    Ok(txn.commit()?)
+    Ok(log.finish(txn)?)
+}
+
+fn repeat_records(txn: &WriteTransaction, records: &[Vec<u8>]) -> Result<(), Failure> {
+    let mut tables = Tables::open(txn)?;
+    records.iter().try_for_each(|record| tables.repeat(record))
 }
 
 /// Makes the changes of a transaction durable in the log, then visible.
@@ -256,24 +253,16 @@ fn commit_in_log(mut txn: WriteTransaction, writes: &[u8], log: &mut RedoLog) ->
     })
 }
 
-/// Makes the changes of a transaction and those before it durable in the database. Returns the salt of the next records.
-/// `log_size`: the octets that the log has at least.
-fn checkpoint(txn: WriteTransaction, log_size: u64) -> Result<u64, Failure> {
-    // Clients must not guess it, since their names are in the records.
-    let salt = getrandom::u64().map_err(|error| redb::Error::Io(io::Error::other(error.to_string())))?.max(1);
-    {
-        let mut meta = txn.open_table(META)?;
-        meta.insert(FORMAT_KEY, FORMAT_WITH_LOG)?;
-        meta.insert(SALT_KEY, salt)?;
-        meta.insert(LOG_SIZE_KEY, log_size)?;
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Self {
+        match error {
+            CheckpointError::Before(error) => Self::Database(error),
+            CheckpointError::Commit(error) => error.into(),
+        }
     }
-    txn.commit()?;
-    Ok(salt)
 }
 
-/// Removes the salt of the log, which the database does not need any more. Returns whether there was one.
-fn remove_salt(txn: &WriteTransaction) -> Result<bool, redb::Error> {
-    let mut meta = txn.open_table(META)?;
-    meta.insert(FORMAT_KEY, FORMAT)?;
-    Ok(meta.remove(SALT_KEY)?.is_some())
+/// The error of a store that cannot be opened again.
+pub(super) fn reopening(cause: OpenCause) -> StoreError {
+    StoreError::Unavailable(Arc::new(cause))
 }

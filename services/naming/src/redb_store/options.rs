@@ -1,9 +1,6 @@
-//! The settings of a store, and the errors of its opening.
+//! The settings of a store.
 
-use std::path::PathBuf;
 use std::time::Duration;
-
-use crate::redo_log::RedoLogError;
 
 /// When changes are written to the disk.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -30,41 +27,6 @@ impl Default for RedbStoreOptions {
     fn default() -> Self {
         Self { synchronization: Synchronization::Always, cache: 256 << 20, log_size: 128 << 10 }
     }
-}
-
-/// The reason why a store cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Another process has the file open.
-    #[error("cannot open the store {}: another process uses it", .0.display())]
-    InUse(PathBuf),
-    /// The file has another format.
-    #[error("cannot open the store {}: its format is {found}, and this version reads formats 1 and 2", .file.display())]
-    Format {
-        /// The file.
-        file: PathBuf,
-        /// The format of the file.
-        found: u64,
-    },
-    /// The file cannot be read or written, or is damaged.
-    #[error("cannot open the store {}", .file.display())]
-    Database {
-        /// The file.
-        file: PathBuf,
-        /// The reason.
-        #[source]
-        cause: redb::Error,
-    },
-    /// The redo log cannot be read or written, is missing, or is damaged.
-    #[error("cannot use the redo log {}", .file.display())]
-    RedoLog {
-        /// The file of the log.
-        file: PathBuf,
-        /// The reason.
-        #[source]
-        cause: RedoLogError,
-    },
 }
 
 #[cfg(test)]

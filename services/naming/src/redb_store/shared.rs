@@ -1,15 +1,14 @@
 //! The state of a store that its threads share: the open database, and the changes that wait for it.
 
 use spandrel::net::sync::{Arc, RwLock};
-use spandrel_daemon::Storage;
+use spandrel_store::{Storage, StoreHeader, catch_damage};
 
 use super::change::{Change, Outcome};
-use super::failure::{Failure, StartFailure, unavailable};
-use super::opened::Opened;
+use super::failure::{Failure, unavailable};
+use super::opened::{Opened, reopening};
 use super::options::{RedbStoreOptions, Synchronization};
 use super::query::Query;
 use super::tables::Snapshot;
-use crate::encoding::corrupt;
 use crate::group_commit::{Done, GroupCommit};
 use crate::store::StoreError;
 
@@ -33,7 +32,8 @@ impl Shared {
                 opened = self.opened.read();
             }
             match &*opened {
-                Some(opened) => operation(opened),
+                // A file that was damaged while it was open may make `redb` panic.
+                Some(opened) => catch_damage(|| operation(opened)),
                 None => return Err(unavailable(redb::Error::PreviousIo)), // it failed again meanwhile
             }
         };
@@ -46,7 +46,11 @@ impl Shared {
 
     /// Closes the database after an error; the next operation opens it again.
     fn close(&self, error: redb::Error) -> redb::Error {
-        *self.opened.write() = None;
+        let opened = self.opened.write().take();
+        _ = catch_damage(|| {
+            drop(opened);
+            Ok::<_, redb::Error>(())
+        });
         tracing::error!(%error, "the naming store failed, and is opened again");
         error
     }
@@ -54,12 +58,7 @@ impl Shared {
     fn reopen(&self) -> Result<(), StoreError> {
         let mut opened = self.opened.write();
         if opened.is_none() {
-            let reopened = Opened::open(&self.storage, &self.options).map_err(|failure| match failure {
-                StartFailure::Format(found) => corrupt(&format!("its format is {found} now")),
-                StartFailure::Database(error) => unavailable(error),
-                StartFailure::Log(error) => StoreError::Unavailable(Arc::new(error)),
-            });
-            *opened = Some(reopened?);
+            *opened = Some(Opened::open(&self.storage, &self.options).map_err(reopening)?);
         }
         Ok(())
     }
@@ -67,6 +66,11 @@ impl Shared {
     /// Runs a query on the state with all changes.
     pub(super) fn query<Q: Query>(&self, query: Q) -> Result<Q::Output, StoreError> {
         self.with(|opened| opened.query(query))
+    }
+
+    /// The header of the store.
+    pub(super) fn header(&self) -> Result<StoreHeader, StoreError> {
+        self.with(|opened| Ok(opened.header().clone()))
     }
 
     /// Runs an operation on the state after the last commit.
@@ -88,7 +92,11 @@ impl Shared {
 
     /// Applies changes in one transaction. If it fails, all are made or none.
     pub(super) fn apply(&self, changes: &[Change]) -> Vec<Outcome> {
-        let applied = self.with(|opened| opened.apply(changes));
+        let applied = self.with(|opened| {
+            // After a panic it is unknown whether the changes were made.
+            catch_damage(|| Ok::<_, redb::Error>(opened.apply(changes)))
+                .unwrap_or_else(|error| Err(Failure::Commit(error)))
+        });
         applied.unwrap_or_else(|error| changes.iter().map(|_| Err(error.clone())).collect())
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Suite {
     pub(super) tests: &'static [&'static str],
 }
 
-pub(super) const AREAS: [Area; 6] = [
+pub(super) const AREAS: [Area; 7] = [
     Area {
         name: "connection",
         package: "spandrel-connection",
@@ -85,10 +85,20 @@ pub(super) const AREAS: [Area; 6] = [
         folders: &["orb/authorization", "tests/orb"],
     },
     Area {
+        name: "store",
+        package: "spandrel-store",
+        files: &["services/store/src/redo_log.rs", "services/store/src/header.rs"],
+        every: 1,
+        suites: &[
+            Suite { package: "spandrel-store", programs: &["--lib"], tests: &[] },
+            Suite { package: "spandrel-naming", programs: &["--test=naming"], tests: &["redo_log::", "files::"] },
+        ],
+        folders: &["services/store", "services/naming"],
+    },
+    Area {
         name: "naming",
         package: "spandrel-naming",
         files: &[
-            "services/naming/src/redo_log.rs",
             "services/naming/src/store.rs",
             "services/naming/src/encoding.rs",
             "services/naming/src/redb_store.rs",

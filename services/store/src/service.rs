@@ -1,0 +1,48 @@
+//! The services that have stores.
+
+use std::fmt;
+
+/// The service that a store belongs to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Service {
+    /// The naming service.
+    Naming,
+    /// The interface repository.
+    Repository,
+    /// The implementation repository.
+    Activator,
+}
+
+impl Service {
+    pub(crate) const ALL: [Self; 3] = [Self::Naming, Self::Repository, Self::Activator];
+
+    /// Its name in headers and commands: `spandrel NAME`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Naming => "naming",
+            Self::Repository => "repository",
+            Self::Activator => "activator",
+        }
+    }
+
+    /// The tables of its stores before they had a header.
+    pub(crate) const fn tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Naming => &["bindings", "contexts", "meta"],
+            Self::Repository => &["definitions", "settings"],
+            Self::Activator => &["running", "servers"],
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Naming => "the naming service",
+            Self::Repository => "the interface repository",
+            Self::Activator => "the activator",
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! The stores of the services: those of another service, damage, and files that cannot be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use spandrel::Orb;
+use spandrel::dynamic::describe;
+use spandrel::services::implementation_repository::{ActivationMode, Administration, StartupOptions};
+
+use crate::executable::{ANY_PORT, name, root};
+use crate::running::{Running, command};
+
+const STORES: [&str; 3] = ["naming", "repository", "activator"];
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Orderly,
+    Killed,
+}
+
+fn store(folder: &Path, service: &str) -> PathBuf {
+    folder.join(format!("{service}.redb"))
+}
+
+/// Stores with eight bindings, four definitions and three servers.
+fn filled_stores(data: &Path, ending: Ending) {
+    let orb = Orb::builder().build().unwrap();
+    let mut running = Running::start(data, &ANY_PORT);
+    let names = root(&orb, &running.url);
+    (0..8).for_each(|nth| drop(names.bind_new_context(&name(&format!("name{nth}"))).unwrap()));
+    let address = running.url.trim_end_matches("NameService");
+    let repository = orb.string_to_object(&format!("{address}InterfaceRepository")).unwrap();
+    let definitions = describe("module M { struct S { long x; }; exception E {}; typedef long T; };").unwrap();
+    spandrel::services::repository::fill(&repository, &definitions).unwrap();
+    let activator = orb.string_to_object(&format!("{address}ImplRepoService")).unwrap();
+    let options = StartupOptions { activation: ActivationMode::Manual, ..StartupOptions::default() };
+    for nth in 0..3 {
+        Administration::unchecked_narrow(&activator).register_server(&format!("server{nth}"), &options).unwrap();
+    }
+    if matches!(ending, Ending::Orderly) {
+        running.signal("-TERM");
+        assert_eq!(running.process.wait().unwrap().code(), Some(0), "{}", running.errors());
+    }
+}
+
+/// The number of entries of a store.
+fn entries(folder: &Path, service: &str) -> Result<u64, String> {
+    let file = store(folder, service);
+    match service {
+        "naming" => {
+            let store = spandrel_naming::RedbStore::open_read_only(&file).map_err(|error| error.to_string());
+            store.and_then(|mut store| store.check().map_err(|error| error.to_string()))
+        }
+        "repository" => {
+            spandrel_repository::check_store(&file).map(|count| count as u64).map_err(|error| error.to_string())
+        }
+        _ => spandrel_activator::check_store(&file).map(|count| count as u64).map_err(|error| error.to_string()),
+    }
+}
+
+#[test]
+fn the_store_of_another_service_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for ending in [Ending::Orderly, Ending::Killed] {
+        let data = folder.path().join(format!("{ending:?}"));
+        filled_stores(&data, ending);
+        for (from, to) in STORES.iter().flat_map(|from| STORES.map(|to| (*from, to))).filter(|(from, to)| from != to) {
+            let other = folder.path().join(format!("{from}-{to}-{ending:?}"));
+            fs::create_dir(&other).unwrap();
+            fs::copy(store(&data, from), store(&other, to)).unwrap();
+            let output = command(&other).args(ANY_PORT).env("SPANDREL_LOG", "error").stdout(Stdio::null()).output();
+            let output = output.unwrap();
+            let errors = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(4), "{from} as {to}: {errors}");
+            let expected = match from {
+                "naming" => "it is the store of the naming service",
+                "repository" => "it is the store of the interface repository",
+                _ => "it is the store of the activator",
+            };
+            assert!(errors.contains(expected) && errors.contains(&format!("{to}.redb")), "{from} as {to}: {errors}");
+            assert_eq!(errors.lines().count(), 1, "{from} as {to}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn damage_after_any_end_is_refused_or_concerns_nothing_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    for ending in [Ending::Orderly, Ending::Killed] {
+        let data = folder.path().join(format!("{ending:?}"));
+        filled_stores(&data, ending);
+        for (service, least) in STORES.into_iter().zip([8, 4, 3]) {
+            let count = entries(&data, service).unwrap();
+            assert!(count >= least, "{service}: {count}");
+            let file = store(&data, service);
+            let sound = fs::read(&file).unwrap();
+            let mut refused = 0;
+            // Octets of the header of the database, those of pages, and whole parts of the file.
+            let octets = (0..320).step_by(7).chain((320..sound.len()).step_by(1_021)).map(|place| (place, 1));
+            for (place, length) in octets.chain((0..sound.len() / 4_096).map(|page| (page * 4_096, 4_096))) {
+                let mut damaged = sound.clone();
+                damaged[place..place + length].iter_mut().for_each(|octet| *octet ^= 0xff);
+                fs::write(&file, damaged).unwrap();
+                match entries(&data, service) {
+                    Ok(found) => assert_eq!(found, count, "{service}, {length} octets at {place}, {ending:?}"),
+                    Err(_) => refused += 1,
+                }
+            }
+            assert!(refused > 10, "{service}: {refused}");
+            fs::write(&file, sound).unwrap();
+            assert_eq!(entries(&data, service), Ok(count));
+        }
+    }
+}
+
+#[test]
+fn a_check_needs_no_write_access_and_writes_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    for ending in [Ending::Orderly, Ending::Killed] {
+        let data = folder.path().join(format!("{ending:?}"));
+        filled_stores(&data, ending);
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o500)).unwrap();
+        let files = || -> Vec<(PathBuf, Vec<u8>)> {
+            let paths = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+            let mut files: Vec<_> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+            files.sort_unstable();
+            files
+        };
+        files().iter().for_each(|(path, _)| fs::set_permissions(path, fs::Permissions::from_mode(0o400)).unwrap());
+        let before = files();
+        assert_eq!(entries(&data, "naming"), Ok(8));
+        assert!(entries(&data, "repository").is_ok() && entries(&data, "activator") == Ok(3));
+        assert!(files() == before, "{ending:?}");
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+}
