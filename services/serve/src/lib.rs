@@ -24,6 +24,7 @@ mod discard;
 mod echo;
 mod gateway;
 mod handover;
+mod http_request;
 mod idle_limit;
 mod log_forwarder;
 mod logging;
@@ -35,7 +36,7 @@ mod small_service;
 mod tao_factories;
 mod time;
 
-pub use administered::Administered;
+pub use administered::{Administered, CommandError};
 pub use administration::Administration;
 pub use architecture_service::ArchitectureService;
 pub use gateway::Gateway;

@@ -21,6 +21,7 @@ use spandrel::net::sync::{Arc, Mutex};
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 use crate::arguments::{ListenArgs, parse};
+use crate::http_request::is_http;
 use crate::idle_limit::IdleLimit;
 use crate::numbers::{connections, count};
 
@@ -103,6 +104,9 @@ struct Receiver(Arc<Shared>);
 
 impl<F: Family> FrameHandler<F> for Receiver {
     fn handle_frame(&mut self, peer: &mut Peer<'_, F>, frame: &[u8]) -> io::Result<()> {
+        if is_http(frame) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request of HTTP is no record"));
+        }
         self.0.take(frame, &peer.remote().to_string())
     }
 }

@@ -226,9 +226,16 @@ fn administer(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn exchange(mut writer: impl std::io::Write, reader: impl std::io::Read, line: &str) -> Result<(), Failure> {
-    writer.write_all(line.as_bytes()).context("cannot send the command").map_err(Failure::failed)?;
+    let sent = writer.write_all(line.as_bytes()).context("cannot send the command");
+    // The process may have answered and ended the connection before the command.
     for answer in BufReader::new(reader).lines() {
-        let answer = answer.context("cannot receive the answer").map_err(Failure::failed)?;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                sent.map_err(Failure::failed)?;
+                return Err(Failure::failed(anyhow!(error).context("cannot receive the answer")));
+            }
+        };
         if answer == "ok" {
             return Ok(());
         }
