@@ -19,6 +19,7 @@ mod administration;
 mod architecture_service;
 mod arguments;
 mod chargen;
+mod datagrams;
 mod daytime;
 mod discard;
 mod echo;
