@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
 use spandrel::Orb;
+use spandrel::net::error::escape;
 use spandrel::net::transport::Address;
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
@@ -221,7 +222,10 @@ fn administer(server: &str, command: &Command) -> Result<(), Failure> {
                     let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
                     let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
                     let (starts, failures) = (server.starts, server.failures);
-                    println!("{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}", server.server);
+                    println!(
+                        "{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}",
+                        escape(&server.server).to_string()
+                    );
                 }
                 Ok(())
             }
@@ -364,6 +368,6 @@ fn show(server: &ServerInformation) {
         ("description", startup.description.clone()),
     ];
     for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        println!("{name}: {value}");
+        println!("{name}: {}", escape(value));
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use spandrel::net::error::escape;
 use spandrel::net::ipc::inet::{Addr, Inet};
 use spandrel::net::ipc::{Family, Transmit as _};
 use spandrel::net::reactor::framing::{FrameHandler, Framed, Lines};
@@ -121,8 +122,9 @@ impl<F: Family> FrameHandler<F> for Commands {
             peer.close();
         }
         let text = match answer {
-            Ok(lines) => lines.iter().map(|line| format!("{line}\n")).chain(["ok\n".to_owned()]).collect(),
-            Err(error) => format!("error: {error}\n"),
+            // A line of a plug-in is one line: it ends no answer.
+            Ok(lines) => lines.iter().map(|line| format!("{}\n", escape(line))).chain(["ok\n".to_owned()]).collect(),
+            Err(error) => format!("error: {}\n", escape(&error.to_string())),
         };
         peer.put(text.as_bytes())?;
         self.last_command = Instant::now();

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use serde_json::Value;
+use spandrel::net::error::escape_lines;
 use spandrel::net::ipc::Family;
 use spandrel::net::ipc::inet::Inet;
 use spandrel::net::reactor::framing::{FrameHandler, Framed, Lines};
@@ -97,7 +98,8 @@ fn completed(record: &[u8], peer: &str) -> Option<String> {
         return None;
     }
     members.insert("peer".to_owned(), Value::from(peer));
-    Some(format!("{}\n", Value::Object(members)))
+    // A file of records is read in a terminal, too.
+    Some(format!("{}\n", escape_lines(&Value::Object(members).to_string())))
 }
 
 struct Receiver(Arc<Shared>);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::diagnostics::log::LogTail;
+use spandrel::net::error::escape;
 use spandrel::net::reactor::Reactor;
 use spandrel_configurator::{Configurator, Options, Reload};
 use spandrel_daemon::Failure;
@@ -242,7 +243,7 @@ fn exchange(mut writer: impl std::io::Write, reader: impl std::io::Read, line: &
         if let Some(reason) = answer.strip_prefix("error: ") {
             return Err(Failure::failed(anyhow!("{reason}")));
         }
-        _ = writeln!(std::io::stdout(), "{answer}");
+        _ = writeln!(std::io::stdout(), "{}", escape(&answer));
     }
     Err(Failure::failed(anyhow!("the process has ended the connection")))
 }

@@ -44,6 +44,7 @@ fn commands_list_and_change_the_services() {
     assert_eq!(command("resume Echo"), ["resumed Echo", "ok"]);
     assert!(command("info Echo")[0].contains("# echo"));
     assert_eq!(command("info X"), ["error: there is no service `X`"]);
+    assert_eq!(command("info \u{1b}[2J\u{9b}"), [r"error: there is no service `\u001b[2J\u009b`"]);
     assert_eq!(command("remove Echo"), ["removed Echo", "ok"]);
     assert_eq!(command("libraries"), ["ok"]);
     assert_eq!(command("reconfigure"), ["nothing has changed", "ok"]);

@@ -178,8 +178,9 @@ fn logging_writes_the_records_of_many_processes() {
     assert!(records.iter().all(|record| record["peer"].as_str().unwrap().starts_with("127.0.0.1:")));
 
     // A record may speak of HTTP.
-    connect(&address).write_all(b"{\"message\":\"GET / HTTP/1.1\"}\n").unwrap();
+    connect(&address).write_all("{\"message\":\"GET / HTTP/1.1\",\"escape\":\"\u{9b}\"}\n".as_bytes()).unwrap();
     eventually(|| process.info("Logging").ends_with("401 records, 6 refused"));
+    assert!(!fs::read_to_string(&file).unwrap().contains('\u{9b}'));
 
     // A renamed file is left alone after a suspension.
     fs::rename(&file, folder.path().join("old")).unwrap();
