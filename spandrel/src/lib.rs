@@ -431,6 +431,7 @@ pub use spandrel_authorization as authorization;
 
 /// The toolkit of network components that the ORB is built on.
 pub mod net {
+    pub use spandrel_error as error;
     pub use spandrel_ipc as ipc;
     pub use spandrel_message as message;
     /// The transports of the ORB: their settings, and the interface of further protocols.

@@ -10,6 +10,8 @@
 //! its library stays.
 
 mod abi;
+#[cfg(not(any(windows, target_vendor = "apple")))]
+mod elf;
 mod export;
 mod factory;
 mod foreign;

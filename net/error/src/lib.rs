@@ -16,8 +16,13 @@
 //! let error = ReadError { path: "bank.ior".into(), source };
 //! assert_eq!(format!("{error:?}"), "cannot read bank.ior\ncaused by: the disk is gone");
 //! ```
+//!
+//! [`escape`] is the form in which messages, logs and programs show texts that others wrote.
 #![forbid(unsafe_code)]
 
+mod escape;
+
+pub use escape::{Escaped, escape, escape_lines, excerpt};
 use std::{error::Error, iter::successors};
 
 /// Returns the message of an error, and a line `caused by: …` for each of its causes.

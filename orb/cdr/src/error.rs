@@ -116,7 +116,7 @@ pub enum CdrError {
     #[error("an object reference cannot be decoded without an ORB")]
     Unbound,
     /// A value without a factory for its type, or for a base to which it may be truncated.
-    #[error("no factory is registered for values of type {repository_id}")]
+    #[error("no factory is registered for values of type {}", spandrel_error::excerpt(repository_id))]
     UnknownValue {
         /// The repository id of the value's most derived type.
         repository_id: Box<str>,

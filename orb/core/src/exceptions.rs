@@ -3,6 +3,7 @@
 use std::fmt::{self, Debug, Formatter, Write};
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, engine::Value};
+use spandrel_error::escape;
 use spandrel_giop::{CompletionStatus, SystemException};
 
 /// An exception declared in IDL.
@@ -63,8 +64,8 @@ pub fn describe_exception(f: &mut Formatter<'_>, name: &str, members: &[(&str, &
     if members.len() > MAX_MEMBERS { f.write_str(", …") } else { Ok(()) }
 }
 
-/// Writes a user exception whose only member is a text: `Failed: no such account`. Control characters are
-/// escaped, and a long text ends in `…`.
+/// Writes a user exception whose only member is a text: `Failed: no such account`. It is
+/// [escaped](spandrel_error::escape), and a long text ends in `…`.
 ///
 /// # Errors
 /// Those of the formatter.
@@ -74,11 +75,7 @@ pub fn describe_exception_text(f: &mut Formatter<'_>, name: &str, text: &str) ->
         return Ok(());
     }
     f.write_str(": ")?;
-    bounded(f, |out| {
-        text.chars().try_for_each(|letter| {
-            if letter.is_control() { write!(out, "{}", letter.escape_default()) } else { out.write_char(letter) }
-        })
-    })
+    write!(f, "{}", escape(text).at_most(MAX_VALUE))
 }
 
 /// Runs `write` with an output of [`MAX_VALUE`] characters, which ends it and writes `…` beyond.
@@ -141,7 +138,7 @@ mod tests {
     fn a_single_text_has_neither_name_nor_quotes() {
         assert_eq!(Described(Err("no such account")).to_string(), "Overdrawn: no such account");
         assert_eq!(Described(Err("")).to_string(), "Overdrawn");
-        assert_eq!(Described(Err("a\u{1b}[2J\nb")).to_string(), "Overdrawn: a\\u{1b}[2J\\nb");
+        assert_eq!(Described(Err("a\u{1b}[2J\nb")).to_string(), r"Overdrawn: a\u001b[2J\nb");
     }
 
     #[test]

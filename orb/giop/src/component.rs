@@ -5,6 +5,7 @@ use std::fmt;
 use spandrel_cdr::{
     ByteOrder, CdrError, CharSet, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, WcharSet, Wire,
 };
+use spandrel_error::excerpt;
 
 use crate::{
     GiopError, ids,
@@ -337,8 +338,10 @@ impl fmt::Display for Component {
                 policies.iter().try_for_each(|policy| write!(f, " {}", policy.policy_type))
             }
             Self::CompleteObjectKey(key) => write!(f, "key \"{}\"", key.escape_ascii()),
-            Self::AlternateIiopAddress { host, port } if host.contains(':') => write!(f, "also at [{host}]:{port}"),
-            Self::AlternateIiopAddress { host, port } => write!(f, "also at {host}:{port}"),
+            Self::AlternateIiopAddress { host, port } if host.contains(':') => {
+                write!(f, "also at [{}]:{port}", excerpt(host))
+            }
+            Self::AlternateIiopAddress { host, port } => write!(f, "also at {}:{port}", excerpt(host)),
             Self::SslSecTrans(ssl) => write!(f, "{ssl}"),
         }
     }

@@ -7,6 +7,7 @@
 use std::{fmt, str::FromStr};
 
 use spandrel_cdr::{GiopVersion, Ior};
+use spandrel_error::escape;
 
 use crate::{IiopProfile, ReferenceError, ior::ior_from_string};
 
@@ -235,10 +236,12 @@ const UNESCAPED: &[u8] = b";/:?@&=+$,-_.!~*'()";
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Iiop { version, host, port } if host.contains(':') => write!(f, "iiop:{version}@[{host}]:{port}"),
-            Self::Iiop { version, host, port } => write!(f, "iiop:{version}@{host}:{port}"),
+            Self::Iiop { version, host, port } if host.contains(':') => {
+                write!(f, "iiop:{version}@[{}]:{port}", escape(host))
+            }
+            Self::Iiop { version, host, port } => write!(f, "iiop:{version}@{}:{port}", escape(host)),
             Self::Rir => f.write_str("rir:"),
-            Self::Other(text) => f.write_str(text),
+            Self::Other(text) => escape(text).fmt(f),
         }
     }
 }

@@ -7,40 +7,28 @@
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Wire};
 
+use crate::exception::MAX_DETAIL;
 use crate::{ServiceContext, SystemException};
 
 /// The id of the service context.
 pub const CONTEXT_EXCEPTION_DETAIL: u32 = 14;
 
-/// Maximum number of characters; longer texts are cut.
-const LONGEST: usize = 4096;
-
 /// The context with the detail of an exception; `None` without one.
 #[must_use]
 pub fn exception_detail(exception: &SystemException) -> Option<ServiceContext> {
-    // NUL would end the text; other control characters are left to the receiver.
-    let text: String = exception.detail()?.chars().filter(|c| *c != '\0').take(LONGEST).collect();
     let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
     out.u8(ByteOrder::NATIVE.flag());
-    out.wstr(&text).ok()?;
+    out.wstr(exception.detail()?).ok()?;
     Some(ServiceContext { id: CONTEXT_EXCEPTION_DETAIL, data: out.to_vec() })
 }
 
-/// The text of such a context, without control characters and cut to 4,096 characters.
+/// The text of such a context, escaped and cut as [`SystemException::with_detail`] does.
 ///
 /// # Errors
 /// [`CdrError`] for octets that are not an encapsulated `wstring`.
 pub fn read_exception_detail(data: &[u8]) -> Result<String, CdrError> {
     let text = Decoder::of_encapsulation(data, Wire::new(ByteOrder::Big, GiopVersion::V1_2))?.wstr()?;
-    Ok(printable_text(&text))
-}
-
-/// A text from a peer in a form that is safe to show and log.
-#[must_use]
-pub fn printable_text(text: &str) -> String {
-    let mut text: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.truncate(text.trim_end().len());
-    text
+    Ok(spandrel_error::escape(text.trim_end()).at_most(MAX_DETAIL).to_string())
 }
 
 #[cfg(test)]
@@ -62,8 +50,8 @@ mod tests {
         for text in ["", "plain", "h\u{e9}, \u{20ac} and \u{1f980}"] {
             assert_eq!(said(text).as_deref(), kept(text));
         }
-        assert_eq!(said("a\0b\nc\u{1b}[31m ").as_deref(), kept("ab c [31m"));
-        let longest = SystemException::KEEPS_DETAIL.then_some(LONGEST);
+        assert_eq!(said("a\0b\nc\u{1b}[31m\u{9b} ").as_deref(), kept(r"a\u0000b\nc\u001b[31m\u009b"));
+        let longest = SystemException::KEEPS_DETAIL.then_some(MAX_DETAIL + "…".len());
         assert_eq!(said(&"x".repeat(10_000)).map(|text| text.len()), longest);
         assert_eq!(exception_detail(&SystemException::internal(0, CompletionStatus::No)), None);
     }

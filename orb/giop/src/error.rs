@@ -2,6 +2,7 @@
 //! its version.
 
 use spandrel_cdr::{CdrError, GiopVersion};
+use spandrel_error::excerpt;
 
 use crate::MessageType;
 
@@ -141,13 +142,13 @@ impl GiopError {
 #[non_exhaustive]
 pub enum ReferenceError {
     /// Neither `IOR:` nor `corbaloc:`.
-    #[error("`{0}` is not the start of an object reference: expected `IOR:`, `corbaloc:` or `corbaname:`")]
+    #[error("`{}` is not the start of an object reference: expected `IOR:`, `corbaloc:` or `corbaname:`", excerpt(.0))]
     UnknownScheme(String),
     /// The text after `IOR:` has an odd number of digits.
     #[error("the reference ends inside an octet: {0} hexadecimal digits are an odd number")]
     OddDigits(usize),
     /// A character of an `IOR:` that is no hexadecimal digit.
-    #[error("`{found}` at position {position} is not a hexadecimal digit")]
+    #[error("`{}` at position {position} is not a hexadecimal digit", excerpt(.found.encode_utf8(&mut [0; 4])))]
     NotHex {
         /// Its position.
         position: usize,
@@ -167,7 +168,10 @@ pub enum ReferenceError {
     #[error("no address follows at position {0}")]
     NoAddress(usize),
     /// An address without a protocol in front.
-    #[error("the address `{text}` at position {position} names no protocol: expected `:`, `iiop:` or `rir:`")]
+    #[error(
+        "the address `{}` at position {position} names no protocol: expected `:`, `iiop:` or `rir:`",
+        excerpt(text)
+    )]
     NoProtocol {
         /// Its position.
         position: usize,
@@ -175,7 +179,7 @@ pub enum ReferenceError {
         text: String,
     },
     /// A version that is not `major.minor`, or a major version other than 1.
-    #[error("`{text}` at position {position} is not a protocol version such as 1.2")]
+    #[error("`{}` at position {position} is not a protocol version such as 1.2", excerpt(text))]
     BadVersion {
         /// Its position.
         position: usize,
@@ -183,7 +187,7 @@ pub enum ReferenceError {
         text: String,
     },
     /// A host that is empty in brackets, or an IPv6 address without them.
-    #[error("`{text}` at position {position} is not a host: an IPv6 address stands in brackets")]
+    #[error("`{}` at position {position} is not a host: an IPv6 address stands in brackets", excerpt(text))]
     BadHost {
         /// Its position.
         position: usize,
@@ -191,7 +195,7 @@ pub enum ReferenceError {
         text: String,
     },
     /// A port that is not a number from 0 to 65,535.
-    #[error("`{text}` at position {position} is not a port number")]
+    #[error("`{}` at position {position} is not a port number", excerpt(text))]
     BadPort {
         /// Its position.
         position: usize,
@@ -205,7 +209,7 @@ pub enum ReferenceError {
     #[error("`%` at position {0} must be followed by two hexadecimal digits")]
     BadEscape(usize),
     /// A reference without an address for an IIOP profile.
-    #[error("`{0}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` (for TLS, use the IOR)")]
+    #[error("`{}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` (for TLS, use the IOR)", excerpt(.0))]
     NoProfile(String),
 }
 spandrel_error::debug_as_report!(ReferenceError);

@@ -11,6 +11,7 @@ mod unexplained;
 use std::{error::Error, fmt};
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
+use spandrel_error::escape;
 
 #[cfg(feature = "details")]
 use explained::Detail;
@@ -82,6 +83,9 @@ impl fmt::Display for CompletionStatus {
     }
 }
 
+/// Maximum number of characters of an explanation; longer texts are cut.
+pub(crate) const MAX_DETAIL: usize = 4096;
+
 /// A standard exception that any operation may raise.
 ///
 /// The detail is for people on this side: it is not sent, and equality ignores it.
@@ -119,12 +123,13 @@ impl SystemException {
         Self { kind, completed, minor, detail: Detail::NONE }
     }
 
-    /// Adds an explanation: a text, or a closure that makes one. Without the feature `details` it is dropped,
+    /// Adds an explanation: a text, or a closure that makes one. It may contain what a peer wrote, so it is
+    /// [escaped](spandrel_error::escape), and cut to 4,096 characters. Without the feature `details` it is dropped,
     /// and the closure is not called.
     #[must_use]
     #[inline]
     pub fn with_detail(mut self, text: impl Explanation) -> Self {
-        self.detail.set_text(|| text.text());
+        self.detail.set_text(|| escape(&text.text()).at_most(MAX_DETAIL).to_string());
         self
     }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
+use spandrel_error::excerpt;
 
 use crate::{GiopError, ids};
 
@@ -124,13 +125,13 @@ fn write(tag: u32, write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>)
 impl fmt::Display for LocalAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheme, address, host, .. } = self;
-        write!(f, "inside of host {host} at {scheme}://{address}")
+        write!(f, "inside of host {} at {}://{}", excerpt(host), excerpt(scheme), excerpt(address))
     }
 }
 
 impl fmt::Display for UnixTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "inside of host {} at socket {}", self.host, self.path)
+        write!(f, "inside of host {} at socket {}", excerpt(&self.host), excerpt(&self.path))
     }
 }
 

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, TaggedProfile, Wire};
+use spandrel_error::excerpt;
 
 use crate::{
     GiopError,
@@ -136,7 +137,8 @@ fn complete_key(components: &[u8]) -> Result<Option<&[u8]>, CdrError> {
 
 impl fmt::Display for IiopProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host = excerpt(&self.host);
+        let host = if self.host.contains(':') { format!("[{host}]") } else { host.to_string() };
         write!(f, "IIOP {} {host}:{} key \"{}\"", self.version, self.port, self.object_key.escape_ascii())?;
         self.components.iter().try_for_each(|component| write!(f, ", {}", ComponentDisplay(component)))
     }

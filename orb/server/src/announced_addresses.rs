@@ -11,6 +11,7 @@ use std::{collections::HashMap, net::IpAddr};
 
 use spandrel_giop::{ListenPoint, ServiceContext};
 use spandrel_orb::client::ClientConnection;
+use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::{Address, PublishedAddresses, is_bidirectional_only, is_own_host};
 
@@ -39,8 +40,9 @@ impl AnnouncedAddresses {
         points: &[ListenPoint],
         from: &Address,
         own: Option<&PublishedAddresses>,
-        trusts_all: bool,
         adopt: impl Fn() -> Arc<ClientConnection>,
+        trusts_all: bool,
+        log_limit: &LogLimit,
     ) {
         for point in points {
             let distrust_reason = if trusts_all { None } else { distrust_reason(&point.host, from) };
@@ -55,7 +57,11 @@ impl AnnouncedAddresses {
                     Ok(()) => {
                         tracing::debug!(%address, %from, "a listen point is reached over its client's connection")
                     }
-                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not trusted"),
+                    Err(reason) => {
+                        if let Some(Unlogged(unlogged)) = log_limit.admit("listen point") {
+                            tracing::warn!(unlogged, %address, %from, reason, "a listen point is not trusted");
+                        }
+                    }
                 }
             }
         }

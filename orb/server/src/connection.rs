@@ -241,9 +241,11 @@ impl ServerConnection {
         }
         match ListenPoint::from_context(data) {
             Ok(points) => {
-                let (own, trusts_all) = (self.orb.published_already(), self.resources.settings.trusts_listen_points);
+                let own = self.orb.published_already();
                 let adopt = || Arc::clone(self.adopt());
-                self.resources.announced.record(&points, self.link.from(), own.as_ref(), trusts_all, adopt);
+                let (resources, trusts_all) = (&self.resources, self.resources.settings.trusts_listen_points);
+                let from = self.link.from();
+                resources.announced.record(&points, from, own.as_ref(), adopt, trusts_all, resources.log_limit());
             }
             Err(error) => {
                 log_limited!(warn, self.resources, "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
+use spandrel_error::excerpt;
+
 /// The scheme of IIOP.
 pub const IIOP: &str = "iiop";
 
@@ -55,9 +57,10 @@ impl Address {
     }
 }
 
+/// The address in one line, [escaped and cut](excerpt): it may come from a reference or a peer.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.scheme, self.address)
+        write!(f, "{}://{}", self.scheme, excerpt(&self.address))
     }
 }
 

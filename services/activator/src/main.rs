@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
 use spandrel::Orb;
+use spandrel::net::error::escape;
 use spandrel::net::transport::Address;
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
@@ -241,7 +242,7 @@ fn administer(server: &str, command: &AdministrationCommand) -> Result<(), Failu
                     let (starts, failures) = (server.starts, server.failures);
                     println!(
                         "{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}",
-                        printable(&server.server)
+                        escape(&server.server).to_string()
                     );
                 }
                 Ok(())
@@ -385,11 +386,6 @@ fn show(server: &ServerInformation) {
         ("description", startup.description.clone()),
     ];
     for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        println!("{name}: {}", printable(value));
+        println!("{name}: {}", escape(value));
     }
-}
-
-/// A text of a registration, whose control characters would reach the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { it.escape_default().to_string() } else { it.to_string() }).collect()
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use spandrel::net::error::escape;
+
 /// The exit code of a failure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -75,7 +77,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The error and its causes in one line. A cause that ends the text before it is not repeated.
+/// The error and its causes in one line, [escaped](escape). A cause that ends the text before it is not repeated.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::from("error");
@@ -85,6 +87,6 @@ impl fmt::Debug for Failure {
                 text.push_str(&cause);
             }
         }
-        writeln!(f, "{text}")
+        writeln!(f, "{}", escape(&text))
     }
 }

@@ -55,6 +55,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{Authorizer, PathCheck};
 use spandrel::diagnostics::log::{self, LogTail};
+use spandrel::net::error::escape;
 use spandrel::net::reactor::on_termination;
 use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
@@ -246,7 +247,7 @@ pub fn serve(
     .map_err(Failure::failed)?;
     is_ready()?;
     let mut out = io::stdout().lock();
-    let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {service}"));
+    let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {}", escape(service)));
     match lines.and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             return Err(Failure::failed(anyhow!(error).context("cannot write to standard output")));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand};
 use spandrel::Orb;
+use spandrel::net::error::escape;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
     ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, PurgeOptions, ROOT_KEY, RedbStore,
@@ -190,6 +191,6 @@ fn back_up(name: &str, server: &str) -> Result<(), Failure> {
         anyhow::Ok(administration.back_up(name)?)
     };
     let path = outcome().with_context(|| format!("no backup by the service at {server}")).map_err(Failure::failed)?;
-    println!("{path}");
+    println!("{}", escape(&path));
     Ok(())
 }

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use spandrel::net::sync::Arc;
 use spandrel_configurator::{Changes, Configurator, ConfigureError, ServiceStatus};
 
+use crate::http_request::is_http;
+
 /// The commands that are no directives of `svc.conf`.
 const HELP: &str = "\
 list            the services, one in a line: name, state, source, description
@@ -15,6 +17,22 @@ reconfigure     read the files of the configuration again
 help            this list
 dynamic … static … stream … suspend NAME resume NAME remove NAME
                 directives of svc.conf";
+
+/// The reason for which a line has had no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    /// The line is no command: its sender may be no administrator, but a program that was made to send something else.
+    NoCommand(String),
+    /// The command cannot be carried out.
+    Failed(String),
+}
+
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::NoCommand(reason) | Self::Failed(reason)) = self;
+        f.write_str(reason)
+    }
+}
 
 /// The configurator of the process, once there is one: the administration is one of its services.
 #[derive(Clone, Default)]
@@ -40,23 +58,37 @@ impl Administered {
     ///
     /// # Errors
     /// The reason in one line.
-    pub fn command(&self, command: &str) -> Result<Vec<String>, String> {
-        let configurator = self.get()?;
+    pub fn command(&self, command: &[u8]) -> Result<Vec<String>, CommandError> {
+        if is_http(command) {
+            return Err(CommandError::NoCommand("this is no HTTP server".to_owned()));
+        }
+        let Ok(command) = std::str::from_utf8(command) else {
+            return Err(CommandError::NoCommand("the command is no text in UTF-8".to_owned()));
+        };
+        let configurator = self.get().map_err(CommandError::Failed)?;
         let repository = configurator.repository();
         let words: Vec<&str> = command.split_whitespace().collect();
         match words[..] {
             [] => Ok(Vec::new()),
             ["help"] => Ok(HELP.lines().map(str::to_owned).collect()),
             ["list"] => Ok(repository.iter().map(|service| self.line(configurator, &service)).collect()),
-            ["info", name] => Ok(vec![repository.info(name).ok_or_else(|| format!("there is no service `{name}`"))?]),
+            ["info", name] => {
+                let info = repository.info(name);
+                Ok(vec![info.ok_or_else(|| CommandError::Failed(format!("there is no service `{name}`")))?])
+            }
             ["metrics"] => Ok(repository.render_metrics().lines().map(str::to_owned).collect()),
             ["libraries"] => Ok(repository
                 .kept_libraries()
                 .iter()
                 .map(|library| format!("{} {} users", library.file.display(), library.users))
                 .collect()),
-            ["reconfigure"] => changed(command, configurator.reconfigure()),
-            _ => changed(command, configurator.process_text(command)),
+            ["reconfigure"] => changed(command, configurator.reconfigure()).map_err(CommandError::Failed),
+            _ => {
+                let outcome = configurator.process_text(command);
+                let is_command = !matches!(outcome, Err(ConfigureError::Read(_)));
+                let error = if is_command { CommandError::Failed } else { CommandError::NoCommand };
+                changed(command, outcome).map_err(error)
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use serde_json::Value;
+use spandrel::net::error::escape_lines;
 use spandrel::net::ipc::Family;
 use spandrel::net::ipc::inet::Inet;
 use spandrel::net::reactor::framing::{FrameHandler, Framed, Lines};
@@ -21,6 +22,7 @@ use spandrel::net::sync::{Arc, Mutex};
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 use crate::arguments::{ListenArgs, parse};
+use crate::http_request::is_http;
 use crate::idle_limit::IdleLimit;
 use crate::numbers::{connections, count};
 
@@ -96,13 +98,17 @@ fn completed(record: &[u8], peer: &str) -> Option<String> {
         return None;
     }
     members.insert("peer".to_owned(), Value::from(peer));
-    Some(format!("{}\n", Value::Object(members)))
+    // A file of records is read in a terminal, too.
+    Some(format!("{}\n", escape_lines(&Value::Object(members).to_string())))
 }
 
 struct Receiver(Arc<Shared>);
 
 impl<F: Family> FrameHandler<F> for Receiver {
     fn handle_frame(&mut self, peer: &mut Peer<'_, F>, frame: &[u8]) -> io::Result<()> {
+        if is_http(frame) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request of HTTP is no record"));
+        }
         self.0.take(frame, &peer.remote().to_string())
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::diagnostics::log::LogTail;
+use spandrel::net::error::escape;
 use spandrel::net::reactor::Reactor;
 use spandrel_configurator::{Configurator, Options, Reload};
 use spandrel_daemon::Failure;
@@ -226,16 +227,23 @@ fn administer(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn exchange(mut writer: impl std::io::Write, reader: impl std::io::Read, line: &str) -> Result<(), Failure> {
-    writer.write_all(line.as_bytes()).context("cannot send the command").map_err(Failure::failed)?;
+    let sent = writer.write_all(line.as_bytes()).context("cannot send the command");
+    // The process may have answered and ended the connection before the command.
     for answer in BufReader::new(reader).lines() {
-        let answer = answer.context("cannot receive the answer").map_err(Failure::failed)?;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                sent.map_err(Failure::failed)?;
+                return Err(Failure::failed(anyhow!(error).context("cannot receive the answer")));
+            }
+        };
         if answer == "ok" {
             return Ok(());
         }
         if let Some(reason) = answer.strip_prefix("error: ") {
             return Err(Failure::failed(anyhow!("{reason}")));
         }
-        _ = writeln!(std::io::stdout(), "{answer}");
+        _ = writeln!(std::io::stdout(), "{}", escape(&answer));
     }
     Err(Failure::failed(anyhow!("the process has ended the connection")))
 }

@@ -1,24 +1,19 @@
 //! The common part of the small services of RFC 862 to 868: a TCP port, and with `-u` the UDP port of the same number.
 
-use std::io;
 use std::time::Duration;
 
 use clap::Parser;
+use spandrel::net::ipc::Interest;
 use spandrel::net::ipc::inet::{Dgram, Inet};
-use spandrel::net::ipc::{Interest, Pollable};
 use spandrel::net::reactor::strategy::AtMost;
-use spandrel::net::reactor::{Acceptor, Context, EventHandler, Server, ServiceHandler};
+use spandrel::net::reactor::{Acceptor, Server, ServiceHandler};
 use spandrel::net::sync::Mutex;
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 use crate::arguments::{ListenArgs, parse};
+use crate::datagrams::{Answer, Datagrams};
 use crate::idle_limit::IdleLimit;
 use crate::numbers::connections;
-
-/// The number of datagrams that are answered before other handlers are dispatched.
-const BATCH: usize = 64;
-/// The size of the largest datagram that is answered whole.
-const DATAGRAM: usize = 8 * 1024;
 
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
@@ -29,9 +24,6 @@ struct Args {
     #[arg(short = 'u')]
     datagrams: bool,
 }
-
-/// Answers a datagram; `None` sends nothing.
-pub(crate) type Answer = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// A service of one protocol.
 pub(crate) struct SmallService<M> {
@@ -67,7 +59,7 @@ where
             let answer = self.answer.ok_or_else(|| format!("the {} service answers no datagrams", self.name))?;
             let address = server.addr();
             let socket = Dgram::open(address).map_err(|error| format!("cannot open {address}/udp: {error}"))?;
-            context.registry().register(Datagrams { socket, answer }, Interest::INPUT)?;
+            context.registry().register(Datagrams::new(socket, answer), Interest::INPUT)?;
             *self.has_datagrams.lock() = true;
         }
         *self.server.lock() = Some(server);
@@ -100,33 +92,4 @@ where
     H: ServiceHandler<Inet>,
     M: Fn() -> H + Clone + Send + Sync + 'static,
 {
-}
-
-/// Answers datagrams.
-struct Datagrams {
-    socket: Dgram,
-    answer: Answer,
-}
-
-impl EventHandler for Datagrams {
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        Some(&self.socket)
-    }
-
-    fn handle_input(&mut self, _: &Context<'_>) -> io::Result<()> {
-        let mut octets = [0; DATAGRAM];
-        for _ in 0..BATCH {
-            let (received, from) = self.socket.try_recv_from(&mut octets)?;
-            // Two services must not answer each other for ever.
-            if from.port() < 1024 {
-                continue;
-            }
-            if let Some(answer) = (self.answer)(&octets[..received.len()])
-                && let Err(error) = self.socket.try_send_to(&answer, &from)
-            {
-                tracing::debug!(%from, %error, "a datagram is not answered");
-            }
-        }
-        Ok(())
-    }
 }

@@ -73,6 +73,33 @@ fn daytime_and_time_tell_the_time() {
 }
 
 #[test]
+fn an_exchange_with_another_service_of_datagrams_ends() {
+    let process = Process::new();
+    process.process("static Echo '-p 0 -u'\nstatic Daytime '-p 0 -u'\nstatic Time '-p 0 -u'").unwrap();
+    for name in ["Echo", "Daytime", "Time"] {
+        // A service that answers all, after a datagram in its name.
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        other.connect(process.address(name)).unwrap();
+        other.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        other.send(b"forged").unwrap();
+        let mut octets = [0; 2048];
+        let answers = (0..1_000).take_while(|_| {
+            let Ok(count) = retry_interrupted(|| other.recv(&mut octets)) else { return false };
+            other.send(&octets[..count]).is_ok()
+        });
+        let answers = answers.count();
+        assert!((64..1_000).contains(&answers), "{name}: {answers}");
+        let address = process.address(name);
+        eventually(|| {
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+            client.send_to(b"x", &address).unwrap();
+            client.recv(&mut octets).is_ok()
+        });
+    }
+}
+
+#[test]
 fn chargen_sends_lines_as_long_as_they_are_read() {
     let process = Process::new();
     process.process("static Chargen '-p 0'").unwrap();
@@ -142,11 +169,18 @@ fn logging_writes_the_records_of_many_processes() {
     clients.into_iter().for_each(|client| client.join().unwrap());
     let wrong = b"no record\n[1]\n{}\n{\"message\":1}\n{\"fields\":{}}\n{\"message\":\"\xff\"}\n";
     connect(&address).write_all(wrong).unwrap();
-    eventually(|| process.info("Logging").ends_with("400 records, 6 refused"));
+    // The form of a web page ends its connection before the fields.
+    _ = connect(&address).write_all(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n{\"message\":\"=\"}\n");
+    eventually(|| process.info("Logging").ends_with("0 connections, 400 records, 6 refused"));
     let records: Vec<Value> =
         fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records.len(), 400);
     assert!(records.iter().all(|record| record["peer"].as_str().unwrap().starts_with("127.0.0.1:")));
+
+    // A record may speak of HTTP.
+    connect(&address).write_all("{\"message\":\"GET / HTTP/1.1\",\"escape\":\"\u{9b}\"}\n".as_bytes()).unwrap();
+    eventually(|| process.info("Logging").ends_with("401 records, 6 refused"));
+    assert!(!fs::read_to_string(&file).unwrap().contains('\u{9b}'));
 
     // A renamed file is left alone after a suspension.
     fs::rename(&file, folder.path().join("old")).unwrap();

@@ -16,22 +16,38 @@
 //! | `debug` | each connection, opened and closed, with the reason; each call and request with its outcome (targets `spandrel::call`, `spandrel::request`); retransmissions |
 //! | `trace` | steps inside of these |
 //!
+//! What peers wrote is [escaped](spandrel_error::escape), C1 control characters too, in both formats. A field has at most
+//! 1,024 characters in the format `human`, and a line at most 8 KiB in the format `json`.
+//!
 //! At `debug` every call has a span with its connection, request id, object, operation and outcome, and so has
 //! every request; events of servants carry them. At `info` and above the log adds no cost to calls.
 
 use std::{
     collections::VecDeque,
     env,
+    fmt::{self, Debug},
     io::{self, IsTerminal},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tracing_subscriber::{filter::Targets, fmt::MakeWriter, prelude::*};
+use spandrel_error::{escape, escape_lines};
+use tracing_subscriber::{
+    field::MakeExt as _,
+    filter::Targets,
+    fmt::{
+        MakeWriter,
+        format::{self, Writer},
+    },
+    prelude::*,
+};
 
 /// The environment variable with the filter.
 pub const VARIABLE: &str = "SPANDREL_LOG";
 /// The environment variable with the format.
 pub const FORMAT_VARIABLE: &str = "SPANDREL_LOG_FORMAT";
+
+/// The most characters of a field in the format `human`.
+const MAX_FIELD: usize = 1024;
 
 /// An error of [`init`].
 #[derive(thiserror::Error)]
@@ -90,11 +106,51 @@ fn start(default: &str, tail: Option<&LogTail>) -> Result<(), LogError> {
     let log = tracing_subscriber::registry().with(kept.transpose()?);
     let filter = filter(default)?;
     match nonempty(FORMAT_VARIABLE).as_deref() {
-        None | Some("human") => log.with(lines.with_ansi(is_coloured).with_filter(filter)).try_init(),
-        Some("json") => log.with(lines.json().with_filter(filter)).try_init(),
+        None | Some("human") => {
+            let lines = lines
+                .fmt_fields(format::debug_fn(|out, field, value| write_field(out, field.name(), value)).delimited(" "));
+            log.with(lines.with_ansi(is_coloured).with_filter(filter)).try_init()
+        }
+        Some("json") => log.with(lines.json().with_writer(|| JsonLines(io::stderr())).with_filter(filter)).try_init(),
         Some(other) => return Err(LogError::Format(other.to_owned())),
     }
     .map_err(|error| LogError::Taken(error.into()))
+}
+
+/// Writes a field for people, in one line without characters that have an effect on a terminal.
+fn write_field(out: &mut Writer<'_>, field: &str, value: &dyn Debug) -> fmt::Result {
+    let text = format!("{value:?}");
+    let text = escape(&text).at_most(MAX_FIELD);
+    match field {
+        "message" => write!(out, "{text}"),
+        name => write!(out, "{name}={text}"),
+    }
+}
+
+/// The form of a line in JSON, without its line feed.
+fn json_line(octets: &[u8]) -> String {
+    if octets.len() > LogTail::MAX_LINE {
+        return format!(
+            r#"{{"level":"WARN","fields":{{"message":"a line of {} octets was left out"}}}}"#,
+            octets.len()
+        );
+    }
+    escape_lines(String::from_utf8_lossy(octets).trim_end()).into_owned()
+}
+
+/// Writes events in JSON, which the formatter writes at once.
+struct JsonLines<W>(W);
+
+impl<W: io::Write> io::Write for JsonLines<W> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let line = json_line(octets) + "\n";
+        self.0.write_all(line.as_bytes())?;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// The last lines of a log in memory, each as a JSON object (`timestamp`, `level`, `target`, `fields`, `span`). All
@@ -129,11 +185,7 @@ impl LogTail {
 /// Appends an event, which the formatter writes at once.
 impl io::Write for LogTail {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let text = if octets.len() > Self::MAX_LINE {
-            format!(r#"{{"level":"WARN","fields":{{"message":"a line of {} octets was left out"}}}}"#, octets.len())
-        } else {
-            String::from_utf8_lossy(octets).trim_end().to_owned()
-        };
+        let text = json_line(octets);
         let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tail.lines.len() == Self::MAX_LINES {
             tail.lines.pop_front();

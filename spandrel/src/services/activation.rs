@@ -83,7 +83,7 @@ pub enum ActivationError {
         server: String,
     },
     /// The repository refused.
-    #[error("the implementation repository refused server `{server}`: {reason}")]
+    #[error("the implementation repository refused server `{server}`: {}", spandrel_error::excerpt(reason))]
     Refused {
         /// The server.
         server: String,

@@ -109,6 +109,11 @@ impl AttackedServer {
         Ok(fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
     }
 
+    /// The lines of its log so far.
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+
     /// Fails if it logged more than ten lines of one cause per minute, with lines grouped by their text.
     pub fn check_log(&self) -> Result<()> {
         let minutes = 1 + self.started.elapsed().as_secs() / 60;

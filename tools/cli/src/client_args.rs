@@ -1,9 +1,10 @@
 //! The options of commands that call objects.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use spandrel::types::Ior;
-use spandrel::{Orb, OrbBuilder};
+use spandrel::{ObjectRef, Orb, OrbBuilder};
 
 use crate::orb_args::OrbArgs;
 use crate::{common, json};
@@ -11,7 +12,7 @@ use crate::{common, json};
 /// A time limit, the form of the output, and the options of the ORB.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The time limit of each call in seconds
+    /// The time limit in seconds of each call, and of a whole listing of names
     #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
     timeout: Duration,
     /// Print JSON
@@ -21,7 +22,37 @@ pub(crate) struct ClientArgs {
     orb: OrbArgs,
 }
 
+/// The end of the time for several calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    end: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self { end: Instant::now() + limit, limit }
+    }
+
+    /// The object with the time that is left for a call.
+    ///
+    /// # Errors
+    /// The time is over.
+    pub(crate) fn bound(&self, object: &ObjectRef) -> anyhow::Result<ObjectRef> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            bail!("the answers do not end within {} s (--timeout)", self.limit.as_secs_f64());
+        }
+        Ok(object.with_timeout(Some(left)))
+    }
+}
+
 impl ClientArgs {
+    /// The end of the time limit, from now on.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.timeout)
+    }
+
     pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
         self.orb.orb(self.timeout)
     }

@@ -11,12 +11,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use spandrel::dynamic::{Descriptions, describe_file};
+use spandrel::net::error::escape_lines;
 use spandrel::net::transport::Address;
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_lab::units::{Octets, UnitError, parse_sizes};
 
-/// Prints to standard output. A closed reader, such as `head`, is no error.
+/// Prints lines or JSON to standard output, with the characters escaped that a terminal interprets. A closed reader, such as `head`, is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     spandrel_lab::output::print(text).context("cannot write to standard output")
 }
@@ -31,22 +32,22 @@ fn permits_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// Prints a remark to standard error.
+/// Prints a remark to standard error, escaped as by [`print`].
 pub(crate) fn note(text: &str) {
-    _ = io::stderr().write_all(text.as_bytes());
+    _ = io::stderr().write_all(escape_lines(text).as_bytes());
 }
 
 /// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated,
-/// since some errors include the text of their source.
+/// since some errors include the text of their source. Further lines of a text, which may be a peer's, are indented.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let mut text = format!("error: {}\n", without_numbers(&error.to_string()));
-    for cause in error.chain().skip(1).map(|cause| without_numbers(&cause.to_string())) {
-        let cause = cause.trim_end();
-        if !text.trim_end().ends_with(cause) {
+    let shown = |text: &str| without_numbers(text).trim_end().replace('\n', "\n    ");
+    let mut text = format!("error: {}\n", shown(&error.to_string()));
+    for cause in error.chain().skip(1).map(|cause| shown(&cause.to_string())) {
+        if !text.trim_end().ends_with(&cause) {
             text.push_str(&format!("  cause: {cause}\n"));
         }
     }
-    _ = io::stderr().write_all(text.as_bytes());
+    note(&text);
 }
 
 /// A text without the numbers of the system's errors, as in `(os error 2)`: the words before say the same.

@@ -17,6 +17,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 use spandrel::services::name;
 
 use crate::call::interface::InterfaceArgs;
+use crate::client_args::Deadline;
 use crate::orb_args::OrbArgs;
 use crate::{common, naming};
 
@@ -114,7 +115,7 @@ fn names_below(current: &str) -> Option<Vec<CompletionCandidate>> {
     let orb = OrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
     let context = naming::Place::of(&orb, before.trim_end_matches('/')).ok()?.context().ok()?;
     let mut found = Vec::new();
-    naming::each_binding(&context, &mut |binding| {
+    naming::each_binding(&context, Deadline::after(TIMEOUT), &mut |binding| {
         let name = name::to_string(&binding.binding_name);
         if name.starts_with(begun) {
             let end = if naming::is_context(&binding) { "/" } else { "" };

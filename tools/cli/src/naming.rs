@@ -6,12 +6,14 @@ mod tree;
 mod unbind;
 
 use anyhow::{Context as _, anyhow, bail};
+use spandrel::net::error::escape;
 use spandrel::services::cos_naming::{
-    Binding, BindingType, NameComponent, NamingContextExt, naming_context, naming_context_ext,
+    Binding, BindingIterator, BindingType, NameComponent, NamingContextExt, naming_context, naming_context_ext,
 };
 use spandrel::services::name;
 use spandrel::{ObjectRef, Orb};
 
+use crate::client_args::Deadline;
 use crate::orb_args;
 
 pub(crate) use bind::Args as BindArgs;
@@ -69,7 +71,7 @@ impl Place {
         if self.path.is_empty() || object.is_a("IDL:omg.org/CosNaming/NamingContext:1.0")? {
             return Ok(context);
         }
-        bail!("`{}` is not a context: it is an object of type {}", self.path, type_of(&object))
+        bail!("`{}` is not a context: it is an object of type {}", self.path, escape(type_of(&object)))
     }
 
     /// The components of the name.
@@ -86,7 +88,8 @@ impl Place {
 
     pub(crate) fn not_found(&self, why: naming_context::NotFoundReason, rest: &[NameComponent]) -> anyhow::Error {
         use naming_context::NotFoundReason as Reason;
-        let rest = name::Path(rest);
+        let rest = name::Path(rest).to_string();
+        let rest = escape(&rest);
         match why {
             Reason::MissingNode => anyhow!("there is no binding from `{rest}` on"),
             Reason::NotContext => anyhow!("what is before `{rest}` is not a context"),
@@ -95,7 +98,7 @@ impl Place {
     }
 
     pub(crate) fn cannot_proceed(&self, rest: &[NameComponent]) -> anyhow::Error {
-        anyhow!("the naming service cannot proceed at `{}`", name::Path(rest))
+        anyhow!("the naming service cannot proceed at `{}`", escape(&name::Path(rest).to_string()))
     }
 
     pub(crate) fn invalid(&self) -> anyhow::Error {
@@ -146,12 +149,14 @@ fn percent_decoded(text: &str) -> anyhow::Result<String> {
     String::from_utf8(octets).context("it is not UTF-8")
 }
 
-/// Calls a function with all bindings of a context, some hundreds at a time; it returns whether to go on.
+/// Calls a function with all bindings of a context, some hundreds at a time; it returns whether to go on. A server may have
+/// an iterator without an end, so the deadline bounds all calls together.
 pub(crate) fn each_binding(
     context: &NamingContextExt,
+    deadline: Deadline,
     act: &mut dyn FnMut(Binding) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
-    let (mut bindings, iterator) = context.list(CHUNK)?;
+    let (mut bindings, iterator) = bounded(context, deadline)?.list(CHUNK)?;
     let mut goes_on = iterator.is_some();
     let ended = loop {
         let mut done = Ok(true);
@@ -162,7 +167,13 @@ pub(crate) fn each_binding(
             }
         }
         match (&iterator, &done) {
-            (Some(iterator), Ok(true)) if goes_on => (goes_on, bindings) = iterator.next_n(CHUNK)?,
+            (Some(iterator), Ok(true)) if goes_on => {
+                let object = match deadline.bound(iterator.as_object()) {
+                    Ok(object) => object,
+                    Err(error) => break Err(error),
+                };
+                (goes_on, bindings) = BindingIterator::unchecked_narrow(&object).next_n(CHUNK)?;
+            }
             _ => break done,
         }
     };
@@ -174,15 +185,23 @@ pub(crate) fn each_binding(
 }
 
 /// All bindings of a context by name.
-pub(crate) fn sorted_bindings(context: &NamingContextExt) -> anyhow::Result<Vec<(String, Binding)>> {
+pub(crate) fn sorted_bindings(
+    context: &NamingContextExt,
+    deadline: Deadline,
+) -> anyhow::Result<Vec<(String, Binding)>> {
     let mut all = Vec::new();
-    each_binding(context, &mut |binding| {
+    each_binding(context, deadline, &mut |binding| {
         let name = name::to_string(&binding.binding_name);
         all.push((name, binding));
         Ok(true)
     })?;
     all.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(all)
+}
+
+/// The context with the time that is left for a call.
+pub(crate) fn bounded(context: &NamingContextExt, deadline: Deadline) -> anyhow::Result<NamingContextExt> {
+    Ok(NamingContextExt::unchecked_narrow(&deadline.bound(context.as_object())?))
 }
 
 pub(crate) fn is_context(binding: &Binding) -> bool {
@@ -195,9 +214,4 @@ pub(crate) fn type_of(object: &ObjectRef) -> &str {
         "" => "unknown",
         id => id,
     }
-}
-
-/// A name for people: characters that would change the terminal are escaped.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { it.escape_default().to_string() } else { it.to_string() }).collect()
 }

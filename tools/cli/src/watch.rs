@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use spandrel::dynamic::DynamicObject;
+use spandrel::net::error::escape;
 
 use crate::call::explain;
 use crate::call::interface::{self, InterfaceArgs};
 use crate::call::values::{shown, with_context};
 use crate::client_args::ClientArgs;
-use crate::naming::{self, Place, is_context, printable, sorted_bindings};
+use crate::naming::{self, Place, is_context, sorted_bindings};
 use crate::orb_args::reference_text;
 use crate::{common, json};
 
@@ -101,7 +102,7 @@ impl Args {
         let context = Place::of(&orb, &self.reference)?.context()?;
         let mut last: BTreeMap<String, bool> = BTreeMap::new();
         self.repeat(|| {
-            let bindings = sorted_bindings(&context)?;
+            let bindings = sorted_bindings(&context, self.client.deadline())?;
             let now: BTreeMap<String, bool> =
                 bindings.into_iter().map(|(name, binding)| (name, is_context(&binding))).collect();
             let gone = last.iter().filter(|(name, _)| !now.contains_key(*name)).map(|(name, kind)| ("-", name, kind));
@@ -116,7 +117,7 @@ impl Args {
                     let json = json::JsonObject::new().value("change", *change).value("name", name.as_str());
                     format!("{}\n", json.value("kind", kind).finish())
                 } else {
-                    format!("{change} {}{}\n", printable(name), if **is_context { "/" } else { "" })
+                    format!("{change} {}{}\n", escape(name), if **is_context { "/" } else { "" })
                 };
                 common::print(&text)?;
             }

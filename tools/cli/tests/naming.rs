@@ -4,9 +4,11 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use spandrel::dynamic::describe_file;
+use spandrel::dynamic::{DescribedCall, DescribedServant, NvList, RequestError, describe, describe_file};
+use spandrel::services::cos_naming::{Binding, BindingIterator, BindingType, NameComponent};
 use spandrel::services::repository::fill;
-use spandrel::{Endpoint, Orb};
+use spandrel::types::{Any, Ior, TypeCode, ior_to_string};
+use spandrel::{Endpoint, Orb, Poa};
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_repository::{InterfaceRepository, RepositoryOptions};
 use spandrel_test_support::{TEST_TIMEOUT, holds_within};
@@ -196,6 +198,103 @@ fn thousands_of_bindings_are_listed() {
     assert_eq!(listed.lines().count(), 3000);
     assert!(listed.starts_with("name0000\nname0001\n") && listed.ends_with("name2999\n"));
     assert_eq!(services.ok("tree", &[]).lines().count(), 3000);
+}
+
+/// The operations of a naming service that lists one name, or the same one without an end.
+const HOSTILE_NAMES: &str = "
+#pragma prefix \"omg.org\"
+module CosNaming {
+  struct NameComponent { string id; string kind; };
+  typedef sequence<NameComponent> Name;
+  enum BindingType { nobject, ncontext };
+  struct Binding { Name binding_name; BindingType binding_type; };
+  typedef sequence<Binding> BindingList;
+  interface BindingIterator {
+    boolean next_n(in unsigned long how_many, out BindingList bl);
+    void destroy();
+  };
+  interface NamingContext {
+    Object resolve(in Name n);
+    void list(in unsigned long how_many, out BindingList bl, out BindingIterator bi);
+  };
+};";
+const HOSTILE_TEXT: &str = "x\ny\u{1b}[2J\u{9b}31m";
+
+/// The URL of the root context.
+fn serve_hostile_names(orb: &Orb, is_endless: bool) -> String {
+    let bindings = || {
+        let name = NameComponent { id: HOSTILE_TEXT.to_owned(), kind: String::new() };
+        vec![Binding { binding_name: vec![name], binding_type: BindingType::Nobject }]
+    };
+    let (interfaces, adapter) = (describe(HOSTILE_NAMES).unwrap(), Poa::root(orb).unwrap());
+    let void = || Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap());
+    let next = move |call: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {
+        if &*call.operation.name == "destroy" {
+            return void();
+        }
+        list.set(1, &bindings())?;
+        Ok(Any::new(&true).unwrap())
+    };
+    let interface = interfaces.interface("CosNaming::BindingIterator").unwrap();
+    let iterator = adapter.activate(DescribedServant::described(interface, next)).unwrap();
+    let iterator = BindingIterator::unchecked_narrow(&iterator);
+    let names = move |call: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {
+        assert_eq!(&*call.operation.name, "list");
+        list.set(1, &bindings())?;
+        list.set(2, &is_endless.then(|| iterator.clone()))?;
+        void()
+    };
+    let interface = interfaces.interface("CosNaming::NamingContext").unwrap();
+    adapter.activate(DescribedServant::described(interface, names)).unwrap().to_string()
+}
+
+#[test]
+fn a_listing_without_an_end_ends_with_the_time_limit() {
+    let orb = Orb::builder().build().unwrap();
+    let url = serve_hostile_names(&orb, true);
+    for command in ["list", "tree"] {
+        let begin = Instant::now();
+        let output = spandrel(&[command, "-t", "0.5", &url]);
+        check_code(&output, 1);
+        let error = stderr(&output);
+        assert!(error.contains("(--timeout)") || error.contains("CORBA::TIMEOUT"), "{error}");
+        assert!(begin.elapsed() < TEST_TIMEOUT);
+    }
+    orb.shutdown().unwrap();
+}
+
+#[test]
+fn texts_of_others_do_not_reach_the_terminal_as_they_are() {
+    let orb = Orb::builder().build().unwrap();
+    let url = serve_hostile_names(&orb, false);
+    let has_effect = |character: char| character.is_control() && character != '\n';
+    let checked = |words: &[&str]| {
+        let output = spandrel(words);
+        for text in [stdout(&output), stderr(&output)] {
+            assert!(
+                !text.contains(has_effect) && !text.lines().any(|line| line.starts_with('y')),
+                "{words:?}: {text:?}"
+            );
+        }
+        stdout(&output)
+    };
+    assert_eq!(checked(&["list", &url]), "x\\ny\\u001b[2J\\u009b31m\n");
+    checked(&["tree", &url]);
+    checked(&["watch", "--count", "1", "--interval", "0.1", &url]);
+    let listed: Value = serde_json::from_str(&checked(&["list", "--json", &url])).unwrap();
+    assert_eq!(listed[0]["name"], HOSTILE_TEXT, "JSON has the text");
+    // A reference with such a type.
+    let served = orb.string_to_object(&url).unwrap();
+    let ior = Ior { type_id: HOSTILE_TEXT.to_owned(), profiles: served.ior().profiles.clone() };
+    let url = ior_to_string(&ior);
+    for command in ["ping", "ior", "describe", "list"] {
+        checked(&[command, &url]);
+        checked(&[command, "--json", &url]);
+    }
+    checked(&["ping", "corbaloc::x\u{1b}[2J\u{9b}:1/k"]);
+    checked(&["call", &url, "x"]);
+    checked(&["bind", "a", &url, "--timeout", "1", "--orb", &format!("-ORBInitRef NameService={url}")]);
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use spandrel::net::error::escape_lines;
 
 use crate::LabError;
 
@@ -19,11 +20,12 @@ pub fn default_directory(experiment: &str) -> PathBuf {
     }
 }
 
-/// Prints to standard output. A closed reader, such as `head`, is no error.
+/// Prints lines or JSON to standard output, [escaped](escape_lines). A closed reader, such as `head`, is no error.
 ///
 /// # Errors
 /// Standard output that cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
+    let text = escape_lines(text);
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use spandrel_error::escape;
 use spandrel_top::{Rows, Sample, Source, View, text};
 
 /// The longest time between a key and its effect.
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
     match run(Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", escape(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

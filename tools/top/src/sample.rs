@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use spandrel_error::escape;
 use spandrel_metrics::{Series, series};
 
 /// The labels that tell one number of a metric from others.
@@ -51,5 +52,5 @@ pub(crate) fn label<'l>(labels: &'l Labels, name: &str) -> &'l str {
 }
 
 fn labels(series: &Series<'_>) -> Labels {
-    series.labels().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    series.labels().map(|(name, value)| (name.to_owned(), escape(value).to_string())).collect()
 }

@@ -1,6 +1,7 @@
 //! Shared libraries: finding, mapping of a private copy, and unmapping.
 
 use std::env;
+#[cfg(target_os = "linux")]
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ impl Libraries {
         if let Some(library) = found.and_then(|(.., library)| library.upgrade()) {
             return Ok(library);
         }
-        let library = Arc::new(Library::map(file)?);
+        let library = Arc::new(Library::map(file, stamp)?);
         self.mapped.push((file.to_owned(), stamp.clone(), Arc::downgrade(&library)));
         Ok(library)
     }
@@ -108,10 +109,26 @@ pub(crate) struct Library {
     copy: Option<PrivateCopy>,
 }
 
+/// Reads a file that has the length and the time of its stamp before and after the reading: a library that is being written
+/// at the moment is read again when it is complete.
+fn read_unchanged(file: &Path, stamp: &FileStamp) -> Result<Vec<u8>, String> {
+    let content = std::fs::read(file).map_err(|error| error.to_string())?;
+    let present = FileStamp::of(file).map_err(|error| error.to_string())?;
+    if present != *stamp || content.len() as u64 != stamp.length {
+        return Err("the file has changed while it was read".to_owned());
+    }
+    Ok(content)
+}
+
 impl Library {
-    fn map(file: &Path) -> Result<Self, String> {
+    fn map(file: &Path, stamp: &FileStamp) -> Result<Self, String> {
         let failed = |text: String| format!("cannot map the library {}: {text}", file.display());
-        let copy = PrivateCopy::of(file).map_err(|error| failed(error.to_string()))?;
+        let content = read_unchanged(file, stamp).map_err(failed)?;
+        // Windows and macOS compare a library with the length of its file themselves.
+        #[cfg(not(any(windows, target_vendor = "apple")))]
+        super::elf::check_complete(&content).map_err(failed)?;
+        let copy = PrivateCopy::of(file, &content).map_err(|error| failed(error.to_string()))?;
+        drop(content);
         // SAFETY: the initialization code of the library runs. The configuration names libraries that the operator trusts as
         // much as the program; nothing that a peer sends chooses one.
         let library = unsafe { libloading::Library::new(copy.path()) };
@@ -217,7 +234,8 @@ static COPIES: AtomicU64 = AtomicU64::new(0);
 
 impl PrivateCopy {
     #[cfg(target_os = "linux")]
-    fn of(file: &Path) -> io::Result<Self> {
+    fn of(file: &Path, content: &[u8]) -> io::Result<Self> {
+        use std::io::Write as _;
         use std::os::fd::AsRawFd as _;
 
         use rustix::fs::{MemfdFlags, memfd_create};
@@ -227,18 +245,18 @@ impl PrivateCopy {
         let name: String = name.chars().filter(char::is_ascii_graphic).take(100).collect();
         let mark = format!("spandrel-{number}-{name}");
         let mut copy = File::from(memfd_create(mark.as_str(), MemfdFlags::CLOEXEC)?);
-        io::copy(&mut File::open(file)?, &mut copy)?;
+        copy.write_all(content)?;
         let path = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
         Ok(Self { path, mark, _file: copy })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(file: &Path) -> io::Result<Self> {
+    fn of(file: &Path, content: &[u8]) -> io::Result<Self> {
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("library");
         let mark = format!("spandrel-{}-{number}-{name}", std::process::id());
         let path = env::temp_dir().join(&mark);
-        io::copy(&mut File::open(file)?, &mut File::create_new(&path)?)?;
+        std::io::Write::write_all(&mut std::fs::File::create_new(&path)?, content)?;
         Ok(Self { path, mark })
     }
 

@@ -222,6 +222,36 @@ mod in_c {
         assert!(greeting(&process).starts_with("ticks "));
     }
 
+    /// As while a library is copied or linked: the system's loader maps pages that the file does not have.
+    #[test]
+    fn incomplete_libraries_are_refused() {
+        let process = Process::new();
+        ticks(&process, "1");
+        let (complete, part) = (process.folder.path().join("libticks.so"), process.folder.path().join("libpart.so"));
+        let refused = || {
+            let text = process.process("dynamic X Service_Object * LIB/part:make_ticks() '-p 0'").unwrap_err();
+            assert!(text.contains("cannot map the library"), "{text}");
+        };
+        for library in [complete, process.rust_library()] {
+            let content = fs::read(library).unwrap();
+            let pages = (0..content.len()).step_by(4096).take(8);
+            let cuts = (0..48).map(|cut| content.len() * cut / 48);
+            for length in cuts.chain(pages).chain([content.len() - 1, content.len() - 70, 16, 63, 64, 100]) {
+                fs::write(&part, &content[..length]).unwrap();
+                refused();
+                // A file that had its length before it had its content.
+                fs::File::options().write(true).open(&part).unwrap().set_len(content.len() as u64).unwrap();
+                if length < content.len() - 1 {
+                    refused();
+                }
+            }
+        }
+        let text = process.process("dynamic X Service_Object * LIB/part:make_echo()").unwrap_err();
+        assert!(text.contains("it is not complete"), "{text}");
+        assert_eq!(process.kept(), 0);
+        process.process(TICKS).unwrap();
+    }
+
     #[test]
     fn a_library_stays_mapped_until_its_threads_have_ended() {
         let process = Process::new();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use spandrel_error::escape;
+
 use super::{
     Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, View, Visibility,
     node::{Mark, Member},
@@ -66,8 +68,8 @@ impl fmt::Display for TypeReference<'_> {
                 }
                 write!(f, "{}{dimensions}", TypeReference(of))
             }
-            _ if !node.name.is_empty() => f.write_str(&node.name),
-            _ if !node.id.is_empty() => write!(f, "<{}>", node.id),
+            _ if !node.name.is_empty() => escape(&node.name).fmt(f),
+            _ if !node.id.is_empty() => write!(f, "<{}>", escape(&node.id)),
             _ => f.write_str(node.kind.text()),
         }
     }
@@ -94,7 +96,7 @@ fn declaration(view: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             members(view, f, |_, _| Ok(()))
         }
         (TcKind::Enum, _) => {
-            let names: Vec<&str> = node.members.iter().map(|member| &*member.name).collect();
+            let names: Vec<String> = node.members.iter().map(|member| escape(&member.name).to_string()).collect();
             write!(f, "enum {mention} {{ {} }}", names.join(", "))
         }
         (TcKind::Union, Some(discriminator)) => {
@@ -134,7 +136,7 @@ fn members(
     for (member, of) in view.members() {
         f.write_str(" ")?;
         before(member, f)?;
-        write!(f, "{} {};", TypeReference(of), member.name)?;
+        write!(f, "{} {};", TypeReference(of), escape(&member.name))?;
     }
     f.write_str(" }")
 }
@@ -148,7 +150,7 @@ fn label(discriminator: View<'_>, value: i128, f: &mut fmt::Formatter<'_>) -> fm
         (TcKind::Enum, _) => {
             let nth = usize::try_from(value).unwrap_or(usize::MAX);
             match discriminator.members().nth(nth) {
-                Some((member, _)) if !member.name.is_empty() => write!(f, "case {}: ", member.name),
+                Some((member, _)) if !member.name.is_empty() => write!(f, "case {}: ", escape(&member.name)),
                 _ => write!(f, "case {value}: "),
             }
         }

@@ -84,7 +84,7 @@ pub enum Interruption {
     #[error(transparent)]
     System(#[from] SystemException),
     /// The request is sent to another object (`PortableInterceptor::ForwardRequest`, 16.3.15).
-    #[error("the request is forwarded to an object of type `{}`", .0.type_id())]
+    #[error("the request is forwarded to an object of type `{}`", spandrel_error::excerpt(.0.type_id()))]
     ForwardRequest(ObjectRef),
 }
 spandrel_error::debug_as_report!(Interruption);

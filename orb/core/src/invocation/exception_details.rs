@@ -3,7 +3,7 @@
 use spandrel_cdr::{Decoder, Limits};
 use spandrel_giop::{
     CONTEXT_EXCEPTION_DETAIL, CompletionStatus, ContextLimits, MessageType, ReplyHeader, ReplyStatus, SystemException,
-    printable_text, read_exception_detail,
+    read_exception_detail,
 };
 
 use crate::client::Reply;
@@ -52,5 +52,5 @@ fn appended_description(rest: &mut Decoder<'_>) -> Option<String> {
     if rest.remaining() == 0 {
         return None;
     }
-    rest.str().ok().map(|text| printable_text(&text))
+    rest.str().ok().map(|text| text.trim_end().to_owned())
 }

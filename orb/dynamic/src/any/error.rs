@@ -1,6 +1,7 @@
 //! The error of an operation on a dynamic value.
 
 use spandrel_cdr::{CdrError, TcKind, TypeCode, TypeCodeError};
+use spandrel_error::excerpt;
 
 /// The exceptions of `DynAny` and `DynAnyFactory`.
 ///
@@ -19,7 +20,7 @@ use spandrel_cdr::{CdrError, TcKind, TypeCode, TypeCodeError};
 #[non_exhaustive]
 pub enum DynAnyError {
     /// The value is not of the operation's type: IDL `DynAny::TypeMismatch`.
-    #[error("expected {expected}, found {found}")]
+    #[error("expected {}, found {}", excerpt(expected), excerpt(found))]
     TypeMismatch {
         /// The type that the operation requires of the value, or of the component at the current position.
         expected: String,

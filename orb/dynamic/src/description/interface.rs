@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use spandrel_cdr::{TcKind, TypeCode};
+use spandrel_error::escape;
 
 use super::Documentation;
 use crate::{ArgMode, ValueTypes};
@@ -210,10 +211,10 @@ fn is_value(of: &TypeCode) -> bool {
 impl std::fmt::Display for OperationDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let oneway = if self.is_oneway { "oneway " } else { "" };
-        write!(f, "{oneway}{} {}(", self.result.type_spec(), self.name)?;
+        write!(f, "{oneway}{} {}(", self.result.type_spec(), escape(&self.name))?;
         for (index, ParameterDescription { name, mode, type_code }) in self.parameters.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{} {} {name}", mode.keyword(), type_code.type_spec())?;
+            write!(f, "{comma}{} {} {}", mode.keyword(), type_code.type_spec(), escape(name))?;
         }
         f.write_str(")")?;
         exceptions(" raises", &self.exceptions, f)?;
@@ -229,7 +230,7 @@ impl std::fmt::Display for OperationDescription {
 impl std::fmt::Display for AttributeDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let readonly = if self.is_readonly { "readonly " } else { "" };
-        write!(f, "{readonly}attribute {} {}", self.type_code.type_spec(), self.name)?;
+        write!(f, "{readonly}attribute {} {}", self.type_code.type_spec(), escape(&self.name))?;
         exceptions(if self.is_readonly { " raises" } else { " getraises" }, &self.get_exceptions, f)?;
         exceptions(" setraises", &self.set_exceptions, f)
     }

@@ -29,7 +29,7 @@ impl UnknownUserException {
 
 impl fmt::Display for UnknownUserException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the operation raised `{}`", self.repository_id())
+        write!(f, "the operation raised `{}`", spandrel_error::excerpt(self.repository_id()))
     }
 }
 

@@ -128,7 +128,8 @@ impl IncomingRequest<'_> {
         let body = begin_reply(&mut out, self.header.request_id, ReplyStatus::SystemException, detail.as_slice());
         let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
         if let Err(error) = sent.map(|()| self.origin.send(&out, AnswerKind::Refusal)) {
-            tracing::error!(%error, %exception, "an exception could not be marshaled");
+            let services = self.origin.services();
+            log_limited!(error, services, "exception", %error, %exception, "an exception could not be marshaled");
         }
     }
 

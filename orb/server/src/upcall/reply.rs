@@ -106,14 +106,16 @@ pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &System
         return;
     }
     if is_answered {
-        tracing::error!(%exception, "a servant failed after it had answered");
+        let services = request.origin.services();
+        log_limited!(error, services, "failed after its answer", %exception, "a servant failed after it had answered");
         return;
     }
     let says_more = request.origin.services().settings().sends_exception_details;
     let detail = if says_more { exception_detail(exception) } else { None };
     let sent = answer_with(request, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {
-        tracing::error!(%error, %exception, "an exception could not be marshaled");
+        let services = request.origin.services();
+        log_limited!(error, services, "exception", %error, %exception, "an exception could not be marshaled");
     }
 }
 

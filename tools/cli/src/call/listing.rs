@@ -1,6 +1,7 @@
 //! The attributes and operations of an interface.
 
 use spandrel::dynamic::{InterfaceDescription, OperationDescription, Undescribed};
+use spandrel::net::error::escape;
 use spandrel::types::TypeCode;
 
 use crate::json::{self, JsonObject};
@@ -10,7 +11,8 @@ pub(super) fn text(interface: &InterfaceDescription) -> String {
     let attributes = interface.attributes().iter().map(|attribute| format!("{attribute}\n"));
     let operations = operations(interface).map(|operation| format!("{operation}\n"));
     let left_out = interface.undescribed().iter();
-    let left_out = left_out.map(|Undescribed { name, reason }| format!("// {name} cannot be called: {reason}\n"));
+    let left_out = left_out
+        .map(|Undescribed { name, reason }| format!("// {} cannot be called: {}\n", escape(name), escape(reason)));
     attributes.chain(operations).chain(left_out).collect()
 }
 
@@ -18,9 +20,9 @@ pub(super) fn text(interface: &InterfaceDescription) -> String {
 pub(crate) fn documented(interface: &InterfaceDescription) -> String {
     let documentation = interface.documentation();
     let mut text = comment(documentation.of(interface.id()), "");
-    text += &format!("interface {} {{ // {}\n", interface.name(), interface.id());
+    text += &format!("interface {} {{ // {}\n", escape(interface.name()), escape(interface.id()));
     for base in interface.bases() {
-        text += &format!("  // inherits {base}\n");
+        text += &format!("  // inherits {}\n", escape(base));
     }
     for attribute in interface.attributes() {
         text += &comment(interface.documentation_of(&attribute.name), "  ");
@@ -31,7 +33,7 @@ pub(crate) fn documented(interface: &InterfaceDescription) -> String {
         text += &format!("  {operation};\n");
     }
     for Undescribed { name, reason } in interface.undescribed() {
-        text += &format!("  // {name} cannot be called: {reason}\n");
+        text += &format!("  // {} cannot be called: {}\n", escape(name), escape(reason));
     }
     text + "};\n"
 }

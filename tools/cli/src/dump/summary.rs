@@ -2,6 +2,8 @@
 
 use std::{fmt::Write, time::Duration};
 
+use spandrel::net::error::escape_lines;
+
 use super::typed::Values;
 use crate::json::{self, JsonObject};
 
@@ -38,11 +40,7 @@ impl MessageSummary {
     /// A headline, followed by the contents. Control characters are escaped, so that the sender of a message
     /// cannot control the terminal.
     pub(super) fn text(&self) -> String {
-        let text = self.lines();
-        match text.contains(is_command) {
-            false => text,
-            true => text.split_inclusive(is_command).map(escaped).collect(),
-        }
+        escape_lines(&self.lines()).into_owned()
     }
 
     fn lines(&self) -> String {
@@ -117,19 +115,6 @@ fn with_members<'m>(object: JsonObject, name: &str, members: impl Iterator<Item 
     object.json(name, &inner.finish())
 }
 
-/// Characters that a terminal interprets.
-fn is_command(char: char) -> bool {
-    char.is_control() && char != '\n'
-}
-
-/// Text with the characters escaped that a terminal interprets.
-fn escaped(text: &str) -> String {
-    match text.char_indices().next_back().filter(|(_, last)| is_command(*last)) {
-        Some((at, last)) => format!("{}{}", &text[..at], last.escape_debug()),
-        None => text.to_owned(),
-    }
-}
-
 /// The time of day, in UTC.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs() % 86_400;
@@ -146,6 +131,6 @@ mod tests {
         let notes = vec!["ends in \u{7}".to_owned()];
         let summary = MessageSummary { kind: "Request".to_owned(), values, notes, ..MessageSummary::default() };
         let text = summary.text();
-        assert!(text.ends_with("    text: a\\u{1b}[2J\\u{9b}b\\r\n    ! ends in \\u{7}\n"), "{text}");
+        assert!(text.ends_with("    text: a\\u001b[2J\\u009bb\\r\n    ! ends in \\u0007\n"), "{text}");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::slice::from_ref;
 
-use super::{Place, is_context, printable, sorted_bindings, type_of};
+use spandrel::net::error::escape;
+
+use super::{Place, bounded, is_context, sorted_bindings, type_of};
 use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::{JsonObject, array};
@@ -38,12 +40,14 @@ impl Args {
     }
 
     fn list(&self) -> anyhow::Result<()> {
-        let orb = self.client.orb()?;
+        let (orb, deadline) = (self.client.orb()?, self.client.deadline());
         let context = Place::of(&orb, &self.context)?.context()?;
         let (mut text, mut json) = (String::new(), Vec::new());
-        for (name, binding) in sorted_bindings(&context)? {
-            let object =
-                self.long.then(|| binding.binding_name.last().map(|it| context.resolve(from_ref(it)))).flatten();
+        for (name, binding) in sorted_bindings(&context, deadline)? {
+            let object = match binding.binding_name.last().filter(|_| self.long) {
+                Some(component) => Some(bounded(&context, deadline)?.resolve(from_ref(component))),
+                None => None,
+            };
             let of = object.map(|found| match found {
                 Ok(Some(object)) => type_of(&object).to_owned(),
                 Ok(None) => "nil".to_owned(),
@@ -54,9 +58,9 @@ impl Args {
                 json.push(JsonObject::new().value("name", name).value("kind", kind).optional("type", of).finish());
                 continue;
             }
-            text += &printable(&name);
+            text += &escape(&name).to_string();
             text += if is_context(&binding) { "/" } else { "" };
-            text += &of.map(|of| format!("  {}", printable(&of))).unwrap_or_default();
+            text += &of.map(|of| format!("  {}", escape(&of))).unwrap_or_default();
             text.push('\n');
         }
         common::print(&if self.client.json { format!("{}\n", array(json)) } else { text })

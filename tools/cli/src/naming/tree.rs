@@ -2,10 +2,11 @@
 
 use std::slice::from_ref;
 
+use spandrel::net::error::escape;
 use spandrel::services::cos_naming::NamingContextExt;
 
-use super::{Place, is_context, printable, sorted_bindings};
-use crate::client_args::ClientArgs;
+use super::{Place, bounded, is_context, sorted_bindings};
+use crate::client_args::{ClientArgs, Deadline};
 use crate::common;
 use crate::json::{JsonObject, array};
 
@@ -43,6 +44,7 @@ struct Walk<'a> {
     /// The contexts above the present one.
     above: Vec<NamingContextExt>,
     left: usize,
+    deadline: Deadline,
 }
 
 impl Args {
@@ -51,9 +53,10 @@ impl Args {
     }
 
     fn tree(&self) -> anyhow::Result<()> {
-        let orb = self.client.orb()?;
+        let (orb, deadline) = (self.client.orb()?, self.client.deadline());
         let context = Place::of(&orb, &self.context)?.context()?;
-        let mut walk = Walk { args: self, text: String::new(), above: vec![context.clone()], left: MAX_BINDINGS };
+        let mut walk =
+            Walk { args: self, text: String::new(), above: vec![context.clone()], left: MAX_BINDINGS, deadline };
         let children = walk.context(&context, "")?;
         if walk.left == 0 {
             common::note(&format!("only the first {MAX_BINDINGS} bindings are shown\n"));
@@ -65,7 +68,7 @@ impl Args {
 impl Walk<'_> {
     /// Shows the bindings of a context, each behind the indentation; returns them as JSON.
     fn context(&mut self, context: &NamingContextExt, indentation: &str) -> anyhow::Result<Vec<String>> {
-        let bindings = sorted_bindings(context)?;
+        let bindings = sorted_bindings(context, self.deadline)?;
         let (mut all, count) = (Vec::new(), bindings.len());
         for (number, (name, binding)) in bindings.into_iter().enumerate() {
             if self.left == 0 {
@@ -74,7 +77,7 @@ impl Walk<'_> {
             self.left -= 1;
             let is_last = number + 1 == count;
             let (branch, below) = if is_last { ("└── ", "    ") } else { ("├── ", "│   ") };
-            self.text += &format!("{indentation}{branch}{}", printable(&name));
+            self.text += &format!("{indentation}{branch}{}", escape(&name));
             let mut json = JsonObject::new().value("name", name);
             if !is_context(&binding) {
                 self.text.push('\n');
@@ -83,7 +86,8 @@ impl Walk<'_> {
             }
             json = json.value("kind", "context");
             self.text.push('/');
-            let found = binding.binding_name.last().map(|component| context.resolve(from_ref(component)));
+            let bounded = bounded(context, self.deadline)?;
+            let found = binding.binding_name.last().map(|component| bounded.resolve(from_ref(component)));
             let remark = match found {
                 Some(Ok(Some(object))) => {
                     let child = NamingContextExt::unchecked_narrow(&object);
@@ -103,7 +107,9 @@ impl Walk<'_> {
                                 continue;
                             }
                             Err(error) => {
-                                self.text += &format!("{indentation}{below}└── (cannot be listed: {error})\n");
+                                let reason = error.to_string();
+                                let reason = escape(&reason);
+                                self.text += &format!("{indentation}{below}└── (cannot be listed: {reason})\n");
                                 all.push(json.value("remark", error.to_string()).finish());
                                 continue;
                             }
@@ -114,7 +120,7 @@ impl Walk<'_> {
                 Some(Err(error)) => Some(format!("cannot be resolved: {error}")),
             };
             let remark = remark.unwrap_or_default();
-            self.text += &format!(" ({})\n", printable(&remark));
+            self.text += &format!(" ({})\n", escape(&remark));
             all.push(json.value("remark", remark).finish());
         }
         Ok(all)

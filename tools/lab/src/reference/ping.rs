@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use spandrel::net::error::escape;
 use spandrel::types::{Located, ior_to_string};
 use spandrel::{ObjectRef, SystemException};
 
@@ -112,7 +113,7 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.result {
             Ok(text) => write!(f, "{text} in {:.3} ms", self.millis),
-            Err(error) => f.write_str(error),
+            Err(error) => write!(f, "{}", escape(error)),
         }
     }
 }
@@ -131,7 +132,7 @@ impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Begin { type_id, address } => {
-                let type_id = if type_id.is_empty() { "an object without a type id" } else { type_id };
+                let type_id = escape(if type_id.is_empty() { "an object without a type id" } else { type_id });
                 match address {
                     Some(address) => writeln!(f, "pinging {type_id} at {address}"),
                     None => writeln!(f, "pinging {type_id}"),
