@@ -3,7 +3,9 @@
 //!
 //! A walk validates as decoding does: counts, bounds, booleans, enumerators, texts. It allocates nothing for
 //! that. The work is bounded by the octets: types with many steps and no octets, such as nested empty
-//! structs, exhaust a budget, and recursive types a depth. Values of value types are handled by `values`.
+//! structs, exhaust a budget, and recursive types a depth. Only octets count that the value has in every
+//! encoding, so that what was decoded and is written again can be decoded: not those between numbers, nor
+//! the parts of type codes. Values of value types are handled by `values`.
 
 mod plain;
 mod values;
@@ -22,6 +24,9 @@ use crate::{
 /// Steps of a walk independent of the octets, and additional ones for each octet.
 const FREE_STEPS: usize = 1 << 10;
 const STEPS_PER_OCTET: usize = 32;
+
+/// The octets of a length, or of another number that begins a value: all that counts of it where the rest may differ.
+const LENGTH: usize = 4;
 
 /// The permitted depth of nested structs and arrays per level of the limit on sequences.
 const LEVELS: u32 = 4;
@@ -57,9 +62,10 @@ const MANY: usize = 8;
 
 struct Walk<'o, 'e> {
     out: Option<&'o mut Encoder<'e>>,
-    /// The start of the walk, and its number of steps.
     start: usize,
     steps: usize,
+    /// The octets that count for the budget of steps.
+    octets: usize,
     depth: u32,
     /// The number of enclosing values.
     values: u16,
@@ -75,6 +81,7 @@ impl<'o, 'e> Walk<'o, 'e> {
             out,
             start: input.position(),
             steps: 0,
+            octets: 0,
             depth: 0,
             values: 0,
             has_outer_indirection: false,
@@ -83,7 +90,7 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        self.step(input)?;
+        self.step(1)?;
         match of.resolved() {
             View::Leaf(leaf) => self.leaf(leaf, input),
             node => {
@@ -95,10 +102,9 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    fn step(&mut self, input: &Decoder<'_>) -> Result<(), CdrError> {
-        self.steps += 1;
-        let passed = input.position().saturating_sub(self.start);
-        if self.steps > FREE_STEPS + passed.saturating_mul(STEPS_PER_OCTET) {
+    fn step(&mut self, steps: usize) -> Result<(), CdrError> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > self.octets.saturating_mul(STEPS_PER_OCTET).saturating_add(FREE_STEPS) {
             return Err(CdrError::Malformed("a type has far more parts than its value has octets"));
         }
         Ok(())
@@ -119,16 +125,19 @@ impl<'o, 'e> Walk<'o, 'e> {
             Leaf::String(bound) => {
                 let text = input.str()?;
                 check_bound(&text, bound)?;
+                self.octets += LENGTH;
                 self.to(|out| out.short_str(&text))
             }
             Leaf::WString(bound) => {
                 let text = input.wstr()?;
                 check_bound(&text, bound)?;
+                self.octets += LENGTH;
                 self.to(|out| out.wstr(&text))
             }
             Leaf::Fixed { digits, .. } => {
                 // The scale belongs to the type; the octets are the digits, and a sign.
                 let value = Decimal::decode_as(digits, 0, input)?;
+                self.octets += usize::from(digits) / 2 + 1;
                 self.to(|out| value.encode_as(digits, 0, out))
             }
             Leaf::Simple(kind) => self.simple(kind, input),
@@ -148,10 +157,12 @@ impl<'o, 'e> Walk<'o, 'e> {
             TcKind::Null | TcKind::Void => Ok(()),
             TcKind::WChar => {
                 let value = input.wchar()?;
+                self.octets += 1;
                 self.to(|out| out.wchar(value))
             }
             TcKind::Principal => {
                 let octets = input.octet_sequence()?;
+                self.octets += LENGTH;
                 self.to(|out| out.octet_sequence(octets))
             }
             TcKind::TypeCode => self.type_code(input).map(drop),
@@ -165,6 +176,7 @@ impl<'o, 'e> Walk<'o, 'e> {
 
     fn type_code(&mut self, input: &mut Decoder<'_>) -> Result<TypeCode, CdrError> {
         let of = TypeCode::decode(input)?;
+        self.octets += LENGTH;
         self.to(|out| of.write(out))?;
         Ok(of)
     }
@@ -180,6 +192,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
         input.align(unit.alignment)?;
         let octets = input.take(len.checked_mul(unit.size).ok_or(CdrError::TooLong { len })?)?;
+        self.octets += octets.len();
         if let Some(bad) = octets.iter().find(|octet| unit.boolean && **octet > 1) {
             return Err(CdrError::BadBoolean(*bad));
         }
@@ -204,6 +217,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         macro_rules! number {
             ($type:ident) => {{
                 let value = input.$type()?;
+                self.octets += unit.size;
                 self.to(|out| {
                     out.$type(value);
                     Ok(())
@@ -243,6 +257,7 @@ impl<'o, 'e> Walk<'o, 'e> {
 
     fn abstract_interface(&mut self, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         let is_reference = input.bool()?;
+        self.octets += 1;
         self.to(|out| {
             out.bool(is_reference);
             Ok(())
@@ -256,6 +271,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         if value as usize >= of.member_count() {
             return Err(CdrError::Malformed("a number is not an enumerator"));
         }
+        self.octets += LENGTH;
         self.to(|out| {
             out.u32(value);
             Ok(())
@@ -277,6 +293,7 @@ impl<'o, 'e> Walk<'o, 'e> {
             // Elements may have no octets; their steps are counted, and nothing is allocated for them.
             None => input.u32()? as usize,
         };
+        self.octets += LENGTH;
         let bound = bound as usize;
         if bound > 0 && len > bound {
             return Err(CdrError::OverBound { len, bound });
@@ -291,9 +308,11 @@ impl<'o, 'e> Walk<'o, 'e> {
     /// Consecutive values of one type that is not a primitive.
     fn values(&mut self, content: View<'_>, len: usize, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         if len >= MANY && self.out.is_none() && !input.has_joints() {
-            let octets = Plain::of(content).and_then(|plain| plain.octets(8 - input.gap(8), len));
-            if let Some(octets) = octets {
-                return input.take(octets).map(drop);
+            let plain = Plain::of(content).and_then(|plain| Some((plain.extent(8 - input.gap(8), len)?, plain)));
+            if let Some((extent, plain)) = plain {
+                input.take(extent)?;
+                self.octets = self.octets.saturating_add(plain.octets.saturating_mul(len));
+                return self.step(plain.steps.saturating_mul(len));
             }
         }
         (0..len).try_for_each(|_| self.value(content, input))
@@ -318,6 +337,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         if discriminator.kind() == TcKind::Enum && value >= i128::try_from(discriminator.member_count()).unwrap_or(0) {
             return Err(CdrError::Malformed("a number is not an enumerator"));
         }
+        self.octets += 1;
         self.to(|out| write_discriminator(discriminator.kind(), value, out))?;
         match of.selected(value) {
             Some(member) => self.value(member, input),
@@ -329,6 +349,7 @@ impl<'o, 'e> Walk<'o, 'e> {
     fn reference(&mut self, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         self.leaf(Leaf::String(0), input)?;
         let profiles = input.sequence_len(8)?;
+        self.octets += LENGTH + profiles * 2 * LENGTH;
         self.to(|out| out.len(profiles))?;
         for _ in 0..profiles {
             let (tag, data) = (input.u32()?, input.octet_sequence()?);

@@ -540,3 +540,16 @@ fn the_cost_of_earlier_type_codes_is_bounded() {
     let error = TypeCode::decode(&mut Decoder::new(&octets, wire(ByteOrder::Big)).at(octets.len() - 8)).unwrap_err();
     assert_eq!(error, CdrError::TooDeep { limit: 64 });
 }
+
+/// Found by fuzzing: the type code of an inner sequence has octets that are dropped when it is written again. They
+/// counted for the budget of a walk, so that a sequence of 191 values without octets was decoded, and refused when it
+/// had been written.
+#[test]
+fn octets_that_are_not_written_again_permit_no_further_steps() {
+    const OCTETS: &str = "1400000025000000ffffffff0b000000040000000000000000000000000000000000090000bf00000000000000bf\
+        0000000000000000000000000000140000001500000000000000000000000000090000bf00000000000000";
+    let octet = |at| u8::from_str_radix(&OCTETS[at..at + 2], 16).unwrap();
+    let octets: Vec<u8> = (0..OCTETS.len()).step_by(2).map(octet).collect();
+    let decoded = Any::decode(&mut Decoder::new(&octets, wire(ByteOrder::Little)));
+    assert_eq!(decoded, Err(CdrError::Malformed("a type has far more parts than its value has octets")));
+}

@@ -39,26 +39,41 @@ impl Unit {
 /// Parts of a type that are examined before it counts as not plain: a type may have very many.
 const MAX_PARTS: usize = 256;
 
-/// The ends of values that begin at each offset within eight octets. Nothing of them is validated.
-pub(super) struct Plain([usize; 8]);
+/// A plain type. Nothing of its values is validated.
+pub(super) struct Plain {
+    /// The ends of values that begin at each offset within eight octets.
+    ends: [usize; 8],
+    /// The steps of a walk over a value.
+    pub(super) steps: usize,
+    /// The octets of a value's numbers, without those between them.
+    pub(super) octets: usize,
+}
+
+/// What is counted while the end of a value is sought.
+struct Count {
+    /// The parts that may still be examined.
+    left: usize,
+    octets: usize,
+}
 
 impl Plain {
     /// `None` if the type is not plain, or if its values have no octets.
     pub(super) fn of(content: View<'_>) -> Option<Self> {
         let mut ends = [0; 8];
-        let mut parts = MAX_PARTS;
+        let (mut count, mut first) = (Count { left: MAX_PARTS, octets: 0 }, None);
         for (start, end) in ends.iter_mut().enumerate() {
-            *end = end_of(content, start, &mut parts)?;
+            *end = end_of(content, start, &mut count)?;
             if *end == start {
                 return None;
             }
+            first = first.or(Some((MAX_PARTS - count.left, count.octets)));
         }
-        Some(Self(ends))
+        first.map(|(steps, octets)| Self { ends, steps, octets })
     }
 
     /// The octets of `len` values that begin at this offset; `None` on overflow.
-    pub(super) fn octets(&self, start: usize, len: usize) -> Option<usize> {
-        let step = |at: usize| self.0[at % 8] - at % 8;
+    pub(super) fn extent(&self, start: usize, len: usize) -> Option<usize> {
+        let step = |at: usize| self.ends[at % 8] - at % 8;
         // After eight values at most, offsets repeat.
         let (mut at, mut left) = (start % 8, len);
         let mut seen = [None; 8];
@@ -82,37 +97,44 @@ impl Plain {
 }
 
 /// The end of a value that begins at `at`.
-fn end_of(of: View<'_>, at: usize, parts: &mut usize) -> Option<usize> {
-    *parts = parts.checked_sub(1)?;
+fn end_of(of: View<'_>, at: usize, count: &mut Count) -> Option<usize> {
+    count.left = count.left.checked_sub(1)?;
     let of = of.resolved();
     if let Some(unit) = Unit::of_view(of) {
-        return row(unit, 1, at);
+        return row(unit, 1, at, count);
     }
     match of.kind() {
         TcKind::Struct => {
             let mut at = at;
             for (_, member) in of.members() {
-                at = end_of(member, at, parts)?;
+                at = end_of(member, at, count)?;
             }
             Some(at)
         }
         TcKind::Array => {
-            let content = of.content()?.resolved();
-            if let Some(unit) = Unit::of_view(content) {
-                return row(unit, of.number() as usize, at);
+            // All dimensions are one step, as in a walk.
+            let (mut len, mut content) = (of.number() as usize, of.content()?.resolved());
+            while content.kind() == TcKind::Array {
+                len = len.checked_mul(content.number() as usize)?;
+                content = content.content()?.resolved();
             }
-            (0..of.number()).try_fold(at, |at, _| end_of(content, at, parts))
+            if let Some(unit) = Unit::of_view(content) {
+                return row(unit, len, at, count);
+            }
+            (0..len).try_fold(at, |at, _| end_of(content, at, count))
         }
         _ => None,
     }
 }
 
 /// The end of `len` primitives that begin at `at`.
-fn row(unit: Unit, len: usize, at: usize) -> Option<usize> {
+fn row(unit: Unit, len: usize, at: usize, count: &mut Count) -> Option<usize> {
     if unit.boolean {
         return None;
     }
-    at.next_multiple_of(unit.alignment).checked_add(unit.size.checked_mul(len)?)
+    let octets = unit.size.checked_mul(len)?;
+    count.octets = count.octets.checked_add(octets)?;
+    at.next_multiple_of(unit.alignment).checked_add(octets)
 }
 
 #[cfg(test)]
@@ -141,8 +163,8 @@ mod tests {
             for start in 0..8 {
                 let mut at = start;
                 for len in 0..40 {
-                    assert_eq!(plain.octets(start, len), Some(at - start), "{len} of {of:?} at {start}");
-                    at = end_of(of.view(), at, &mut MAX_PARTS.clone()).unwrap();
+                    assert_eq!(plain.extent(start, len), Some(at - start), "{len} of {of:?} at {start}");
+                    at = end_of(of.view(), at, &mut Count { left: MAX_PARTS, octets: 0 }).unwrap();
                 }
             }
         }
@@ -164,6 +186,6 @@ mod tests {
     #[test]
     fn counts_that_overflow_have_no_size() {
         let plain = Plain::of(structure(&[f64::type_code()]).view()).unwrap();
-        assert_eq!(plain.octets(0, usize::MAX), None);
+        assert_eq!(plain.extent(0, usize::MAX), None);
     }
 }

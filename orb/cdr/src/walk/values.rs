@@ -5,7 +5,7 @@
 //! value is of a derived type. If the binder does not know a truncatable value's type, the base's part is
 //! copied, and the copy is of the base's type. Sharing and cycles are preserved within the walk.
 
-use super::Walk;
+use super::{LENGTH, Walk};
 use crate::{
     CdrError, Decoder, Encoder, TcKind, TypeCode, ValueModifier,
     type_code::View,
@@ -29,6 +29,7 @@ impl Walk<'_, '_> {
         of: Option<View<'_>>,
         input: &mut Decoder<'_>,
     ) -> Result<Option<(Option<TypeCode>, StartedValue)>, CdrError> {
+        self.octets += LENGTH;
         let started = match input.start_value()? {
             ValueStart::Nil => {
                 self.to(|out| {
@@ -91,10 +92,10 @@ impl Walk<'_, '_> {
     /// omniORB shares them. The copies are counted, since many anys may refer to one value.
     #[inline(never)]
     fn value_before(&mut self, at: usize, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let (start, steps) = (self.start, self.steps);
-        (self.start, self.steps) = (at, 0);
+        let (start, steps, octets) = (self.start, self.steps, self.octets);
+        (self.start, self.steps, self.octets) = (at, 0, 0);
         input.return_to(at, |there| self.value_type(of, there))?;
-        (self.start, self.steps) = (start, steps);
+        (self.start, self.steps, self.octets) = (start, steps, octets);
         Ok(())
     }
 
