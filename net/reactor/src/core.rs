@@ -13,14 +13,22 @@ use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
 use crate::lead::Leadership;
 use crate::options::BeforeWait;
-use crate::queue::{Expired, Item, ItemKind, ListedReady, Mail, Queue};
+use crate::queue::{DueTimer, Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;
-use crate::timer::{Clock, Time, TimerQueue};
+use crate::timer::{Clock, Full, Time, TimerId, TimerQueue};
 use crate::wakeup::Wakeup;
 use crate::{Options, ThreadStrategy};
 
 /// No timer is scheduled.
 const NEVER: u64 = u64::MAX;
+
+/// The interval in the queue of a timer that expires once: 146 years.
+const ONCE: Duration = Duration::from_nanos(1 << 62);
+
+/// The interval of a timer in the queue.
+fn queue_interval(interval: Option<Duration>) -> Duration {
+    interval.filter(|interval| !interval.is_zero()).map_or(ONCE, |interval| interval.min(ONCE))
+}
 
 /// A reactor of handlers of type `H` and jobs of type `J`; their behaviour is not known here.
 pub(crate) struct Core<H: ?Sized, J> {
@@ -202,14 +210,52 @@ impl<H: ?Sized, J> Core<H, J> {
         for _ in 0..self.max_events {
             let Some(expired) = timers.pop_expired(now) else { break };
             let (key, argument) = expired.payload;
-            match self.post(key, Mail::Timeout(Expired { id: expired.id, argument, missed: expired.missed })) {
+            let due = DueTimer {
+                expired: Expired { id: expired.id, argument, missed: expired.missed },
+                due: expired.due,
+                armed: timers.due(expired.id),
+                is_last: expired.next.is_none_or(|next| next.saturating_since(expired.due) >= ONCE),
+            };
+            match self.post(key, Mail::Timeout(due)) {
                 PostResult::NeedsDelivery => items.push(Item { key, kind: ItemKind::Mail }),
                 PostResult::DeliveryPending => {}
-                // An interval timer of a removed handler.
+                // A timer of a removed handler.
                 PostResult::Refused => drop(timers.cancel(expired.id)),
             }
         }
         self.publish_earliest(timers.as_ref());
+    }
+
+    /// Schedules a timer for a handler.
+    ///
+    /// One that expires once has an interval beyond all times in use, so that it stays in the queue and can be
+    /// cancelled or rescheduled until its handler is [called](Self::begin_timeout).
+    pub(crate) fn schedule(
+        &self,
+        key: Key,
+        at: Time,
+        interval: Option<Duration>,
+        argument: u64,
+    ) -> Result<TimerId, Full> {
+        self.with_timers(|timers| timers.schedule(at, Some(queue_interval(interval)), (key, argument)))
+    }
+
+    /// Sets a new time and interval of a timer. False if its last call has begun or it was cancelled.
+    pub(crate) fn reschedule(&self, id: TimerId, at: Time, interval: Option<Duration>) -> bool {
+        self.with_timers(|timers| timers.reschedule(id, at, Some(queue_interval(interval))))
+    }
+
+    /// Whether the handler of an expired timer is to be called: false if the timer was cancelled or got another
+    /// time since. A timer that expires no more leaves the queue.
+    pub(crate) fn begin_timeout(&self, due: &DueTimer) -> bool {
+        let Some(armed) = due.armed else { return true };
+        let mut timers = self.timers.lock();
+        let is_valid = timers.due(due.expired.id) == Some(armed);
+        if is_valid && due.is_last {
+            let _ = timers.cancel(due.expired.id);
+            self.publish_earliest(timers.as_ref());
+        }
+        is_valid
     }
 
     fn publish_earliest(&self, timers: &dyn TimerQueue<(Key, u64)>) {

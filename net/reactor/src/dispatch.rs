@@ -92,25 +92,35 @@ impl Registry {
         // The claiming thread finds the note about mail when it releases.
         let Claim::Claimed(word) = slot.state.claim(key.generation(), MAIL) else { return 0 };
         self.call(slot, key, word, dispatch_id, |handler, cx, calls| {
-            let mut batch = [None; AT_ONCE];
-            if slot.mailbox.lock().take(&mut batch) {
-                // There is more mail, and other handlers are dispatched first.
-                slot.state.note(MAIL);
-            }
-            let notices = batch.iter().filter(|mail| matches!(mail, Some(Mail::Notice(_)))).count();
-            self.core().queue.dismiss(notices);
-            for mail in batch.into_iter().map_while(|mail| mail) {
+            let mut left = slot.mailbox.lock().len();
+            for _ in 0..left.min(AT_ONCE) {
+                // Each by itself: the handler may cancel a timer of those behind.
+                let mail;
+                (mail, left) = slot.mailbox.lock().take();
+                let Some(mail) = mail else { break };
+                if let Mail::Timeout(due) = &mail
+                    && !self.core().begin_timeout(due)
+                {
+                    continue;
+                }
                 *calls += 1;
                 passing_over(match mail {
-                    Mail::Timeout(expired) => handler.handle_timeout(cx, expired),
+                    Mail::Timeout(due) => handler.handle_timeout(cx, due.expired),
                     #[cfg(unix)]
                     Mail::Signal(signal) => handler.handle_signal(cx, signal),
-                    Mail::Notice(notice) => handler.handle_notice(cx, notice),
+                    Mail::Notice(notice) => {
+                        self.core().queue.dismiss(1);
+                        handler.handle_notice(cx, notice)
+                    }
                     Mail::Wakeup => handler.handle_wakeup(cx),
                 })?;
                 if slot.state.load().has(REMOVED) {
-                    break;
+                    return Ok(());
                 }
+            }
+            if left > 0 {
+                // There is more mail, and other handlers are dispatched first.
+                slot.state.note(MAIL);
             }
             Ok(())
         })
@@ -336,9 +346,16 @@ impl Registry {
         if let Err(panic) = closed {
             tracing::error!(panic = message(panic), "a handler panicked while it was closed");
         }
-        let notices = slot.mailbox.lock().clear();
-        if notices > 0 {
-            self.core().queue.dismiss(notices);
+        let mail = slot.mailbox.lock().drain();
+        for piece in mail {
+            match piece {
+                Mail::Notice(_) => self.core().queue.dismiss(1),
+                Mail::Timeout(due) => {
+                    // It leaves the queue.
+                    let _ = self.core().begin_timeout(&due);
+                }
+                _ => {}
+            }
         }
         self.core().table.give_back(key, slot);
     }

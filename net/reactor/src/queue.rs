@@ -16,7 +16,7 @@ use spandrel_sync::atomic::{AtomicUsize, Ordering};
 use crate::key::Key;
 #[cfg(unix)]
 use crate::signal::Signal;
-use crate::timer::TimerId;
+use crate::timer::{Time, TimerId};
 
 /// One thing to dispatch; `J` are jobs.
 pub(crate) struct Item<J> {
@@ -122,10 +122,22 @@ pub struct Expired {
     pub missed: u64,
 }
 
+/// An expired timer whose handler is to be called, unless the timer is cancelled or gets another time before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DueTimer {
+    pub(crate) expired: Expired,
+    /// The time for which it was scheduled.
+    pub(crate) due: Time,
+    /// The time that the timer has in the queue meanwhile; `None` if it has left the queue.
+    pub(crate) armed: Option<Time>,
+    /// Whether it expires no more.
+    pub(crate) is_last: bool,
+}
+
 /// One piece of a handler's mail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mail {
-    Timeout(Expired),
+    Timeout(DueTimer),
     #[cfg(unix)]
     Signal(Signal),
     Notice(u64),
@@ -149,19 +161,19 @@ impl Mailbox {
         was_empty
     }
 
-    /// Moves mail over up to the given room, and returns whether there is more.
-    pub(crate) fn take(&mut self, room: &mut [Option<Mail>]) -> bool {
-        let Some(letters) = self.0.as_mut() else { return false };
-        for place in room {
-            *place = letters.pop_front();
-        }
-        !letters.is_empty()
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |letters| letters.len())
     }
 
-    /// Empties it, and returns the number of notices.
-    pub(crate) fn clear(&mut self) -> usize {
-        let Some(mail) = self.0.take() else { return 0 };
-        mail.iter().filter(|mail| matches!(mail, Mail::Notice(_))).count()
+    /// Takes the first piece of mail. Also returns how much is left; what is put into an empty mailbox needs a token
+    /// of its own.
+    pub(crate) fn take(&mut self) -> (Option<Mail>, usize) {
+        (self.0.as_mut().and_then(|letters| letters.pop_front()), self.len())
+    }
+
+    /// Takes everything.
+    pub(crate) fn drain(&mut self) -> VecDeque<Mail> {
+        self.0.take().map_or_else(VecDeque::new, |letters| *letters)
     }
 }
 
@@ -171,8 +183,11 @@ fn merges(there: &mut VecDeque<Mail>, mail: &Mail) -> bool {
     match mail {
         Mail::Notice(_) => false,
         Mail::Timeout(new) => there.iter_mut().any(|old| match old {
-            Mail::Timeout(old) if old.id == new.id => {
-                old.missed += 1 + new.missed;
+            // An earlier expiry of a timer that was given another time is replaced.
+            Mail::Timeout(old) if old.expired.id == new.expired.id => {
+                let missed = if old.armed == Some(new.due) { 1 + old.expired.missed } else { 0 };
+                *old = *new;
+                old.expired.missed += missed;
                 true
             }
             _ => false,

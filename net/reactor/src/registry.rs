@@ -118,20 +118,21 @@ impl Registry {
         self.live(id)?;
         let at = self.now() + delay;
         self.core()
-            .with_timers(|timers| timers.schedule(at, interval, (id.0, argument)))
+            .schedule(id.0, at, interval, argument)
             .map_err(|full| io::Error::new(io::ErrorKind::QuotaExceeded, full))
     }
 
-    /// Cancels a timer. False if it has expired or was cancelled. (If it has just expired, and its handler is
-    /// busy, [`handle_timeout`](EventHandler::handle_timeout) may still be called.)
+    /// Cancels a timer: [`handle_timeout`](EventHandler::handle_timeout) is not called for it any more, also if it is
+    /// due already and another handler is called first. False if its last call has begun or it was cancelled.
     pub fn cancel(&self, timer: TimerId) -> bool {
         self.core().with_timers(|timers| timers.cancel(timer)).is_some()
     }
 
-    /// Sets a new time and interval of a timer. False if it has expired or was cancelled.
+    /// Sets a new time and interval of a timer, before which its handler is not called. False if its last call has
+    /// begun or it was cancelled.
     pub fn reschedule(&self, timer: TimerId, delay: Duration, interval: Option<Duration>) -> bool {
         let at = self.now() + delay;
-        self.core().with_timers(|timers| timers.reschedule(timer, at, interval))
+        self.core().reschedule(timer, at, interval)
     }
 
     /// The present time of the reactor's clock.

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use scripted::{Log, NONE, Scripted, echo, pair, ping};
 use spandrel_ipc::{Interest, Pollable, inet};
-use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, HandlerId, Options, Reactor, ThreadStrategy};
+use spandrel_reactor::timer::{TestClock, TimerStrategy};
+use spandrel_reactor::{
+    Backend, CloseReason, Context, EventHandler, HandlerId, Options, Reactor, ThreadStrategy, TimerId,
+};
 use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex, thread};
 use spandrel_test_support::{TEST_TIMEOUT, eventually};
@@ -22,8 +25,11 @@ struct Running {
 
 impl Running {
     fn new(backend: Backend, strategy: ThreadStrategy, threads: usize) -> Self {
-        let options = Options::default().backend(backend).threads(strategy).max_events_per_wait(8);
-        let reactor = Reactor::with(&options).expect("a reactor");
+        Self::with(&Options::default().backend(backend).threads(strategy).max_events_per_wait(8), threads)
+    }
+
+    fn with(options: &Options, threads: usize) -> Self {
+        let reactor = Reactor::with(options).expect("a reactor");
         let start = |_| {
             let reactor = reactor.clone();
             thread::spawn(move || reactor.run())
@@ -442,5 +448,117 @@ fn a_running_handler_passes_its_handle_to_another() {
         drop(near);
         eventually(|| running.reactor.registry().is_empty());
         assert_eq!(log.count("closed: closed by this side"), 7);
+    }
+}
+
+/// The time in which timers become due together.
+const DUE: Duration = Duration::from_millis(10);
+
+/// Timers that are due in the same round: all are taken from the queue before the first handler is called.
+#[test]
+fn timers_that_are_due_can_be_cancelled_and_rescheduled_until_their_calls() {
+    let strategies = [(ThreadStrategy::Reactive, 1), (ThreadStrategy::LeaderFollowers, 4), (POOL, 1)];
+    for (strategy, threads) in strategies {
+        for queue in [TimerStrategy::Heap, TimerStrategy::Wheel, TimerStrategy::HashedWheel, TimerStrategy::List] {
+            eprintln!("{strategy:?}, {queue:?}");
+            let clock = Arc::new(TestClock::new());
+            let options = Options::default().threads(strategy).timers(queue).clock(Arc::clone(&clock) as _);
+            let running = Running::with(&options, threads);
+            let registry = running.reactor.registry();
+            let advance = |span| {
+                clock.advance(span);
+                registry.wake();
+            };
+            let (log, timers) = (Log::default(), Arc::new(Mutex::new(Vec::<TimerId>::new())));
+            // The first call cancels all timers; two of them are periodic.
+            let (noted, shared) = (log.clone(), Arc::clone(&timers));
+            let first = running.register(
+                Scripted::new("a", &log).timeout(move |cx, expired| {
+                    let cancelled = shared.lock().iter().filter(|id| cx.cancel(**id)).count();
+                    noted.note(format!("{cancelled} others, periodic {}", expired.argument));
+                    Ok(())
+                }),
+                NONE,
+            );
+            for argument in [0, 1, 0, 1] {
+                let interval = (argument == 1).then_some(DUE);
+                timers.lock().push(registry.schedule(first, DUE, interval, argument).expect("room"));
+            }
+            advance(2 * DUE);
+            eventually(|| log.lines().iter().any(|line| line.contains("others")));
+            advance(5 * DUE);
+
+            // The first call gives the other timers a new time.
+            timers.lock().clear();
+            let (noted, shared) = (log.clone(), Arc::clone(&timers));
+            let second = running.register(
+                Scripted::new("b", &log).timeout(move |cx, expired| {
+                    let others = shared.lock().clone();
+                    let moved = others.iter().filter(|id| cx.reschedule(**id, 10 * DUE, None)).count();
+                    noted.note(format!("at {}: {moved} moved", expired.argument));
+                    Ok(())
+                }),
+                NONE,
+            );
+            for _ in 0..3 {
+                timers.lock().push(registry.schedule(second, DUE, None, 7).expect("room"));
+            }
+            advance(2 * DUE);
+            eventually(|| log.has("at 7: 2 moved"));
+            advance(5 * DUE);
+            let last = registry.schedule(second, Duration::ZERO, None, 8).expect("room");
+            advance(DUE); // a tick of the wheels
+            eventually(|| log.has("at 8: 2 moved"));
+            assert!(!registry.cancel(last), "it was called");
+            let lines = log.lines();
+            let cancelled = lines.iter().filter(|line| line.contains("others")).collect::<Vec<_>>();
+            let is_right =
+                |line: &&String| line.starts_with("3 others, periodic 0") || line.starts_with("4 others, periodic 1");
+            assert!(cancelled.len() == 1 && cancelled.iter().all(is_right), "{lines:?}");
+            assert_eq!(lines.iter().filter(|line| *line == "b timeout 7").count(), 1, "{lines:?}");
+            // Those that were moved are called at their new time, once.
+            timers.lock().clear();
+            advance(20 * DUE);
+            eventually(|| log.count("b timeout 7") == 3);
+        }
+    }
+}
+
+#[test]
+fn a_timer_that_another_handler_has_cancelled_is_not_called() {
+    for (strategy, threads) in [(ThreadStrategy::Reactive, 1), (ThreadStrategy::LeaderFollowers, 4), (POOL, 1)] {
+        let clock = Arc::new(TestClock::new());
+        let options = Options::default().threads(strategy).clock(Arc::clone(&clock) as _);
+        let running = Running::with(&options, threads);
+        let registry = running.reactor.registry();
+        for round in 0..50 {
+            // Each cancels the other's timer: either the other has been called, or it never is.
+            let (log, timers) = (Log::default(), Arc::new(Mutex::new([None::<TimerId>; 2])));
+            let handlers = [0, 1].map(|own: usize| {
+                let (noted, shared) = (log.clone(), Arc::clone(&timers));
+                let handler = Scripted::new("a", &log).timeout(move |cx, _| {
+                    let other = shared.lock()[1 - own];
+                    noted.note(if other.is_some_and(|other| cx.cancel(other)) { "cancelled" } else { "late" });
+                    Ok(())
+                });
+                running.register(handler, NONE)
+            });
+            let interval = (round % 2 == 1).then_some(DUE * 1_000);
+            let ids = handlers.map(|handler| registry.schedule(handler, DUE, interval, 0).expect("room"));
+            *timers.lock() = ids.map(Some);
+            clock.advance(2 * DUE);
+            registry.wake();
+            eventually(|| {
+                let (cancelled, late) = (log.count("cancelled"), log.count("late"));
+                cancelled + late > 0 && cancelled + late == log.count("a timeout 0")
+            });
+            handlers.into_iter().for_each(|handler| _ = registry.remove(handler));
+            let (cancelled, calls) = (log.count("cancelled"), log.count("a timeout 0"));
+            if strategy == ThreadStrategy::Reactive {
+                assert_eq!((cancelled, calls), (1, 1), "{interval:?}: {:?}", log.lines());
+            } else if interval.is_none() {
+                assert!(cancelled == 0 || calls == 1, "{:?}", log.lines());
+            }
+        }
     }
 }

@@ -94,7 +94,7 @@ fn servers_are_administered_by_subcommands() {
     running.ok(&["add", "bank", "--command", "bank", "--owner", "Grace", "--description", "Acc\u{1b}[1mounts"]);
     running.ok(&["start", "bank"]);
     let shown = running.ok(&["show", "bank"]);
-    for part in ["state: running", "owner: Grace", r"description: Acc\u{1b}[1mounts", "starts: 1"] {
+    for part in ["state: running", "owner: Grace", r"description: Acc\u001b[1mounts", "starts: 1"] {
         assert!(shown.contains(part), "{shown}");
     }
     assert!(running.ok(&["list"]).contains("running"));
