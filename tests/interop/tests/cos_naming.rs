@@ -250,7 +250,13 @@ impl Replay {
     fn of(names: Names, things: &Poa) -> Self {
         let activate = |_| names.orb.string_to_object(&things.activate(Thing).unwrap().to_string()).unwrap();
         let objects = (0..OBJECTS).map(activate).collect();
-        Self { contexts: vec![names.context.into()], objects, _service: names._service }
+        let found: NamingContext = names.context.into();
+        // Its root may have another reference in bindings than that by which it was found.
+        let name = [NameComponent { id: "self".into(), kind: String::new() }];
+        found.bind_context(&name, Some(&found)).unwrap();
+        let root = found.resolve(&name).unwrap().unwrap().narrow().unwrap();
+        found.unbind(&name).unwrap();
+        Self { contexts: vec![root], objects, _service: names._service }
     }
 
     /// Runs an operation, and describes its outcome without references.

@@ -283,7 +283,7 @@ fn exception_details_of_other_orbs_are_decoded() {
     for (contexts, behind, expected) in [
         (vec![standard], nothing, Some("the server says: who are you?")),
         (vec![], |out| out.str("as JacORB says it").unwrap(), Some("the server says: as JacORB says it")),
-        (vec![], |out| out.str("line\nbreak\u{7}").unwrap(), Some("the server says: line break")),
+        (vec![], |out| out.str("line\nbreak\u{7}").unwrap(), Some(r"the server says: line\nbreak\u0007")),
         (contexts(b"\0"), nothing, None),
         (contexts(b"\0\0\0\0\xff\xff\xff\xff"), nothing, None),
         (vec![], |out| out.u32(u32::MAX), None),

@@ -1,11 +1,16 @@
-//! Lines and columns of many positions: each file is divided into lines only once.
+//! Lines and columns of many positions: each file is divided into lines only once, and the characters of a long line
+//! are not counted from its beginning again and again.
 
-use crate::source::{SourceMap, Span};
+use std::cell::Cell;
+
+use crate::source::{FileId, SourceMap, Span};
 
 pub(super) struct Lines<'m> {
     sources: &'m SourceMap,
     /// The offsets of line starts for each file.
     starts: Vec<Vec<u32>>,
+    /// The last position, and the characters before it in its line.
+    last: Cell<(Span, usize)>,
 }
 
 impl<'m> Lines<'m> {
@@ -14,7 +19,8 @@ impl<'m> Lines<'m> {
             let newlines = file.text.bytes().enumerate().filter(|(_, octet)| *octet == b'\n');
             std::iter::once(0).chain(newlines.map(|(index, _)| index as u32 + 1)).collect()
         });
-        Lines { sources, starts: starts.collect() }
+        let nowhere = Span { file: FileId(u32::MAX), start: 0, end: 0 };
+        Lines { sources, starts: starts.collect(), last: Cell::new((nowhere, 0)) }
     }
 
     /// As [`SourceMap::line_column`].
@@ -22,8 +28,13 @@ impl<'m> Lines<'m> {
         let starts = &self.starts[span.file.0 as usize];
         let line = starts.partition_point(|&start| start <= span.start);
         let start = starts[line - 1];
-        let before = self.sources.text(Span { start, end: span.start, ..span });
-        (line, before.chars().count() + 1)
+        let (last, counted) = self.last.get();
+        let is_behind = last.file == span.file && (start..=span.start).contains(&last.start);
+        let (from, counted) = if is_behind { (last.start, counted) } else { (start, 0) };
+        let before = self.sources.text(Span { start: from, end: span.start, ..span });
+        let count = counted + before.chars().count();
+        self.last.set((span, count));
+        (line, count + 1)
     }
 }
 
@@ -32,7 +43,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::{FileId, SourceFile};
+    use crate::source::SourceFile;
 
     #[test]
     fn positions_are_those_of_the_source_map() {
