@@ -1,4 +1,4 @@
-//! A pool of threads that compete for `accept` (paper 004, section 4.5).
+//! A pool of threads that compete for `accept` (paper 004, section 4.3.2).
 //!
 //! Each worker accepts a connection and serves it to its end. With a lock, one worker waits in `accept`, and the
 //! others wait for the lock; without one, the kernel chooses.

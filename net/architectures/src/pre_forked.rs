@@ -1,4 +1,4 @@
-//! A pool of processes that compete for `accept` (paper 004, section 4.5).
+//! A pool of processes that compete for `accept` (paper 004, section 4.3.1).
 //!
 //! Each process is iterative. A crash ends one process and its connection; the server starts another one.
 

@@ -1,4 +1,4 @@
-//! A pool of threads behind a message queue (paper 004, section 4.5: the "managed" pool of ACE).
+//! A pool of threads behind a message queue (paper 004, section 4.3.2).
 //!
 //! One thread accepts and queues the connections; workers take them from the queue. The accepting thread never waits
 //! for a client, and every connection costs a hand-over between two threads.

@@ -74,7 +74,7 @@ impl Settings {
     }
 }
 
-/// The lock that a worker holds while it waits in `accept` (paper 004, section 4.5).
+/// The lock that a worker holds while it waits in `accept` (paper 004, section 4.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcceptLock {
     /// None: the kernel chooses one of the waiting workers.
