@@ -3,7 +3,7 @@
 use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 use std::{
     io::Write,
-    net::{Shutdown, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use socket2::{Domain, Socket, Type};
 use spandrel::{
     CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
     cdr::GiopVersion,
@@ -22,6 +23,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
+    scripted::ior_at,
     support::{
         TEST_TIMEOUT, block_on, call_until_timeout, fake_server, in_background, kind_and_completion, read_message,
     },
@@ -288,11 +290,16 @@ fn a_refused_request_is_tried_once_at_the_next_address() {
 
 #[test]
 fn a_servers_exception_precedes_the_next_addresss_connection_failure() {
-    let (first, second) = (Server::start(), Server::start());
+    let first = Server::start();
     first.poa.the_poa_manager().discard_requests(WaitForCompletion::Yes).unwrap();
+    // Its port refuses connections, and no other program can take it.
+    let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let port = bound.local_addr().unwrap().as_socket().unwrap().port();
+    let mut ior = first.object.ior().clone();
+    ior.profiles.extend(ior_at(port, GiopVersion::V1_2, "key").profiles);
     let orb = Orb::builder().build().unwrap();
-    let target = target_of_both(&first, &second, &orb);
-    second.orb.shutdown().unwrap();
+    let target = Target::unchecked_narrow(&orb.reference(ior));
     for (kind, call) in &CALL_KINDS {
         let error = call(&target).unwrap_err();
         assert_eq!(error.minor(), minor::REQUEST_DISCARDED, "{kind}: {error}");
