@@ -32,7 +32,7 @@ fn permits_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// Prints a remark to standard error, escaped as by [`print`].
+/// Prints a remark to standard error, escaped as by [`print()`].
 pub(crate) fn note(text: &str) {
     _ = io::stderr().write_all(escape_lines(text).as_bytes());
 }
