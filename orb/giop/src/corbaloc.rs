@@ -111,8 +111,9 @@ fn parse_address(text: &str, position: usize) -> Result<Address, ReferenceError>
     if text.is_empty() {
         return Err(ReferenceError::NoAddress(position));
     }
-    if text.bytes().any(|octet| octet.is_ascii_whitespace()) {
-        // A URL has no white space, and white space at the end of the text would be lost.
+    if text.bytes().any(|octet| octet.is_ascii_whitespace()) || escape(text).to_string() != text {
+        // A URL has no white space and no control characters: the one would be lost at the end of the text, the other
+        // are escaped where it is printed.
         return Err(ReferenceError::BadHost { position, text: text.to_owned() });
     }
     let Some((protocol, rest)) = text.split_once(':') else {

@@ -261,8 +261,15 @@ fn a_reference_in_the_other_byte_order_decodes_alike() {
 
 /// Found by fuzzing: an address that ended in white space was printed, and parsed back without it.
 #[test]
-fn an_address_has_no_white_space() {
-    for text in ["corbaloc:other:a ,:b/key", "corbaloc:iiop:ho st:1/key", "corbaloc:other:a\t/key"] {
+fn an_address_has_no_white_space_and_no_control_characters() {
+    for text in [
+        "corbaloc:ii\0;e:1/k",
+        "corbaloc:uds:\u{1b}[2J/k",
+        "corbaloc:other:\u{202e}a/k",
+        "corbaloc:other:a ,:b/key",
+        "corbaloc:iiop:ho st:1/key",
+        "corbaloc:other:a\t/key",
+    ] {
         assert!(matches!(text.parse::<Corbaloc>(), Err(ReferenceError::BadHost { .. })), "{text:?}");
     }
 }
