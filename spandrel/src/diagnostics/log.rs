@@ -16,7 +16,7 @@
 //! | `debug` | each connection, opened and closed, with the reason; each call and request with its outcome (targets `spandrel::call`, `spandrel::request`); retransmissions |
 //! | `trace` | steps inside of these |
 //!
-//! What peers wrote is [escaped](spandrel_error::escape), C1 control characters too, in both formats. A field has at most
+//! The texts of peers are [escaped](spandrel_error::escape), C1 control characters too, in both formats. A field has at most
 //! 1,024 characters in the format `human`, and a line at most 8 KiB in the format `json`.
 //!
 //! At `debug` every call has a span with its connection, request id, object, operation and outcome, and so has

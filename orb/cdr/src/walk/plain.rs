@@ -49,7 +49,7 @@ pub(super) struct Plain {
     pub(super) octets: usize,
 }
 
-/// What is counted while the end of a value is sought.
+/// The counts while the end of a value is sought.
 struct Count {
     /// The parts that may still be examined.
     left: usize,
