@@ -18,10 +18,9 @@ pub const ALIGNMENT: usize = 16;
 /// Blocks above this size are large: free ones are shared by all threads.
 pub(crate) const LARGE: usize = 64 << 10;
 
-/// Blocks up to this size are allocated in sizes that are powers of two, so that the next message finds one that
-/// suffices. Larger ones are pages of their own: the allocator would keep much of such memory for itself, among
+/// Blocks up to this size are allocated in rounded sizes, so that the next message finds one that suffices. Larger ones are pages of their own: the allocator would keep much of such memory for itself, among
 /// smaller blocks in use.
-const ROUNDED: usize = 1 << 20;
+const ROUNDED: usize = 8 << 20;
 
 /// The large blocks that are free.
 static FREE: LargeBlocks<Block> = LargeBlocks::new();
@@ -74,7 +73,13 @@ impl Block {
     /// The size of the block that [`for_input`](Self::for_input) should be asked for to receive a message of
     /// `octets`.
     pub(crate) fn input_size(octets: usize) -> usize {
-        if octets > LARGE && octets <= ROUNDED { octets.next_power_of_two() } else { octets }
+        const STEP: usize = 1 << 20;
+        match octets {
+            ..=LARGE => octets,
+            ..=STEP => octets.next_power_of_two(),
+            ..=ROUNDED => octets.next_multiple_of(STEP),
+            _ => octets,
+        }
     }
 
     /// The block without memory, which is shared.

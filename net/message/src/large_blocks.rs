@@ -2,8 +2,8 @@
 
 use spandrel_sync::Mutex;
 
-/// The octets above which a free block is not retained.
-const MAX_OCTETS: usize = 1 << 20;
+/// The octets of all blocks that are retained.
+const MAX_OCTETS: usize = 8 << 20;
 
 /// The number of blocks that are retained.
 const MAX_BLOCKS: usize = 4;
@@ -12,7 +12,7 @@ const MAX_BLOCKS: usize = 4;
 /// [gives](Self::give) its memory back at once, and the next long message on any connection
 /// [takes](Self::take) it, without a page fault.
 ///
-/// It retains 4 MiB at most. Larger blocks return to the allocator.
+/// It retains four blocks at most, and 8 MiB. Others return to the allocator.
 #[derive(Debug)]
 pub struct LargeBlocks<B> {
     free: Mutex<Vec<B>>,
@@ -39,9 +39,6 @@ impl<B: LargeBlock> LargeBlocks<B> {
 
     /// The smallest free block of at least `octets`, with what it holds. `None` if there is none.
     pub fn take(&self, octets: usize) -> Option<B> {
-        if octets > MAX_OCTETS {
-            return None;
-        }
         let mut free = self.free.lock();
         let suitable = free.iter().enumerate().filter(|(_, block)| block.octets() >= octets);
         let (at, _) = suitable.min_by_key(|(_, block)| block.octets())?;
@@ -51,7 +48,8 @@ impl<B: LargeBlock> LargeBlocks<B> {
     /// Retains a block for others. Returns it if it is too large or enough are retained.
     pub fn give(&self, block: B) -> Option<B> {
         let mut free = self.free.lock();
-        if block.octets() > MAX_OCTETS || free.len() >= MAX_BLOCKS {
+        let retained: usize = free.iter().map(B::octets).sum();
+        if retained.saturating_add(block.octets()) > MAX_OCTETS || free.len() >= MAX_BLOCKS {
             return Some(block);
         }
         free.push(block);
@@ -85,9 +83,11 @@ mod tests {
         let blocks = LargeBlocks::<Vec<u16>>::new();
         assert!(blocks.give(vec![0; MAX_OCTETS / 2 + 1]).is_some(), "it is too large");
         assert_eq!(blocks.take(1), None);
-        let refused = (0..20).filter_map(|_| blocks.give(vec![0; MAX_OCTETS / 2])).count();
-        assert_eq!(refused, 20 - MAX_BLOCKS);
-        let taken = (0..20).filter_map(|_| blocks.take(MAX_OCTETS)).count();
-        assert_eq!(taken, MAX_BLOCKS);
+        for (octets, most) in [(1 << 17, MAX_BLOCKS), (3 << 20, 2)] {
+            let refused = (0..20).filter_map(|_| blocks.give(vec![0; octets / 2])).count();
+            assert_eq!(refused, 20 - most);
+            let taken = (0..20).filter_map(|_| blocks.take(octets)).count();
+            assert_eq!(taken, most);
+        }
     }
 }
