@@ -299,7 +299,8 @@ impl<M: ReceiveMonitor> MessageReader<M> {
     fn room(&mut self) -> &mut [u8] {
         let filled = self.buffer.filled().len();
         let Some(header) = self.header else {
-            let expected = self.last_len.min(AT_ONCE);
+            // Within a limit that one of just a mebibyte does not reach with its headers.
+            let expected = self.last_len.min(2 * AT_ONCE);
             let is_exact =
                 expected >= EXACT_OCTETS && (expected <= BUFFER_OCTETS || self.buffer.reserve_message(expected));
             return self.exact_room(if is_exact { expected } else { BUFFER_OCTETS } - filled);
