@@ -18,9 +18,12 @@ pub const ALIGNMENT: usize = 16;
 /// Blocks above this size are large: free ones are shared by all threads.
 pub(crate) const LARGE: usize = 64 << 10;
 
-/// Blocks up to this size are allocated in rounded sizes, so that the next message finds one that suffices. Larger ones are pages of their own: the allocator would keep much of such memory for itself, among
-/// smaller blocks in use.
+/// Blocks up to this size are allocated in rounded sizes, so that the next message finds one that suffices.
 const ROUNDED: usize = 8 << 20;
+
+/// Blocks above this size are pages of their own: the allocator would keep much of such memory for itself, among
+/// smaller blocks in use.
+const PAGES: usize = 1 << 20;
 
 /// The large blocks that are free.
 static FREE: LargeBlocks<Block> = LargeBlocks::new();
@@ -166,12 +169,9 @@ impl Block {
     #[cold]
     fn give(&mut self) {
         let Some(memory) = Arc::get_mut(&mut self.0) else { return };
-        if let Octets::Allocated(_) = memory.octets {
-            memory.charge = None;
-            let refused = FREE.give(std::mem::replace(self, Self::empty()));
-            if let Some(mut refused) = refused {
-                refused.unique().octets = Octets::Allocated(Vec::new());
-            }
+        memory.charge = None;
+        if let Some(mut refused) = FREE.give(std::mem::replace(self, Self::empty())) {
+            refused.unique().octets = Octets::Allocated(Vec::new());
         }
     }
 }
@@ -198,7 +198,7 @@ impl Drop for Block {
 fn zeroed(octets: usize) -> Octets {
     #[cfg(test)]
     counter::count();
-    let memory = if octets > ROUNDED {
+    let memory = if octets > PAGES {
         MmapMut::map_anon(octets).ok().map(Octets::Pages)
     } else {
         Chunk::new_vec_zeroed(octets.div_ceil(ALIGNMENT)).ok().map(Octets::Allocated)
