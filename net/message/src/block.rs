@@ -77,11 +77,12 @@ impl Block {
     /// `octets`.
     pub(crate) fn input_size(octets: usize) -> usize {
         const STEP: usize = 1 << 20;
-        match octets {
-            ..=LARGE => octets,
-            ..=STEP => octets.next_power_of_two(),
-            ..=ROUNDED => octets.next_multiple_of(STEP),
-            _ => octets,
+        if octets <= LARGE || octets > ROUNDED {
+            octets
+        } else if octets <= STEP {
+            octets.next_power_of_two()
+        } else {
+            octets.next_multiple_of(STEP)
         }
     }
 
