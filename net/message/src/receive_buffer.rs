@@ -245,12 +245,6 @@ impl ReceiveBuffer {
         self.block.capacity()
     }
 
-    /// Whether the block is larger than a normal one.
-    #[must_use]
-    pub fn is_large(&self) -> bool {
-        self.block.capacity() > self.normal
-    }
-
     /// The slow path of `spare`: moves the unread octets.
     #[cold]
     fn make_room(&mut self, min: usize, unique: bool) {
