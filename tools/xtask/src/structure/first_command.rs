@@ -72,6 +72,7 @@ mod tests {
     fn too_many_packages_are_a_failure() {
         let packages = |count: usize| (0..count).map(|number| format!("p{number} v1.0.0")).collect::<BTreeSet<_>>();
         assert_eq!(complaints(&packages(MAX)).unwrap(), [""; 0]);
-        assert!(complaints(&packages(MAX + 1)).unwrap()[0].starts_with("101 packages below spandrel-cli"));
+        let expected = format!("{} packages below spandrel-cli", MAX + 1);
+        assert!(complaints(&packages(MAX + 1)).unwrap()[0].starts_with(&expected));
     }
 }
