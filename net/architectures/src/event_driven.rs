@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spandrel_ipc::inet::{Acceptor, Inet};
 use spandrel_ipc::{Family, Shutdown, Transfer as _};
-use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy};
+use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy, TimerId};
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 
 use crate::listening::PortLimit;
@@ -61,7 +61,7 @@ impl<P: Protocol> EventDrivenServer<P> {
         let server =
             spandrel_reactor::Acceptor::new(Inet::default(), move || SessionHandler::new(sessions.open(), limits))
                 .acceptance(PortLimit(port.clone(), settings.max_connections))
-                .check_every(limits.interval)
+                .check_every(limits.interval())
                 .adopt(reactor.registry(), duplicate(port)?)?;
         let this = Self { port: port.clone(), protocol, reactor, server, threads: ThreadManager::with_limit(threads) };
         let reactor = this.reactor.clone();
@@ -119,19 +119,25 @@ fn duplicate(port: &Port) -> io::Result<Acceptor> {
     Acceptor::try_from(handle)
 }
 
+/// The checks of idle connections within the time limit.
+const CHECKS: u32 = 4;
+
 /// The time limits of connections.
 #[derive(Clone, Copy)]
 struct Limits {
     idle: Duration,
     request: Duration,
-    /// The interval of the checks.
-    interval: Duration,
 }
 
 impl Limits {
     fn new(settings: &Settings) -> Self {
         let Settings { idle, request, .. } = *settings;
-        Self { idle, request, interval: idle.min(request) }
+        Self { idle, request }
+    }
+
+    /// The interval of the checks.
+    fn interval(&self) -> Duration {
+        self.idle / CHECKS
     }
 }
 
@@ -141,17 +147,25 @@ struct SessionHandler<S> {
     limits: Limits,
     /// There was a transfer since the last check.
     is_active: bool,
-    /// The time without a transfer, in checks.
-    quiet: Duration,
-    /// The time since the beginning of the present request, in checks.
-    in_request: Duration,
+    /// The number of checks since a transfer.
+    quiet_checks: u32,
+    /// The end of the time for the rest of the present request. A request that arrives at once has none.
+    request_timer: Option<TimerId>,
+    is_input_open: bool,
     is_sending_open: bool,
 }
 
 impl<S: Session> SessionHandler<S> {
     fn new(session: S, limits: Limits) -> Self {
-        let (quiet, in_request) = (Duration::ZERO, Duration::ZERO);
-        Self { session, limits, is_active: false, quiet, in_request, is_sending_open: true }
+        Self {
+            session,
+            limits,
+            is_active: false,
+            quiet_checks: 0,
+            request_timer: None,
+            is_input_open: true,
+            is_sending_open: true,
+        }
     }
 
     /// Sends output until there is no more, or the client takes no more now.
@@ -168,20 +182,42 @@ impl<S: Session> SessionHandler<S> {
                     peer.stream().shutdown(Shutdown::Write)?;
                     self.is_sending_open = false;
                 }
-                match self.session.phase() {
-                    Phase::Closing => peer.close(),
-                    Phase::Idle => self.in_request = Duration::ZERO,
-                    Phase::InRequest => {}
-                }
-                return Ok(());
+                return self.wait_for_input(peer);
             }
             peer.put(piece)?;
             self.session.sent(len);
+            self.end_request(peer);
         }
-        if peer.waiting() == 0 {
-            peer.schedule(Duration::ZERO, None, 0)?; // `handle_timeout` continues
+        peer.notify_sent();
+        Ok(())
+    }
+
+    /// All output is sent.
+    fn wait_for_input<F: Family>(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        match self.session.phase() {
+            Phase::Closing => peer.close(),
+            _ if !self.is_input_open => peer.close(),
+            Phase::Idle => self.end_request(peer),
+            Phase::InRequest if self.request_timer.is_none() => {
+                self.request_timer = Some(peer.schedule(self.limits.request, None, 0)?);
+            }
+            Phase::InRequest => {}
         }
         Ok(())
+    }
+
+    /// The present request has arrived as a whole.
+    fn end_request<F: Family>(&mut self, peer: &mut Peer<'_, F>) {
+        if let Some(timer) = self.request_timer.take() {
+            peer.cancel(timer);
+        }
+    }
+
+    /// The client has exceeded a time limit.
+    fn time_out<F: Family>(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        self.session.time_out();
+        self.end_request(peer); // what remains of the request has a time of its own
+        self.send_output(peer)
     }
 }
 
@@ -193,11 +229,14 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
 
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         if !self.session.output().is_empty() {
-            return Ok(()); // the timer continues with the output, before further input
+            return Ok(()); // `handle_sent` continues with the output, before further input
         }
         BUFFER.with_borrow_mut(|buffer| {
             match peer.recv(buffer)? {
-                0 => self.session.end_input(),
+                0 => {
+                    self.is_input_open = false;
+                    self.session.end_input();
+                }
                 count => self.session.receive(&buffer[..count]),
             }
             io::Result::Ok(())
@@ -209,28 +248,19 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
         self.send_output(peer)
     }
 
-    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, _timer: Expired) -> io::Result<()> {
-        self.send_output(peer)
+    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, _request: Expired) -> io::Result<()> {
+        self.time_out(peer)
     }
 
     fn handle_check(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
-        let Limits { idle, request, interval } = self.limits;
-        self.quiet = if std::mem::take(&mut self.is_active) { Duration::ZERO } else { self.quiet + interval };
-        let is_quiet = self.quiet >= idle;
-        if is_quiet && peer.waiting() > 0 {
+        self.quiet_checks = if std::mem::take(&mut self.is_active) { 0 } else { self.quiet_checks + 1 };
+        if self.quiet_checks < CHECKS {
+            return Ok(());
+        }
+        if peer.waiting() > 0 {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no reply"));
         }
-        if peer.waiting() == 0 && self.session.output().is_empty() {
-            if self.session.phase() == Phase::InRequest {
-                self.in_request += interval;
-            }
-            if is_quiet || self.in_request > request {
-                self.session.time_out();
-                self.in_request = Duration::ZERO; // what remains of the request has a time of its own
-                return self.send_output(peer);
-            }
-        }
-        Ok(())
+        if self.session.output().is_empty() { self.time_out(peer) } else { Ok(()) }
     }
 }
 // ANCHOR_END: handler

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spandrel_architectures::http::Http;
 use spandrel_architectures::transfer::{Transfer, TransferSession};
@@ -253,12 +253,15 @@ fn a_client_that_is_told_of_its_time_limit_is_not_reset() {
         let server = architecture.start(&port, &service, &settings).unwrap();
         let mut slow = connect(address);
         slow.set_read_timeout(Some(SHORT)).unwrap();
+        let begin = Instant::now();
         slow.write_all(b"GET /").unwrap();
         let mut first = [0];
         wait_until("the request has exceeded its time", || {
             slow.write_all(b"a").unwrap_or_else(|error| panic!("{architecture}: {error}"));
             read_some(&slow, &mut first).is_ok()
         });
+        let elapsed = begin.elapsed();
+        assert!((settings.request..settings.request * 7 / 4).contains(&elapsed), "{architecture}: {elapsed:?}");
         slow.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut response = first.to_vec();
         slow.read_to_end(&mut response).unwrap_or_else(|error| panic!("{architecture}: {error}"));

@@ -77,7 +77,8 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
     /// Any; the connection is closed then.
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()>;
 
-    /// All queued octets of [`put`](Peer::put) have been sent.
+    /// All queued octets of [`put`](Peer::put) have been sent, or the turn that
+    /// [`notify_sent`](Peer::notify_sent) has requested has come.
     ///
     /// # Errors
     /// Any; the connection is closed then.
@@ -142,6 +143,8 @@ pub(crate) struct Connection<F: Family> {
     pub(crate) has_ended: Cell<bool>,
     /// The handler has used timers.
     pub(crate) has_timers: bool,
+    /// The handler is to be called in a later turn, as if the queue had been sent then.
+    pub(crate) wants_turn: bool,
     /// Shared with the senders, once there are any.
     pub(crate) sender: Option<Arc<SenderState>>,
     /// An empty buffer for octets of senders.
@@ -152,7 +155,13 @@ impl<F: Family> Connection<F> {
     /// Whether the handler is not called any more, once the queue is empty.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.is_closing || self.has_ended.get() && !self.has_timers
+        self.is_closing || self.has_ended.get() && !self.has_timers && !self.wants_turn
+    }
+
+    /// Ends the request for a later turn, and returns whether the handler is to be called now: while octets are
+    /// queued, it is called once they are sent.
+    pub(crate) fn take_turn(&mut self) -> bool {
+        std::mem::take(&mut self.wants_turn) && self.outbox.is_empty() && !self.is_closing
     }
 
     /// Sends the octets that senders have put, as much as the peer takes now, and queues the rest.
@@ -253,6 +262,7 @@ impl<F: Family, H> Service<F, H> {
             is_closing: false,
             has_ended,
             has_timers: false,
+            wants_turn: false,
             sender: None,
             spare: Vec::new(),
         };
@@ -377,6 +387,16 @@ impl<F: Family> Peer<'_, F> {
         };
         self.connection.sender = Some(Arc::clone(&state));
         Ok(Sender::new(state))
+    }
+
+    /// Requests a call of [`handle_sent`](ServiceHandler::handle_sent) also if the peer has taken all octets at once:
+    /// it comes after other handlers have had their turn. So a handler that sends much makes its output in pieces
+    /// and keeps nobody waiting. Input that arrives before that call is handled before it.
+    pub fn notify_sent(&mut self) {
+        self.connection.wants_turn = true;
+        if let Runner::Reactor(context) = &self.runner {
+            context.wake_handler(context.id());
+        }
     }
 
     /// Sets the limit on queued octets, also for senders, instead of [`MAX_WAITING`].

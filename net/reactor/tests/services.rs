@@ -247,6 +247,47 @@ fn a_handler_with_timers_continues_after_the_end<P: TestFamily>(
     assert!(calls.load(Ordering::SeqCst) < 6, "{calls:?} calls");
 }
 
+/// Sends an octet in each of its turns, although the peer takes each at once.
+struct TakesTurns {
+    left: u8,
+}
+
+impl<F: Family> ServiceHandler<F> for TakesTurns {
+    fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.notify_sent();
+        Ok(())
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.recv(&mut [0; 64]).map(drop)
+    }
+
+    fn handle_sent(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.put(&[self.left])?;
+        self.left -= 1;
+        if self.left > 0 {
+            peer.notify_sent();
+        }
+        Ok(())
+    }
+}
+
+fn a_handler_with_turns_continues_after_the_end<P: TestFamily>(concurrency: impl Concurrency<P::Family, TakesTurns>) {
+    let running = Running::start(1);
+    let (addr, _folder) = P::fresh();
+    let server = Acceptor::new(P::family(), || TakesTurns { left: 100 })
+        .concurrency(concurrency)
+        .open(running.reactor.registry(), &addr)
+        .unwrap();
+    let client = client_of::<P>(server.addr());
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut received = [0; 100];
+    client.recv_n(&mut received).unwrap();
+    assert!(received.iter().copied().eq((1..=100).rev()));
+    expect_end(&client);
+    eventually(|| server.connections() == 0);
+}
+
 macro_rules! ending {
     ($name:ident, $TestFamily:ident) => {
         mod $name {
@@ -262,6 +303,12 @@ macro_rules! ending {
             fn a_handler_with_timers_may_send_after_the_end() {
                 a_handler_with_timers_continues_after_the_end::<$TestFamily>(Reactive);
                 a_handler_with_timers_continues_after_the_end::<$TestFamily>(ThreadPerConnection::new(1));
+            }
+
+            #[test]
+            fn a_handler_with_turns_may_send_after_the_end() {
+                a_handler_with_turns_continues_after_the_end::<$TestFamily>(Reactive);
+                a_handler_with_turns_continues_after_the_end::<$TestFamily>(ThreadPerConnection::new(1));
             }
         }
     };

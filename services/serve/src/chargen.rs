@@ -2,10 +2,9 @@
 //! since its answers would be longer than the questions, which anyone can send in the name of another.
 
 use std::io;
-use std::time::Duration;
 
 use spandrel::net::ipc::Family;
-use spandrel::net::reactor::{Expired, Peer, ServiceHandler};
+use spandrel::net::reactor::{Peer, ServiceHandler};
 use spandrel_configurator::ServiceObject;
 
 use crate::small_service::SmallService;
@@ -20,7 +19,6 @@ const LINES: usize = 1_000;
 #[derive(Default)]
 struct Chargen {
     first: usize,
-    is_scheduled: bool,
 }
 
 impl Chargen {
@@ -32,11 +30,7 @@ impl Chargen {
             self.first = (self.first + 1) % CHARACTERS;
         }
         peer.put(&lines)?;
-        // A client that has taken all is served again after the others; else `handle_sent` is called.
-        if peer.waiting() == 0 && !self.is_scheduled {
-            peer.schedule(Duration::ZERO, None, 0)?;
-            self.is_scheduled = true;
-        }
+        peer.notify_sent();
         Ok(())
     }
 }
@@ -48,11 +42,6 @@ impl<F: Family> ServiceHandler<F> for Chargen {
 
     fn handle_sent(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         self.send(peer)
-    }
-
-    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, _: Expired) -> io::Result<()> {
-        self.is_scheduled = false;
-        if peer.waiting() == 0 { self.send(peer) } else { Ok(()) }
     }
 
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use spandrel_ipc::{Family, Interest, wait_ready};
 use spandrel_sync::thread;
@@ -48,7 +49,7 @@ fn run<F: Family, H: ServiceHandler<F>>(
             return run_with_senders(service, thread_timers, &state.posted, wait);
         }
         let has_ended = service.connection.has_ended.get();
-        match thread_timers.left() {
+        match until_turn(service, thread_timers) {
             _ if service.connection.is_over() => return Ok(()),
             None if has_ended => return Ok(()), // the handler would never be called again
             // No wait before the transfer, which waits itself.
@@ -64,6 +65,7 @@ fn run<F: Family, H: ServiceHandler<F>>(
                 if !ready.is_none() && !service.connection.is_closing {
                     step(service, thread_timers, |handler, peer| handler.handle_input(peer))?;
                 }
+                give_turn(service, thread_timers)?;
             }
         }
     }
@@ -90,13 +92,13 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
             false => Interest::OUTPUT,
             true if service.connection.is_over() => return Ok(()),
             true if !has_ended => Interest::INPUT,
-            true if thread_timers.left().is_some() => Interest::NONE,
+            true if until_turn(service, thread_timers).is_some() => Interest::NONE,
             true => return Ok(()), // the handler would never be called again
         };
         // Windows shows the end of the input by this side to no wait, also if it came before.
         let is_input_ended = || cfg!(windows) && wanted.contains(Interest::INPUT) && posted.is_input_ended();
         let has_work = || posted.is_woken() || is_input_ended();
-        let mut ready = wait.wait(&**stream, &mut armed, wanted, thread_timers.left(), has_work)?;
+        let mut ready = wait.wait(&**stream, &mut armed, wanted, until_turn(service, thread_timers), has_work)?;
         if is_input_ended() {
             ready |= Interest::INPUT;
         }
@@ -106,12 +108,30 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
             let is_sent = connection.outbox.flush(&*connection.stream)?;
             connection.publish_queued();
             if is_sent && !connection.is_closing {
+                connection.wants_turn = false;
                 step(service, thread_timers, |handler, peer| handler.handle_sent(peer))?;
             }
         } else if ready.contains(Interest::INPUT) && !connection.is_closing && connection.outbox.is_empty() {
             step(service, thread_timers, |handler, peer| handler.handle_input(peer))?;
         }
+        give_turn(service, thread_timers)?;
     }
+}
+
+/// The time until the handler is called without input; `None` if it is not to be.
+fn until_turn<F: Family, H>(service: &Service<F, H>, thread_timers: &ThreadTimers) -> Option<Duration> {
+    if service.connection.wants_turn { Some(Duration::ZERO) } else { thread_timers.left() }
+}
+
+/// Calls the handler if it has requested a turn.
+fn give_turn<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+) -> io::Result<()> {
+    if service.connection.take_turn() {
+        step(service, thread_timers, |handler, peer| handler.handle_sent(peer))?;
+    }
+    Ok(())
 }
 
 /// Handles what senders have posted.

@@ -86,7 +86,7 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
             context.close();
             return Ok(());
         } else if self.connection.has_ended.get() {
-            Interest::NONE // its timers continue
+            Interest::NONE // its timers or turns continue
         } else {
             Interest::INPUT
         };
@@ -122,6 +122,7 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
         if self.connection.is_closing {
             return self.settle(context);
         }
+        self.connection.wants_turn = false;
         self.call(context, |handler, peer| handler.handle_sent(peer))
     }
 
@@ -138,6 +139,9 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
         let checks = open_connections.checks();
         if std::mem::replace(&mut self.checks, checks) != checks {
             self.call(context, |handler, peer| handler.handle_check(peer))?;
+        }
+        if self.connection.take_turn() {
+            self.call(context, |handler, peer| handler.handle_sent(peer))?;
         }
         self.take_posted(context)
     }
