@@ -7,6 +7,7 @@
 //! up to [`MAX_DISCARDED`] octets and for the time of a request, so that the connection is not reset before the client has
 //! the response (RFC 9112, 9.6).
 
+mod chunked;
 mod conditions;
 mod files;
 mod request;
@@ -21,9 +22,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::session::{MAX_PIECE, Phase, Protocol, Session};
 
+use chunked::ChunkedBody;
 pub use conditions::{Conditions, Date, Tags};
 use files::Files;
-pub use request::{BadRequest, MAX_BODY, MAX_HEAD, MAX_TARGET, Method, Range, Request, parse};
+pub use request::{BadRequest, BodyLen, MAX_BODY, MAX_HEAD, MAX_TARGET, Method, Range, Request, parse};
 use response::{Response, Status};
 
 /// The protocol: the files of one folder.
@@ -83,7 +85,7 @@ impl Protocol for Http {
             output: Vec::new(),
             sent: 0,
             body: None,
-            discard: 0,
+            unread: RequestBody::None,
             end: End::Open,
         }
     }
@@ -105,8 +107,8 @@ pub struct HttpSession {
     sent: usize,
     /// The rest of the present response.
     body: Option<Body>,
-    /// The octets of a request's body that are still to be discarded.
-    discard: u64,
+    /// What is still to be discarded of a request's body.
+    unread: RequestBody,
     end: End,
 }
 
@@ -119,6 +121,38 @@ enum End {
     Discarding(u64),
     /// The connection is closed after its output.
     Closing,
+}
+
+/// The rest of a request's body. Bodies are discarded.
+#[derive(Debug, PartialEq, Eq)]
+enum RequestBody {
+    None,
+    /// So many octets, at least one.
+    Octets(u64),
+    Chunked(ChunkedBody),
+}
+
+impl RequestBody {
+    /// Takes its octets from the beginning of `input`.
+    ///
+    /// # Errors
+    /// Its end cannot be found.
+    fn discard(&mut self, input: &mut Vec<u8>) -> Result<(), BadRequest> {
+        let (taken, has_ended) = match self {
+            Self::None => return Ok(()),
+            Self::Octets(left) => {
+                let taken = (*left).min(input.len() as u64);
+                *left -= taken;
+                (usize::try_from(taken).expect("a length of memory"), *left == 0)
+            }
+            Self::Chunked(body) => body.take(input)?,
+        };
+        input.drain(..taken);
+        if has_ended {
+            *self = Self::None;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -135,20 +169,14 @@ const KEPT: usize = 4 << 10;
 impl HttpSession {
     /// Answers the next request, if it is complete and the last response is sent.
     fn advance(&mut self) {
-        let discarded = self.discard.min(self.input.len() as u64);
-        self.discard -= discarded;
-        // At most the length of the input.
-        self.input.drain(..usize::try_from(discarded).expect("a length of memory"));
-        if self.end != End::Open || self.discard > 0 {
+        if self.end != End::Open {
             return;
         }
-        match parse(&self.input) {
-            Ok(None) => {}
-            Ok(Some((request, len))) => {
-                self.respond(&request);
-                self.input.drain(..len);
-            }
-            Err(reason) => self.refuse(reason),
+        if self.unread.discard(&mut self.input).is_err() {
+            // Its request is answered already; where the next one begins is unknown.
+            self.end = End::Discarding(MAX_DISCARDED);
+        } else if self.unread == RequestBody::None {
+            self.answer_next();
         }
         if self.end != End::Open {
             let rest = std::mem::take(&mut self.input);
@@ -159,19 +187,34 @@ impl HttpSession {
         }
     }
 
+    fn answer_next(&mut self) {
+        match parse(&self.input) {
+            Ok(None) => {}
+            Ok(Some((request, len))) => {
+                self.respond(&request);
+                self.input.drain(..len);
+            }
+            Err(reason) => self.refuse(reason),
+        }
+    }
+
     /// Answers a request.
     fn respond(&mut self, request: &Request) {
         let is_draining = self.is_draining.load(Ordering::Relaxed);
-        let keeps_open = request.keeps_open && !is_draining && request.body_len <= MAX_BODY;
+        let is_too_large = matches!(request.body, BodyLen::Octets(len) if len > MAX_BODY);
+        let keeps_open = request.keeps_open && !is_draining && !is_too_large;
         let response = match request.method {
-            _ if request.body_len > MAX_BODY => Response::of(Status::ContentTooLarge),
+            _ if is_too_large => Response::of(Status::ContentTooLarge),
             Method::Get | Method::Head => self.files.respond(request),
             Method::Other => Response::of(Status::MethodNotAllowed),
         };
-        match request.body_len {
-            len if keeps_open => self.discard = len,
-            0 => self.end = End::Closing,
-            len => self.end = End::Discarding(len.min(MAX_DISCARDED)),
+        match request.body {
+            BodyLen::Octets(0) if !keeps_open => self.end = End::Closing,
+            BodyLen::Octets(0) => {}
+            BodyLen::Octets(len) if keeps_open => self.unread = RequestBody::Octets(len),
+            BodyLen::Octets(len) => self.end = End::Discarding(len.min(MAX_DISCARDED)),
+            BodyLen::Chunked if keeps_open => self.unread = RequestBody::Chunked(ChunkedBody::begin()),
+            BodyLen::Chunked => self.end = End::Discarding(MAX_DISCARDED),
         }
         self.send(response, request.method == Method::Head, keeps_open, request.is_old);
     }
@@ -257,7 +300,7 @@ impl Session for HttpSession {
     fn phase(&self) -> Phase {
         match self.end {
             End::Closing => Phase::Closing,
-            End::Open if self.input.is_empty() && self.discard == 0 => Phase::Idle,
+            End::Open if self.input.is_empty() && self.unread == RequestBody::None => Phase::Idle,
             End::Open | End::Discarding(_) => Phase::InRequest,
         }
     }

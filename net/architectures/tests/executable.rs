@@ -136,10 +136,11 @@ fn a_client_that_sends_more_than_is_accepted_receives_the_whole_refusal() {
     let folder = tempfile::tempdir().unwrap();
     let body = vec![b'x'; 8 << 20];
     let too_large = format!("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", body.len());
-    let endless = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+    let endless = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned();
+    let malformed = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
     for architecture in available() {
         let server = Running::start(&[architecture.name(), "--http", folder.path().to_str().unwrap()]);
-        for (head, status) in [(&too_large, "413"), (&endless, "501")] {
+        for (head, status) in [(&too_large, "413"), (&endless, "501"), (&malformed, "405")] {
             let mut stream = connect(server.address);
             stream.write_all(head.as_bytes()).unwrap();
             // Once the response has come, the server has nothing to read but the body.

@@ -1,7 +1,7 @@
 //! The parser of HTTP requests.
 
 use proptest::prelude::*;
-use spandrel_architectures::http::{BadRequest, MAX_HEAD, MAX_TARGET, Method, Range, Request, parse};
+use spandrel_architectures::http::{BadRequest, BodyLen, MAX_HEAD, MAX_TARGET, Method, Range, Request, parse};
 
 fn parsed(text: &str) -> Request {
     let (request, len) = parse(text.as_bytes()).unwrap().expect("it is complete");
@@ -18,7 +18,10 @@ fn a_path_is_decoded_into_segments() {
     let request = parsed("GET /a/b%20c/./d.html?query=/../ HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(request.segments, [&b"a"[..], b"b c", b"d.html"]);
     assert!(!request.is_folder && request.keeps_open && request.method == Method::Get);
-    assert!(parsed("HEAD /a/ HTTP/1.1\r\nHost: h\r\n\r\n").is_folder);
+    for target in ["/", "/a/", "/a/.", "/a/./", "/a/%2e", "/."] {
+        assert!(parsed(&format!("HEAD {target} HTTP/1.1\r\nHost: h\r\n\r\n")).is_folder, "{target}");
+    }
+    assert!(!parsed("HEAD /./a HTTP/1.1\r\nHost: h\r\n\r\n").is_folder);
     assert_eq!(parsed("GET http://host:80/x HTTP/1.1\r\nHost: h\r\n\r\n").segments, [b"x"]);
     assert_eq!(parsed("GET / HTTP/1.1\r\nHost: h\r\n\r\n").segments, [&b""[..]; 0]);
 }
@@ -49,8 +52,21 @@ fn ambiguous_lengths_are_refused() {
         let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n");
         assert_eq!(refused(&text), BadRequest::Malformed, "{fields}");
     }
-    assert_eq!(refused("GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"), BadRequest::NotImplemented);
-    assert_eq!(parsed("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\r\n").body_len, 7);
+    let coded = |fields: &str| format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    for fields in ["Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: identity\r\n", "Transfer-Encoding: \r\n"]
+    {
+        assert_eq!(refused(&coded(fields)), BadRequest::NotImplemented, "{fields}");
+    }
+    for fields in [
+        "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+        "Content-Length: 9\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        assert_eq!(refused(&coded(fields)), BadRequest::Malformed, "{fields}");
+    }
+    assert_eq!(refused("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), BadRequest::Malformed);
+    assert_eq!(parsed(&coded("TRANSFER-ENCODING: Chunked\r\n")).body, BodyLen::Chunked);
+    assert_eq!(parsed(&coded("Content-Length: 7\r\n")).body, BodyLen::Octets(7));
 }
 
 #[test]
@@ -90,7 +106,18 @@ fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
 #[test]
 fn methods_versions_and_sizes_have_limits() {
     assert_eq!(refused("BREW / HTTP/1.1\r\nHost: h\r\n\r\n"), BadRequest::NotImplemented);
-    assert_eq!(refused("GET / HTTP/2.0\r\nHost: h\r\n\r\n"), BadRequest::Version);
+    for version in ["HTTP/2.0", "HTTP/0.9", "HTTP/1.x"] {
+        assert_eq!(refused(&format!("GET / {version}\r\nHost: h\r\n\r\n")), BadRequest::Version, "{version}");
+    }
+    for version in ["HTTP/1.2", "HTTP/1.9"] {
+        assert!(parsed(&format!("GET / {version}\r\nHost: h\r\n\r\n")).keeps_open, "{version}");
+        let text = format!("GET / {version}\r\nHost: h\r\n\r\n");
+        for len in 0..text.len() {
+            assert_eq!(parse(&text.as_bytes()[..len]), Ok(None), "{len}");
+        }
+    }
+    assert_eq!(refused("GET / HTTP/1.20\r\nHost: h\r\n\r\n"), BadRequest::Malformed);
+    assert_eq!(refused("GET / HTTP/2.0\r\nX: HTTP/1.2\r\nHost: h\r\n\r\n"), BadRequest::Version);
     assert_eq!(refused("\u{1}\u{2}"), BadRequest::Malformed);
     let long = "a".repeat(MAX_TARGET);
     assert_eq!(refused(&format!("GET /{long} HTTP/1.1\r\nHost: h\r\n\r\n")), BadRequest::TargetTooLong);

@@ -51,7 +51,7 @@ fn files_have_their_octets_length_and_type() {
 #[test]
 fn absent_files_and_folders_are_not_found() {
     let (_folder, http) = site();
-    for target in ["/absent", "/sub/", "/index.html/", "/index.html/x", "/sub/%ff"] {
+    for target in ["/absent", "/sub/", "/index.html/", "/index.html/.", "/index.html/x", "/sub/%ff"] {
         let (head, body) = get(&http, target, "");
         assert!(head.starts_with("HTTP/1.1 404 "), "{target}: {head}");
         assert_eq!(body, b"404 Not Found\n");
@@ -207,7 +207,7 @@ fn hostile_requests_are_refused_and_closed() {
         (format!("GET /{long} HTTP/1.1\r\n"), "414"),
         (format!("GET / HTTP/1.1\r\nX: {long}\r\n"), "431"),
         (format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", MAX_BODY + 1), "413"),
-        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "501"),
+        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_owned(), "501"),
         ("SMASH / HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), "501"),
         ("\0\0\0\0".to_owned(), "400"),
     ] {
@@ -225,6 +225,28 @@ fn hostile_requests_are_refused_and_closed() {
         session.end_input();
         assert_eq!(session.phase(), Phase::Closing);
     }
+}
+
+#[test]
+fn chunked_bodies_are_discarded_up_to_the_next_request() {
+    let (_folder, http) = site();
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let requests =
+        format!("{head}3;x=y\r\nGET\r\n0\r\nTrailer: z\r\n\r\nGET /sub/a%20b.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    for size in [1, 5, 64, 1_000] {
+        let parts: Vec<&[u8]> = requests.as_bytes().chunks(size).collect();
+        let (output, is_closing) = exchange(&http, &parts);
+        let text = String::from_utf8(output).unwrap();
+        let statuses: Vec<&str> = text.match_indices("HTTP/1.1 ").map(|(at, _)| &text[at + 9..at + 12]).collect();
+        assert_eq!(statuses, ["405", "200"], "{size}");
+        assert!(text.ends_with("spaces") && !is_closing, "{text}");
+    }
+    let mut session = http.open();
+    session.receive(head.as_bytes());
+    assert!(take_output(&mut session).starts_with(b"HTTP/1.1 405 "));
+    assert_eq!(session.phase(), Phase::InRequest);
+    session.receive(b"x\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(session.output().is_empty() && session.has_ended_output(), "the next request cannot be found");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub struct Request {
     pub method: Method,
     /// The segments of the path, decoded. None is empty, `.`, `..`, or contains `/` or a zero octet.
     pub segments: Vec<Vec<u8>>,
-    /// Whether the path ends with `/`.
+    /// Whether the path ends with `/` or `/.`.
     pub is_folder: bool,
     /// The preconditions.
     pub conditions: Conditions,
@@ -29,8 +29,8 @@ pub struct Request {
     pub range: Option<Range>,
     /// `If-Range`: the range holds for this version only. An entity tag, which we never send, is of no version.
     pub if_range: Option<Date>,
-    /// `Content-Length`.
-    pub body_len: u64,
+    /// The length of the body.
+    pub body: BodyLen,
     /// Whether the client wants to send further requests.
     pub keeps_open: bool,
     /// Whether it is of HTTP/1.0.
@@ -46,6 +46,15 @@ pub enum Method {
     Head,
     /// A method of RFC 9110 that files do not have.
     Other,
+}
+
+/// The length of a request's body (RFC 9112, 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLen {
+    /// `Content-Length`, or zero without one.
+    Octets(u64),
+    /// `Transfer-Encoding: chunked`: the body tells where it ends.
+    Chunked,
 }
 
 /// A range of octets (RFC 9110, 14.1.2).
@@ -69,10 +78,10 @@ pub enum BadRequest {
     /// The head has more than [`MAX_HEAD`] octets, or too many fields.
     #[error("the head of the request is too long")]
     HeadTooLong,
-    /// The method is unknown, or the body has a transfer coding.
+    /// The method is unknown, or the body has a transfer coding other than `chunked`.
     #[error("the request needs a method or a transfer coding that is not implemented")]
     NotImplemented,
-    /// The protocol's version is not 1.0 or 1.1.
+    /// The protocol's version is not 1.0 or a later one of 1.
     #[error("the version of HTTP is not supported")]
     Version,
     /// The rest has not arrived in time.
@@ -98,6 +107,30 @@ impl From<BadRequest> for Status {
 /// # Errors
 /// [`BadRequest`].
 pub fn parse(octets: &[u8]) -> Result<Option<(Request, usize)>, BadRequest> {
+    match parse_known_version(octets) {
+        Err(BadRequest::Version) => {
+            let octets = with_version_1_1(octets).ok_or(BadRequest::Version)?;
+            parse_known_version(&octets)
+        }
+        parsed => parsed,
+    }
+}
+
+/// The octets with version 1.1 in place of a later one of 1, which a server answers as the highest version that it has
+/// (RFC 9110, 2.5).
+fn with_version_1_1(octets: &[u8]) -> Option<Vec<u8>> {
+    const VERSION: &[u8] = b" HTTP/1.";
+    let minor = octets.windows(VERSION.len()).position(|window| window == VERSION)? + VERSION.len();
+    let is_later = matches!(octets.get(minor), Some(b'2'..=b'9')) && !octets[..minor].contains(&b'\n');
+    is_later.then(|| {
+        let mut octets = octets.to_vec();
+        octets[minor] = b'1';
+        octets
+    })
+}
+
+/// Parses a head of HTTP/1.0 or HTTP/1.1.
+fn parse_known_version(octets: &[u8]) -> Result<Option<(Request, usize)>, BadRequest> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut head = httparse::Request::new(&mut fields);
     let parsed = head.parse(octets).map_err(|error| match error {
@@ -138,11 +171,11 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
         conditions: Conditions::default(),
         range: None,
         if_range: None,
-        body_len: 0,
+        body: BodyLen::Octets(0),
         keeps_open: !is_old,
         is_old,
     };
-    let (mut hosts, mut body_len) = (0, None);
+    let (mut hosts, mut body_len, mut is_chunked) = (0, None, false);
     for field in &*head.headers {
         let text = || std::str::from_utf8(field.value).ok().map(str::trim);
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
@@ -159,7 +192,14 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
             }
             body_len = Some(len);
         } else if is("transfer-encoding") {
-            return Err(BadRequest::NotImplemented);
+            // A second one would be a second coding, and no server of HTTP/1.0 knows it (RFC 9112, 6.1).
+            if is_chunked || is_old {
+                return Err(BadRequest::Malformed);
+            }
+            if !text().is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+                return Err(BadRequest::NotImplemented);
+            }
+            is_chunked = true;
         } else if is("connection") {
             for option in text().unwrap_or_default().split(',').map(str::trim) {
                 if option.eq_ignore_ascii_case("close") {
@@ -185,7 +225,12 @@ fn interpret(head: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
     if hosts > 1 || hosts == 0 && !is_old {
         return Err(BadRequest::Malformed);
     }
-    request.body_len = body_len.unwrap_or(0);
+    request.body = match (is_chunked, body_len) {
+        // RFC 9112, 6.3: perhaps an attempt at request smuggling.
+        (true, Some(_)) => return Err(BadRequest::Malformed),
+        (true, None) => BodyLen::Chunked,
+        (false, len) => BodyLen::Octets(len.unwrap_or(0)),
+    };
     Ok(request)
 }
 
@@ -241,7 +286,7 @@ fn content_length(value: &[u8]) -> Result<u64, BadRequest> {
     text.and_then(|text| text.parse().ok()).ok_or(BadRequest::Malformed)
 }
 
-/// The path of a target in origin form, or in absolute form, as segments; and whether it ends with `/`.
+/// The path of a target in origin form, or in absolute form, as segments; and whether it is that of a folder.
 fn path(target: &str) -> Result<(Vec<Vec<u8>>, bool), BadRequest> {
     let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
     let target = match scheme {
@@ -250,17 +295,18 @@ fn path(target: &str) -> Result<(Vec<Vec<u8>>, bool), BadRequest> {
     };
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let Some(path) = path.strip_prefix('/') else { return Err(BadRequest::Malformed) };
-    let mut segments = Vec::new();
+    let (mut segments, mut is_folder) = (Vec::new(), true);
     for segment in path.split('/') {
         let decoded: Vec<u8> = percent_encoding::percent_decode_str(segment).collect();
+        is_folder = matches!(&decoded[..], b"" | b"."); // RFC 3986, 5.2.4
         match &decoded[..] {
-            b"" | b"." => {}
+            _ if is_folder => {}
             b".." => return Err(BadRequest::Malformed),
             octets if octets.iter().any(|octet| matches!(octet, b'/' | 0)) => return Err(BadRequest::Malformed),
             _ => segments.push(decoded),
         }
     }
-    Ok((segments, path.is_empty() || path.ends_with('/')))
+    Ok((segments, is_folder))
 }
 
 /// A single range of octets. Others are ignored, as RFC 9110, 14.2, allows.
