@@ -7,8 +7,12 @@
  *     spandrel_service echo_service;          // dynamic Echo Service_Object * libecho:echo_service "-p 7"
  *
  * Structures grow at their ends only: `size` says which members the other side knows. Functions return 0 for success.
- * The process calls the methods of a service by one thread at a time, except for `info` and `put`. Callbacks of one handler
- * are called by one thread at a time. No C++ exception and no Rust panic may cross the boundary. */
+ * The process calls the methods of a service by one thread at a time, except for `info` and `put`. The callbacks of all
+ * handlers of a service are called by one thread, which is the service's own: one that blocks delays those of its service, and
+ * no other. They may run at the same time as a method. No C++ exception and no Rust panic may cross the boundary.
+ *
+ * A service has at most 16,384 handlers, as many timers, and 1,024 threads; a further one is refused. A crash (a signal such as
+ * SIGSEGV, `abort`, `exit`) ends the whole process: a library that is not trusted that far belongs into a process of its own. */
 
 #ifndef SPANDREL_SERVICE_H
 #define SPANDREL_SERVICE_H
@@ -86,7 +90,7 @@ typedef struct spandrel_host {
   int (*schedule)(void *context, uint64_t handler, uint64_t delay_microseconds, uint64_t interval_microseconds,
                   uint64_t argument, uint64_t *timer);
   int (*cancel)(void *context, uint64_t timer);
-  /* Calls `notice` in a thread of the reactor. */
+  /* Calls `notice` in the thread of the handlers. */
   int (*notify)(void *context, uint64_t handler, uint64_t notice);
   /* Runs a function in a thread. The library stays mapped until it returns. Threads that are made in another way must have
    * ended before `fini` returns. */

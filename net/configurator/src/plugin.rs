@@ -20,6 +20,7 @@ mod library;
 mod message;
 mod module;
 mod object;
+mod own_reactor;
 
 pub use abi::{Abi, RawService};
 pub use export::{exported_module, exported_service};

@@ -1,13 +1,12 @@
 //! Services of this crate's interface as services of a shared library: the library's side of the boundary.
 
-use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 
-use spandrel_reactor::{HandlerId, HeldRegistrations, Reactor, Registry};
+use spandrel_reactor::{Reactor, Registry};
 use spandrel_sync::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span;
@@ -16,6 +15,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use super::abi::{KIND_MODULE, KIND_SERVICE, RawHost, RawMessage, RawNext, RawService};
 use super::message::ForeignMessage;
 use super::module::{ModuleObject, ModuleSide, NextTask};
+use super::own_reactor::{self, OwnReactor};
 use crate::lifecycle::panic_text;
 use crate::service_object::Process;
 use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
@@ -93,9 +93,7 @@ struct Exported {
     raw: RawService,
     kind: Kind,
     host: OnceLock<HostPointer>,
-    reactor: OnceLock<Reactor>,
-    /// The handlers that `init` has registered.
-    handlers: Mutex<Vec<HandlerId>>,
+    reactor: OwnReactor,
 }
 
 #[derive(Clone, Copy)]
@@ -154,13 +152,8 @@ fn exported(make: impl FnOnce() -> Kind) -> *mut RawService {
         put: Some(put),
         destroy: Some(destroy),
     };
-    let exported = Box::into_raw(Box::new(Exported {
-        raw,
-        kind,
-        host: OnceLock::new(),
-        reactor: OnceLock::new(),
-        handlers: Mutex::new(Vec::new()),
-    }));
+    let exported =
+        Box::into_raw(Box::new(Exported { raw, kind, host: OnceLock::new(), reactor: OwnReactor::default() }));
     // SAFETY: it was a box just now.
     unsafe {
         (*exported).raw.object = exported.cast::<c_void>();
@@ -189,22 +182,14 @@ impl Exported {
         -1
     }
 
-    fn registry(&self) -> Option<&Registry> {
-        self.reactor.get().map(Reactor::registry)
-    }
-
-    /// Makes the reactor, and starts its thread.
-    fn start_reactor(&self) -> std::io::Result<Reactor> {
+    /// Starts the thread of the reactor.
+    fn start_thread(&self, reactor: Reactor) -> std::io::Result<()> {
         unsafe extern "C" fn run(argument: *mut c_void) {
-            // SAFETY: the argument is the box of `start_reactor`.
+            // SAFETY: the argument is the box of `start_thread`.
             let reactor = unsafe { Box::from_raw(argument.cast::<Reactor>()) };
-            let ran = catch_unwind(AssertUnwindSafe(|| reactor.run()));
-            if let Ok(Err(error)) = ran {
-                tracing::error!(%error, "the reactor of the library has ended");
-            }
+            own_reactor::run(&reactor, "");
         }
-        let reactor = Reactor::new()?;
-        let argument = Box::into_raw(Box::new(reactor.clone()));
+        let argument = Box::into_raw(Box::new(reactor));
         let host = self.host.get().expect("set before the first call of the service").raw();
         // SAFETY: the function takes the argument over.
         let code = unsafe { (host.spawn)(host.context, Some(run), argument.cast::<c_void>()) };
@@ -213,25 +198,16 @@ impl Exported {
             drop(unsafe { Box::from_raw(argument) });
             return Err(std::io::Error::other("the process starts no thread for the reactor"));
         }
-        Ok(reactor)
+        Ok(())
     }
 }
 
-/// The process during `init`: the handlers that it registers begin with the service.
-struct InitProcess<'a> {
-    exported: &'a Exported,
-    held: RefCell<Option<HeldRegistrations>>,
-}
-
-impl Process for InitProcess<'_> {
+impl Process for Exported {
     fn registry(&self) -> &Registry {
-        let reactor = self.exported.reactor.get_or_init(|| match self.exported.start_reactor() {
-            Ok(reactor) => reactor,
+        match self.reactor.registry(|reactor| self.start_thread(reactor)) {
+            Ok(registry) => registry,
             Err(error) => panic!("there is no reactor: {error}"),
-        });
-        let registry = reactor.registry();
-        self.held.borrow_mut().get_or_insert_with(|| registry.hold_registrations());
-        registry
+        }
     }
 
     fn find(&self, _name: &str) -> Option<std::sync::Arc<dyn std::any::Any + Send + Sync>> {
@@ -252,44 +228,35 @@ unsafe extern "C" fn init(this: *mut c_void, host: *const RawHost, argc: c_int, 
         // SAFETY: `argv` has `argc` texts.
         let arguments: Vec<String> = (0..count).map(|at| text(unsafe { *argv.add(at) })).collect();
         let name = text(host.raw().name);
-        let process = InitProcess { exported, held: RefCell::new(None) };
-        let context = ServiceContext::new(&name, &process);
-        let initialized = catch_unwind(AssertUnwindSafe(|| exported.kind.shared().init(&context, &arguments)));
-        if let Some(held) = process.held.take() {
-            *exported.handlers.lock() = held.end();
-        }
-        match initialized {
-            Ok(Ok(())) => Ok(()),
+        let context = ServiceContext::new(&name, exported);
+        let init = || exported.kind.shared().init(&context, &arguments);
+        match exported.reactor.initialize(|| catch_unwind(AssertUnwindSafe(init))) {
+            Ok(Ok(())) => {
+                if let Kind::Module(_) = exported.kind {
+                    exported.reactor.resume(); // a module is never suspended
+                }
+                Ok(())
+            }
             failed => {
-                end_reactor(exported);
+                exported.reactor.close();
                 failed.unwrap_or_else(|panic| resume_unwind(panic))
             }
         }
     })
 }
 
-fn end_reactor(exported: &Exported) {
-    if let Some(reactor) = exported.reactor.get() {
-        reactor.close();
-    }
-}
-
 unsafe extern "C" fn fini(this: *mut c_void) -> c_int {
     // SAFETY: the contract of the header.
     let exported = unsafe { object(this) };
     let code = exported.run(|| exported.kind.shared().fini());
-    end_reactor(exported);
+    exported.reactor.close();
     code
 }
 
 unsafe extern "C" fn suspend(this: *mut c_void) -> c_int {
     // SAFETY: the contract of the header.
     let exported = unsafe { object(this) };
-    if let Some(registry) = exported.registry() {
-        for handler in &*exported.handlers.lock() {
-            registry.suspend(*handler);
-        }
-    }
+    exported.reactor.suspend();
     exported.run(|| match &exported.kind {
         Kind::Service(service) => service.suspend(),
         Kind::Module(_) => Ok(()),
@@ -303,11 +270,7 @@ unsafe extern "C" fn resume(this: *mut c_void) -> c_int {
         if let Kind::Service(service) = &exported.kind {
             service.resume()?;
         }
-        if let Some(registry) = exported.registry() {
-            for handler in &*exported.handlers.lock() {
-                registry.resume(*handler);
-            }
-        }
+        exported.reactor.resume();
         Ok(())
     })
 }

@@ -11,6 +11,7 @@ use super::host::Host;
 use super::message::ForeignMessage;
 use super::module::{ModuleSide, NextTask, RefusedMessage};
 use super::object::ForeignObject;
+use super::own_reactor::OwnReactor;
 use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 /// The maximum length of a service's description, in octets.
@@ -29,7 +30,7 @@ impl Lifecycle {
 
     fn init(&self, context: &ServiceContext<'_>, arguments: &[String]) -> ServiceResult {
         let name = CString::new(context.name())?;
-        let host = Host::new(name, context.registry(), Arc::clone(&self.object));
+        let host = Host::new(name, Arc::clone(&self.object));
         *self.host.lock() = Some(Arc::clone(&host));
         let arguments: Vec<CString> =
             arguments.iter().map(|argument| CString::new(argument.as_str())).collect::<Result<_, _>>()?;
@@ -38,7 +39,9 @@ impl Lifecycle {
         let service = self.object.service();
         let init = service.init.expect("checked when it was made");
         // SAFETY: the arguments are valid during the call, and the host as long as anything of the service runs.
-        let code = unsafe { init(service.object, host.raw(), c_int::try_from(arguments.len())?, pointers.as_ptr()) };
+        let call = |count| unsafe { init(service.object, host.raw(), count, pointers.as_ptr()) };
+        let count = c_int::try_from(arguments.len())?;
+        let code = host.reactor().initialize(|| call(count));
         if code != 0 {
             let failure = host.result("init", code);
             _ = host.end();
@@ -55,6 +58,23 @@ impl Lifecycle {
             (_, 0) => Ok(()),
             (Some(host), code) => host.result(method, code),
             (None, code) => Err(format!("`{method}` has returned {code}").into()),
+        }
+    }
+
+    fn suspend(&self) -> ServiceResult {
+        self.with_reactor(OwnReactor::suspend);
+        self.call("suspend", self.object.service().suspend)
+    }
+
+    fn resume(&self) -> ServiceResult {
+        self.call("resume", self.object.service().resume)?;
+        self.with_reactor(OwnReactor::resume);
+        Ok(())
+    }
+
+    fn with_reactor(&self, act: impl FnOnce(&OwnReactor)) {
+        if let Some(host) = &*self.host.lock() {
+            act(host.reactor());
         }
     }
 
@@ -101,11 +121,11 @@ impl SharedObject for ForeignService {
 
 impl ServiceObject for ForeignService {
     fn suspend(&self) -> ServiceResult {
-        self.0.call("suspend", self.0.object.service().suspend)
+        self.0.suspend()
     }
 
     fn resume(&self) -> ServiceResult {
-        self.0.call("resume", self.0.object.service().resume)
+        self.0.resume()
     }
 }
 
@@ -176,7 +196,9 @@ unsafe fn pass(
 
 impl SharedObject for ForeignModule {
     fn init(&self, context: &ServiceContext<'_>, arguments: &[String]) -> ServiceResult {
-        self.0.init(context, arguments)
+        self.0.init(context, arguments)?;
+        self.0.with_reactor(OwnReactor::resume); // a module is never suspended
+        Ok(())
     }
 
     fn fini(&self) -> ServiceResult {

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use spandrel_reactor::timer::TimerId;
 use spandrel_reactor::{
-    CloseReason, Context, EventHandler, Expired, HandlerId, Interest, LogLimit, Pollable, Registry, Unlogged,
+    CloseReason, Context, EventHandler, Expired, HandlerId, Interest, LogLimit, Pollable, Reactor, Registry, Unlogged,
 };
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, Weak, thread, time};
 
 use super::abi::{RawHandler, RawHost, Run, VERSION};
 use super::object::ForeignObject;
+use super::own_reactor::{self, MAX_HANDLERS, OwnReactor};
 use crate::ServiceResult;
 
 /// The time that the threads of a service may take to end after its `fini`.
@@ -23,8 +24,6 @@ const THREADS_END: Duration = Duration::from_secs(2);
 const THREADS_LOOK: Duration = Duration::from_millis(1);
 /// The maximum length of a text that a service logs, in octets.
 const MAX_TEXT: usize = 8 * 1024;
-/// The maximum number of handlers of a service.
-const MAX_HANDLERS: usize = 65_536;
 /// The maximum number of threads of a service.
 const MAX_THREADS: usize = 1_024;
 
@@ -33,7 +32,7 @@ const MAX_THREADS: usize = 1_024;
 pub(crate) struct Host {
     raw: RawHost,
     name: CString,
-    registry: Registry,
+    reactor: OwnReactor,
     object: Arc<ForeignObject>,
     next: AtomicU64,
     handlers: Mutex<BTreeMap<u64, Option<HandlerId>>>,
@@ -57,7 +56,7 @@ unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
 impl Host {
-    pub(super) fn new(name: CString, registry: &Registry, object: Arc<ForeignObject>) -> Arc<Self> {
+    pub(super) fn new(name: CString, object: Arc<ForeignObject>) -> Arc<Self> {
         Arc::new_cyclic(|host: &Weak<Self>| {
             let raw = RawHost {
                 size: size_of::<RawHost>() as u32,
@@ -77,7 +76,7 @@ impl Host {
             Self {
                 raw,
                 name,
-                registry: registry.clone(),
+                reactor: OwnReactor::default(),
                 object,
                 next: AtomicU64::new(1),
                 handlers: Mutex::default(),
@@ -103,12 +102,38 @@ impl Host {
         Err(reason.unwrap_or_else(|| format!("`{method}` has returned {code}")).into())
     }
 
-    /// Removes the handlers, and waits for the threads.
-    pub(super) fn end(&self) -> ServiceResult {
-        let handlers: Vec<_> = self.handlers.lock().values().flatten().copied().collect();
-        for handler in handlers {
-            self.registry.remove(handler);
+    /// The handlers of the service, and the thread that calls them.
+    pub(super) fn reactor(&self) -> &OwnReactor {
+        &self.reactor
+    }
+
+    /// The reactor of the handlers, which begins with the first call.
+    fn registry(self: &Arc<Self>) -> io::Result<&Registry> {
+        self.reactor.registry(|reactor: Reactor| {
+            let name = self.name().to_owned();
+            self.spawn(move || own_reactor::run(&reactor, &name))
+        })
+    }
+
+    /// Runs a function in a thread, which counts as a use of the library until it returns.
+    fn spawn(self: &Arc<Self>, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let mut threads = self.threads.lock();
+        threads.retain(|thread| !thread.is_finished());
+        if threads.len() >= MAX_THREADS {
+            return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
+        let held = Arc::clone(self);
+        let body = move || {
+            run();
+            drop(held);
+        };
+        threads.push(thread::Builder::new().name(self.name().to_owned()).spawn(body)?);
+        Ok(())
+    }
+
+    /// Closes the handlers, and waits for the threads.
+    pub(super) fn end(&self) -> ServiceResult {
+        self.reactor.close();
         let deadline = time::Instant::now() + THREADS_END;
         loop {
             let mut threads = self.threads.lock();
@@ -231,7 +256,7 @@ unsafe extern "C" fn register_handler(
         let endpoint = (handle != -1).then_some(RawEndpoint(handle));
         let handler = ForeignHandler { host: Arc::clone(host), callbacks, object, id, endpoint };
         let interest = Interest::from_bits((interest & 7) as u8);
-        match host.registry.register(handler, interest) {
+        match host.registry().and_then(|registry| registry.register(handler, interest)) {
             Ok(registered) => {
                 if let Some(place) = host.handlers.lock().get_mut(&id) {
                     *place = Some(registered);
@@ -265,12 +290,12 @@ impl Host {
 unsafe extern "C" fn set_interest(context: *mut c_void, id: u64, interest: u32) -> c_int {
     let interest = Interest::from_bits((interest & 7) as u8);
     // SAFETY: the contract of the header.
-    unsafe { with(context, |host| host.registry.set_interest(host.handler(id)?, interest)) }
+    unsafe { with(context, |host| host.registry()?.set_interest(host.handler(id)?, interest)) }
 }
 
 unsafe extern "C" fn remove_handler(context: *mut c_void, id: u64) -> c_int {
     let act = |host: &Arc<Host>| {
-        if host.registry.remove(host.handler(id)?) { Ok(()) } else { Err(absent()) }
+        if host.registry()?.remove(host.handler(id)?) { Ok(()) } else { Err(absent()) }
     };
     // SAFETY: the contract of the header.
     unsafe { with(context, act) }
@@ -293,7 +318,7 @@ unsafe extern "C" fn schedule(
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
         let given = host.next.fetch_add(1, Ordering::Relaxed);
-        let timer = host.registry.schedule(handler, Duration::from_micros(delay), interval, given)?;
+        let timer = host.registry()?.schedule(handler, Duration::from_micros(delay), interval, given)?;
         timers.insert(given, ForeignTimer { handler: id, timer, argument, repeats: interval.is_some() });
         drop(timers);
         if !number.is_null() {
@@ -309,7 +334,7 @@ unsafe extern "C" fn schedule(
 unsafe extern "C" fn cancel(context: *mut c_void, timer: u64) -> c_int {
     let act = |host: &Arc<Host>| {
         let found = host.timers.lock().remove(&timer);
-        if host.registry.cancel(found.ok_or_else(absent)?.timer) { Ok(()) } else { Err(absent()) }
+        if host.registry()?.cancel(found.ok_or_else(absent)?.timer) { Ok(()) } else { Err(absent()) }
     };
     // SAFETY: the contract of the header.
     unsafe { with(context, act) }
@@ -317,7 +342,7 @@ unsafe extern "C" fn cancel(context: *mut c_void, timer: u64) -> c_int {
 
 unsafe extern "C" fn notify(context: *mut c_void, id: u64, notice: u64) -> c_int {
     // SAFETY: the contract of the header.
-    unsafe { with(context, |host| host.registry.notify(host.handler(id)?, notice)) }
+    unsafe { with(context, |host| host.registry()?.notify(host.handler(id)?, notice)) }
 }
 
 struct Argument(*mut c_void);
@@ -329,20 +354,11 @@ unsafe extern "C" fn spawn(context: *mut c_void, run: Option<Run>, argument: *mu
     let argument = Argument(argument);
     let act = |host: &Arc<Host>| {
         let run = run.ok_or_else(|| invalid("no function"))?;
-        let mut threads = host.threads.lock();
-        threads.retain(|thread| !thread.is_finished());
-        if threads.len() >= MAX_THREADS {
-            return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
-        }
-        let held = Arc::clone(host);
-        let body = move || {
+        host.spawn(move || {
             let argument = argument;
-            // SAFETY: the function and its argument belong together; the library is mapped as long as `held`.
+            // SAFETY: the function and its argument belong together; the library is mapped until it returns.
             unsafe { run(argument.0) };
-            drop(held);
-        };
-        threads.push(thread::Builder::new().name(host.name().to_owned()).spawn(body)?);
-        Ok(())
+        })
     };
     // SAFETY: the contract of the header.
     unsafe { with(context, act) }

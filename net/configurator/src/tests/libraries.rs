@@ -149,7 +149,7 @@ mod in_c {
     use std::path::Path;
     use std::process::Command;
 
-    use spandrel_test_support::eventually;
+    use spandrel_test_support::{TEST_TIMEOUT, eventually};
 
     use super::*;
 
@@ -199,6 +199,60 @@ mod in_c {
             Some("expected -p PORT or -t FILE")
         );
         assert_eq!(process.kept(), 0);
+    }
+
+    /// Also each service of one library: a handler that blocks delays its own service only.
+    #[test]
+    fn a_handler_that_blocks_delays_no_other_service() {
+        let process = Process::new();
+        ticks(&process, "1");
+        let free = process.folder.path().join("free");
+        process.process(&TICKS.replace("-p 0", "-b LIB/free")).unwrap();
+        process.process(&TICKS.replace("Ticks ", "Other ")).unwrap();
+        let mut blocked = connect(&process.address("Ticks"));
+        blocked.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert!(blocked.read(&mut [0; 64]).is_err());
+        for _ in 0..3 {
+            let mut text = String::new();
+            connect(&process.address("Other")).read_to_string(&mut text).unwrap();
+            assert!(text.starts_with("ticks "), "{text}");
+        }
+        // The reactor of the process runs.
+        let (sender, called) = std::sync::mpsc::channel();
+        process.reactor.registry().execute(move |_| sender.send(()).unwrap()).unwrap();
+        called.recv_timeout(TEST_TIMEOUT).unwrap();
+        // The service can be removed; what blocks is told.
+        let warnings = process.configurator.remove("Ticks").unwrap().warnings;
+        assert!(warnings[0].contains("1 of its threads have not ended"), "{warnings:?}");
+        assert_eq!(process.kept(), 0, "the other service uses the library");
+        process.configurator.remove("Other").unwrap();
+        assert_eq!(process.kept(), 1);
+        fs::write(free, "").unwrap();
+        eventually(|| process.kept() == 0);
+    }
+
+    #[test]
+    fn the_handlers_of_a_service_are_bounded_and_its_own() {
+        let process = Process::new();
+        ticks(&process, "1");
+        let text = process.process(&TICKS.replace("-p 0", "-n 16384")).unwrap_err();
+        assert!(text.ends_with("too many handlers"), "{text}");
+        process.process(&TICKS.replace("-p 0", "-n 16383")).unwrap();
+        process.process(&TICKS.replace("Ticks ", "Other ").replace("-p 0", "-n 16383")).unwrap();
+    }
+
+    #[test]
+    fn a_suspended_library_in_c_accepts_nothing_until_it_is_resumed() {
+        let process = Process::new();
+        ticks(&process, "1");
+        process.process(TICKS).unwrap();
+        process.configurator.suspend("Ticks").unwrap();
+        let mut client = connect(&process.address("Ticks"));
+        client.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        assert!(client.read(&mut [0; 64]).is_err());
+        process.configurator.resume("Ticks").unwrap();
+        client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        assert!(client.read(&mut [0; 64]).unwrap() > 0);
     }
 
     #[test]

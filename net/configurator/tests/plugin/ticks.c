@@ -1,8 +1,8 @@
 /* A service in C: counts ticks of a timer, and sends their number to each TCP client. A module in C: ROT13.
  *
- *     dynamic Ticks Service_Object * libticks:make_ticks() "-p PORT [-t FILE]"
+ *     dynamic Ticks Service_Object * libticks:make_ticks() "-p PORT [-t FILE] [-b FILE] [-n COUNT]"
  *
- * With -t, a thread runs until the file exists. */
+ * With -t, a thread runs until the file exists; with -b, the handler of a client does. -n registers further handlers. */
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -25,6 +25,7 @@ struct ticks {
   unsigned long ticks;
   unsigned long notices;
   char file[256];
+  char blocked[256];
 };
 
 static int fail(const struct ticks *ticks, const char *text) {
@@ -35,6 +36,7 @@ static int fail(const struct ticks *ticks, const char *text) {
 static int on_input(void *object, uint64_t handler) {
   struct ticks *ticks = object;
   int client = accept(ticks->listener, NULL, NULL);
+  while (ticks->blocked[0] != 0 && access(ticks->blocked, F_OK) != 0) usleep(1000);
   if (client >= 0) {
     char text[64];
     int length = snprintf(text, sizeof text, "ticks %lu notices %lu\n", ticks->ticks, ticks->notices);
@@ -78,11 +80,13 @@ static int ticks_init(void *object, const spandrel_host *host, int argc, const c
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof address;
   uint64_t handler;
-  int i;
+  int i, count = 0;
   ticks->host = host;
   for (i = 0; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "-p") == 0) address.sin_port = htons((unsigned short)atoi(argv[i + 1]));
     else if (strcmp(argv[i], "-t") == 0) snprintf(ticks->file, sizeof ticks->file, "%s", argv[i + 1]);
+    else if (strcmp(argv[i], "-b") == 0) snprintf(ticks->blocked, sizeof ticks->blocked, "%s", argv[i + 1]);
+    else if (strcmp(argv[i], "-n") == 0) count = atoi(argv[i + 1]);
     else return fail(ticks, "expected -p PORT or -t FILE");
   }
   ticks->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -93,6 +97,9 @@ static int ticks_init(void *object, const spandrel_host *host, int argc, const c
   if (host->register_handler(host->context, ticks->listener, SPANDREL_INPUT, &callbacks, ticks, &handler) != 0)
     return fail(ticks, "cannot register");
   if (host->schedule(host->context, handler, 1000, 1000, 1, NULL) != 0) return fail(ticks, "no timer");
+  for (i = 0; i < count; i++)
+    if (host->register_handler(host->context, -1, 0, &(spandrel_handler){.size = sizeof(spandrel_handler)}, ticks, &handler) != 0)
+      return fail(ticks, "too many handlers");
   if (ticks->file[0] != 0 && host->spawn(host->context, until_file, ticks) != 0) return fail(ticks, "no thread");
   host->log(host->context, SPANDREL_LOG_INFO, "ticks are counted", 17);
   return 0;
