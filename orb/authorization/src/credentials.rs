@@ -86,6 +86,8 @@ pub struct Identity {
     pub user_id: Option<u32>,
     /// Whether it has a certificate.
     pub has_certificate: bool,
+    /// Its certificates, as the handshake has verified them.
+    pub certificates: Option<PeerIdentity>,
     /// The name of the secret token that it has shown, to an HTTP server in front of objects.
     pub token_name: Option<String>,
 }
@@ -120,6 +122,7 @@ impl Identity {
             issuer: peer.issuer_common_name(),
             user_id: None,
             has_certificate: true,
+            certificates: Some(peer.clone()),
             token_name: None,
         }
     }

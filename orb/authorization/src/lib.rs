@@ -41,6 +41,7 @@
 //! | | `uid:` and a number | the user of the peer's process (UNIX-domain sockets, Linux) |
 //! | | `token:` and a pattern | the name of the token of a caller by HTTP |
 //! | `issuer` | a pattern | the common name of the authority that issued the certificate |
+//! | | `file:` and a PEM file | the certificate is signed by the key of an authority in the file, beside the policy file |
 //! | `address` | an IP address, or a prefix such as `10.0.0.0/8` | the address of the peer |
 //! | | `loopback`, `uds`, `shm` | peers of this machine, by TCP, UNIX-domain sockets, shared memory |
 //! | `key` | a plain object key | the object with this key ([`set_object_key_alias`](spandrel_orb::Orb::set_object_key_alias)) |
@@ -67,6 +68,7 @@
 mod audit;
 mod authorizer;
 mod credentials;
+mod issuer;
 mod path_check;
 mod policy;
 

@@ -14,6 +14,7 @@ use toml::Spanned;
 use wildmatch::WildMatch;
 
 use crate::credentials::{Identity, ReceivedCredentials};
+use crate::issuer::IssuerPattern;
 
 /// The longest text of a policy, in octets.
 const MAX_OCTETS: u64 = 4 << 20;
@@ -89,7 +90,8 @@ impl Policy {
             return Err(unreadable(format!("it has {octets} octets, and the limit is {MAX_OCTETS}")));
         }
         let text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
-        text.parse().map_err(|error| PolicyError { file: Some(file.to_owned()), ..error })
+        let folder = file.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, folder).map_err(|error| PolicyError { file: Some(file.to_owned()), ..error })
     }
 
     /// The number of its rules.
@@ -145,10 +147,18 @@ enum Texts {
     Several(Vec<String>),
 }
 
+/// Files that it names by relative paths are those of the working directory.
 impl FromStr for Policy {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Self::parse(text, Path::new(""))
+    }
+}
+
+impl Policy {
+    /// Compiles the text of a policy; relative paths of files begin at `folder`.
+    fn parse(text: &str, folder: &Path) -> Result<Self, PolicyError> {
         let parsed: PolicyText = toml::from_str(text)
             .map_err(|error| PolicyError::at(text, error.span(), error.message().trim().replace('\n', "; ")))?;
         let at = |span: Range<usize>, reason: String| PolicyError::at(text, Some(span), reason);
@@ -173,7 +183,7 @@ impl FromStr for Policy {
             let start = rule.span().start;
             line += text.get(counted..start).map_or(0, |passed| passed.matches('\n').count());
             counted = start;
-            Rule::compile(text, rule, line)
+            Rule::compile(text, rule, line, folder)
         };
         let rules = parsed.rule.into_iter().map(compile).collect::<Result<_, _>>()?;
         Ok(Self { rules, audits_denied_only })
@@ -194,7 +204,7 @@ pub(crate) struct Rule {
     pub(crate) line: usize,
     pub(crate) action: Action,
     identity: Option<Vec<IdentityPattern>>,
-    issuer: Option<Vec<WildMatch>>,
+    issuer: Option<Vec<IssuerPattern>>,
     address: Option<Vec<AddressPattern>>,
     key: Option<Vec<String>>,
     adapter: Option<Vec<WildMatch>>,
@@ -226,7 +236,7 @@ const IDENTITIES: &str =
 const ADDRESSES: &str = "expected an IP address, a prefix such as 10.0.0.0/8, `loopback`, `uds` or `shm`";
 
 impl Rule {
-    fn compile(text: &str, rule: Spanned<RuleText>, line: usize) -> Result<Self, PolicyError> {
+    fn compile(text: &str, rule: Spanned<RuleText>, line: usize, folder: &Path) -> Result<Self, PolicyError> {
         let rule = rule.into_inner();
         let action = match rule.action.as_ref().as_str() {
             "allow" => Action::Allow,
@@ -248,7 +258,7 @@ impl Rule {
             line,
             action,
             identity: list(text, rule.identity, identity_pattern)?,
-            issuer: list(text, rule.issuer, pattern)?,
+            issuer: list(text, rule.issuer, |value| IssuerPattern::new(value, folder))?,
             address: list(text, rule.address, address_pattern)?,
             key: list(text, rule.key, object_key)?,
             adapter: list(text, rule.adapter, adapter)?,
@@ -270,7 +280,7 @@ impl Rule {
         let is_forgeable = is_datagram && self.action == Action::Allow && self.address.is_some();
         !is_forgeable
             && any(&self.identity, |pattern| pattern.matches(identity))
-            && any(&self.issuer, |pattern| identity.issuer.as_ref().is_some_and(|issuer| pattern.matches(issuer)))
+            && any(&self.issuer, |pattern| pattern.matches(identity).unwrap_or(self.action == Action::Deny))
             && any(&self.address, has_address)
     }
 

@@ -3,12 +3,14 @@
 //! The handshake has verified that a trusted authority issued the certificate. Authorization is left to
 //! programs.
 
+mod der;
+mod signature;
 mod subject;
 
 use std::net::IpAddr;
 
 use rustls::{client::verify_server_name, server::ParsedCertificate};
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::{CertificateDer, ServerName, TrustAnchor};
 use spandrel_ipc::inet;
 use spandrel_server::with_current_stream;
 use webpki::EndEntityCert;
@@ -67,6 +69,17 @@ impl PeerIdentity {
     pub fn issuer_common_name(&self) -> Option<String> {
         let certificate = EndEntityCert::try_from(self.certificate()).ok()?;
         subject::common_name(certificate.issuer())
+    }
+
+    /// Whether this authority itself has issued the certificate: it has the issuer's name, and its key verifies the
+    /// signature. An authority of the same name with another key has not. [`pem::authorities`](crate::pem::authorities)
+    /// reads authorities.
+    ///
+    /// `None` if this process has made no [`Ssliop`](crate::Ssliop), whose implementation of cryptography it needs.
+    #[must_use]
+    pub fn is_issued_by(&self, authority: &TrustAnchor<'_>) -> Option<bool> {
+        let known = crate::protocol::signature_algorithms()?;
+        Some(signature::is_signed_by(self.certificate(), authority, known))
     }
 
     /// The DNS names among the alternative names of the subject, as they are in the certificate: one may stand for

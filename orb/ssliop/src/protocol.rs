@@ -54,10 +54,23 @@ pub struct Ssliop {
     configurations: Arc<Configurations>,
 }
 
+/// Those of the first provider in this process: the issuers of certificates are compared outside of connections.
+#[cfg(feature = "server")]
+static SIGNATURE_ALGORITHMS: std::sync::OnceLock<rustls::crypto::WebPkiSupportedAlgorithms> =
+    std::sync::OnceLock::new();
+
+/// The algorithms that verify signatures of certificates; `None` before the first [`Ssliop`].
+#[cfg(feature = "server")]
+pub(crate) fn signature_algorithms() -> Option<&'static rustls::crypto::WebPkiSupportedAlgorithms> {
+    SIGNATURE_ALGORITHMS.get()
+}
+
 impl Ssliop {
     /// A protocol with this implementation of cryptography, without trusted authorities and credentials.
     #[must_use]
     pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        #[cfg(feature = "server")]
+        SIGNATURE_ALGORITHMS.get_or_init(|| provider.signature_verification_algorithms);
         Self { configurations: Arc::new(Configurations::new(provider)) }
     }
 

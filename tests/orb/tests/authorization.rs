@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use spandrel::{
     CompletionStatus, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     authorization::{AuditLog, AuditOptions, Authorizer, Policy, ReceivedCredentials},
-    ssliop::ClientVerification,
+    ssliop::{ClientVerification, Ssliop, pem},
     types::Located,
 };
 use spandrel_orb_tests::{
@@ -14,7 +14,7 @@ use spandrel_orb_tests::{
     probe::{Relay, RelaySkeleton, Target},
     support::{kind_and_completion, wait_until},
 };
-use spandrel_test_support::certificates::CertificateParams;
+use spandrel_test_support::certificates::{Authority, CertificateParams};
 
 use crate::certificates::{WithIdentity, authority, client, serving, trusting};
 
@@ -213,9 +213,11 @@ fn a_service_decides_about_paths() {
 
 /// A TLS server with clients that need no certificate.
 fn tls(authorizer: &Authorizer) -> (Orb, String, String) {
-    let ssliop = trusting(authority())
-        .identity_of(&authority().issue("127.0.0.1"))
-        .verify_clients(ClientVerification::Requested);
+    tls_with(authorizer, trusting(authority()))
+}
+
+fn tls_with(authorizer: &Authorizer, ssliop: Ssliop) -> (Orb, String, String) {
+    let ssliop = ssliop.identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Requested);
     let orb = authorizer.install(serving(ssliop)).unwrap().build().unwrap();
     let poa = Poa::root(&orb).unwrap();
     let porter = poa.activate(GuardSkeleton::new(Porter(None))).unwrap().to_string();
@@ -262,6 +264,51 @@ fn certificates_decide() {
             let located = porter.as_object().locate();
             assert_eq!(located.is_ok(), is_permitted, "{rule}: {located:?}");
         }
+    }
+}
+
+#[test]
+fn an_authority_with_the_name_of_another_is_told_apart_by_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let impostor = Authority::new("an authority");
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let (genuine, both) = (authority().pem(), authority().pem() + &impostor.pem());
+    let (file_of_one, file_of_both) = (file("one.pem", &genuine), file("both.pem", &both));
+    let authorizer = Authorizer::new(policy(""));
+    let trusted = trusting(authority()).trust(pem::authorities(both.as_bytes()).unwrap());
+    let (_orb, porter, _) = tls_with(&authorizer, trusted);
+    let thief = impostor.issue_with(&["teller", "teller.bank.example"], |_| {});
+    let thief = client().protocol(trusting(authority()).identity_of(&thief)).build().unwrap();
+    let (teller, anonymous) = (client_named("teller", |_| {}), client().build().unwrap());
+    for (rules, expected) in [
+        ("[[rule]]\naction = 'allow'\nissuer = 'an authority'".to_owned(), [true, true, false]),
+        (format!("[[rule]]\naction = 'allow'\nissuer = 'file:{file_of_one}'"), [true, false, false]),
+        (format!("[[rule]]\naction = 'allow'\nissuer = ['another', 'file:{file_of_both}']"), [true, true, false]),
+        (
+            format!("[[rule]]\naction = 'deny'\nissuer = 'file:{file_of_one}'\n[[rule]]\naction = 'allow'"),
+            [false, true, true],
+        ),
+    ] {
+        authorizer.replace(policy(&rules));
+        for (orb, is_permitted) in [&teller, &thief, &anonymous].into_iter().zip(expected) {
+            for _ in 0..2 {
+                assert_eq!(guard(orb, &porter).caller().is_ok(), is_permitted, "{rules}");
+            }
+        }
+    }
+    // Files are named from the folder of the policy, and must have certificates.
+    let read = |issuer: &str| {
+        let text = format!("[[rule]]\naction = 'allow'\nissuer = 'file:{issuer}'");
+        Policy::read(Path::new(&file("policy.toml", &text))).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(read("one.pem"), Ok(()));
+    for (issuer, text) in [("absent.pem", "cannot read"), ("policy.toml", "no certificate"), (".", "cannot read")] {
+        let error = read(issuer).unwrap_err();
+        assert!(error.contains("policy.toml:3:10: ") && error.contains(text), "{error}");
     }
 }
 

@@ -1,15 +1,10 @@
 //! The subject of a certificate: a `Name` of RFC 5280 (4.1.2.4) in DER (X.690).
 //!
-//! The handshake has verified the certificate. Its authority signed these octets, but an authority may sign
-//! any octets, so each length is compared with the octets that are there.
+//! The handshake has verified the certificate.
 
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const UTF8_STRING: u8 = 0x0c;
-const NUMERIC_STRING: u8 = 0x12;
-const PRINTABLE_STRING: u8 = 0x13;
-const IA5_STRING: u8 = 0x16;
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
+use super::der::{
+    IA5_STRING, NUMERIC_STRING, OBJECT_IDENTIFIER, PRINTABLE_STRING, SEQUENCE, SET, UTF8_STRING, contents, element,
+};
 
 /// 2.5.4.3, the attribute `commonName`.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -31,26 +26,6 @@ pub(super) fn common_name(mut subject: &[u8]) -> Option<String> {
     }
     let (UTF8_STRING | NUMERIC_STRING | PRINTABLE_STRING | IA5_STRING, text) = found? else { return None };
     std::str::from_utf8(text).ok().map(str::to_owned)
-}
-
-/// Takes an element with this tag from the front.
-fn contents<'a>(input: &mut &'a [u8], expected: u8) -> Option<&'a [u8]> {
-    let (tag, contents) = element(input)?;
-    (tag == expected).then_some(contents)
-}
-
-/// Takes an element from the front: its tag and contents. Lengths have one or two octets, in their shortest
-/// form.
-fn element<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
-    let (len, tag, rest) = match **input {
-        [tag, len @ 0..=0x7f, ref rest @ ..] => (usize::from(len), tag, rest),
-        [tag, 0x81, len @ 0x80..=0xff, ref rest @ ..] => (usize::from(len), tag, rest),
-        [tag, 0x82, high @ 1..=0xff, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), tag, rest),
-        _ => return None,
-    };
-    let (contents, rest) = rest.split_at_checked(len)?;
-    *input = rest;
-    Some((tag, contents))
 }
 
 #[cfg(test)]
