@@ -268,6 +268,32 @@ mod same_host {
     }
 
     #[test]
+    fn socket_files_are_for_their_owner_unless_they_have_a_mode() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = PathBuf::from(format!("/tmp/spandrel-modes-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (number, (scheme, options, expected)) in [
+            ("uds", "", 0o600),
+            ("shm", "", 0o600),
+            ("uds", "|mode=666", 0o666),
+            ("shm", "|mode=660", 0o660),
+            ("shm", "|any-user=yes", 0o666),
+            ("shm", "|any-user=yes,mode=660", 0o660),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let path = folder.join(number.to_string());
+            let endpoint: Endpoint = format!("{scheme}://{}{options}", path.display()).parse().unwrap();
+            let _server = Server::with(Orb::builder().listen(endpoint));
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(format!("{:o}", mode & 0o777), format!("{expected:o}"), "{scheme}{options}");
+        }
+        wait_until("the removal of the files", || fs::remove_dir(&folder).is_ok());
+    }
+
+    #[test]
     fn a_socket_path_can_be_given_and_a_stale_socket_is_replaced() {
         let folder = PathBuf::from(format!("/tmp/spandrel-transports-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

@@ -71,9 +71,15 @@ fn locate(endpoint: &Endpoint) -> io::Result<Addr> {
     Addr::path(path).map_err(|error| endpoint.invalid(format_args!("{error} (choose a shorter path)")))
 }
 
-/// The options of an endpoint's socket file.
-fn socket_options(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<spandrel_ipc::unix::AcceptorOptions> {
-    let mut options = spandrel_ipc::unix::AcceptorOptions::default().replace_stale(true);
+/// The options of an endpoint's socket file. Without `mode`, its permissions let the owner alone connect, or any user,
+/// whatever the umask of the process is.
+fn socket_options(
+    endpoint: &Endpoint,
+    settings: &SocketSettings,
+    any_user: bool,
+) -> io::Result<spandrel_ipc::unix::AcceptorOptions> {
+    let mode = if any_user { 0o666 } else { 0o600 };
+    let mut options = spandrel_ipc::unix::AcceptorOptions::default().replace_stale(true).mode(mode);
     if let Some(octets) = settings.send_queue {
         options = options.send_queue(octets);
     }

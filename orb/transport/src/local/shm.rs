@@ -75,7 +75,7 @@ impl ServerProtocol for Shm {
             Some("yes") => true,
             Some(_) => return Err(endpoint.invalid("`any-user` must be yes or no")),
         };
-        let (addr, socket) = (super::locate(endpoint)?, super::socket_options(endpoint, settings)?);
+        let (addr, socket) = (super::locate(endpoint)?, super::socket_options(endpoint, settings, any_user)?);
         let options = shm::AcceptorOptions::default().socket(socket).any_user(any_user);
         let opened = shm::Acceptor::open_with(&addr, &options);
         let acceptor = opened.map_err(|error| super::cannot_open(endpoint, &addr, &error))?;

@@ -80,7 +80,7 @@ impl ServerProtocol for Uds {
 
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         endpoint.check_options(&["mode"])?;
-        let (addr, options) = (super::locate(endpoint)?, super::socket_options(endpoint, settings)?);
+        let (addr, options) = (super::locate(endpoint)?, super::socket_options(endpoint, settings, false)?);
         let opened = unix::Acceptor::open_with(&addr, &options);
         let acceptor = opened.map_err(|error| super::cannot_open(endpoint, &addr, &error))?;
         let addr = acceptor.local_addr()?;
