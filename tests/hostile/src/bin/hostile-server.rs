@@ -1,11 +1,13 @@
 //! The attacked server: prints its reference and serves until the standard input ends.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 #[cfg(unix)]
 use anyhow::Context;
+use spandrel::ssliop::Ssliop;
 use spandrel::types::values::ValueRef;
 use spandrel::{Orb, Poa, SystemException, types::Any};
 use spandrel_hostile::attacked::{Node, Target, TargetServant, TargetSkeleton};
@@ -77,7 +79,8 @@ fn main() -> anyhow::Result<()> {
     let mut options: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(unix)]
     limit_resources(&mut options)?;
-    let orb = Orb::builder().take_args(&mut options)?.build()?;
+    let ssliop = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()));
+    let orb = Orb::builder().protocol(ssliop).take_args(&mut options)?.build()?;
     anyhow::ensure!(options.is_empty(), "not options of an ORB: {options:?}");
     let object = Poa::root(&orb)?.activate(TargetSkeleton::new(AttackedTarget))?;
     let mut out = io::stdout().lock();
