@@ -78,7 +78,7 @@ impl PeerIdentity {
     /// `None` if this process has made no [`Ssliop`](crate::Ssliop), whose implementation of cryptography it needs.
     #[must_use]
     pub fn is_issued_by(&self, authority: &TrustAnchor<'_>) -> Option<bool> {
-        let known = crate::protocol::signature_algorithms()?;
+        let known = crate::protocol::SIGNATURE_ALGORITHMS.get()?;
         Some(signature::is_signed_by(self.certificate(), authority, known))
     }
 

@@ -4,9 +4,10 @@
 //! `spandrel-server` does, too.
 
 use std::io;
+use std::sync::OnceLock; // for the whole process, so not part of any model
 use std::time::{Duration, Instant};
 
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::{InvalidMessage, RootCertStore};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_giop::IiopProfile;
@@ -54,22 +55,14 @@ pub struct Ssliop {
     configurations: Arc<Configurations>,
 }
 
-/// Those of the first provider in this process: the issuers of certificates are compared outside of connections.
-#[cfg(feature = "server")]
-static SIGNATURE_ALGORITHMS: std::sync::OnceLock<rustls::crypto::WebPkiSupportedAlgorithms> =
-    std::sync::OnceLock::new();
-
-/// The algorithms that verify signatures of certificates; `None` before the first [`Ssliop`].
-#[cfg(feature = "server")]
-pub(crate) fn signature_algorithms() -> Option<&'static rustls::crypto::WebPkiSupportedAlgorithms> {
-    SIGNATURE_ALGORITHMS.get()
-}
+/// The algorithms that verify signatures of certificates, of the first provider in this process: for the issuers of
+/// certificates, which are compared outside of connections.
+pub(crate) static SIGNATURE_ALGORITHMS: OnceLock<WebPkiSupportedAlgorithms> = OnceLock::new();
 
 impl Ssliop {
     /// A protocol with this implementation of cryptography, without trusted authorities and credentials.
     #[must_use]
     pub fn new(provider: Arc<CryptoProvider>) -> Self {
-        #[cfg(feature = "server")]
         SIGNATURE_ALGORITHMS.get_or_init(|| provider.signature_verification_algorithms);
         Self { configurations: Arc::new(Configurations::new(provider)) }
     }
