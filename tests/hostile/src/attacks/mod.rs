@@ -42,7 +42,7 @@ const REPLIES: u64 = 64 << 10;
 const SLACK: u64 = 48 << 10;
 
 /// All attacks.
-pub const ALL: [Attack; 23] = [
+pub const ALL: [Attack; 24] = [
     Attack {
         name: "mutated requests",
         options: &[],
@@ -138,6 +138,14 @@ pub const ALL: [Attack; 23] = [
     Attack {
         name: "many graphs of values",
         options: &["-ORBMaxServerMemory", "104857600"],
+        // The limit, and one request beyond it.
+        bound_kib: SLACK + (200 << 10),
+        max_call_time: CALL_TIME,
+        run: expansion::graphs,
+    },
+    Attack {
+        name: "many graphs of values, small address space",
+        options: &["-ORBMaxServerMemory", "104857600", "--memory", "2000000000"],
         // The limit, and one request beyond it.
         bound_kib: SLACK + (200 << 10),
         max_call_time: CALL_TIME,
