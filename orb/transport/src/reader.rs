@@ -16,7 +16,7 @@ pub use server_monitor::ServerMonitor;
 use crate::{
     deadline::Deadline,
     read_error::ReadError,
-    transport::{ReactorTransport, Transport, is_timeout},
+    transport::{Transport, is_timeout},
 };
 
 /// Octets read ahead at once: several small messages. More would cost more in caches than it saves in calls.
@@ -175,7 +175,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
     ///
     /// # Errors
     /// [`ReadError`]; after [`ReadError::Discarded`] reading can continue.
-    pub fn next_ready(&mut self, transport: &dyn ReactorTransport) -> Result<Option<Message>, ReadError> {
+    pub fn next_ready(&mut self, transport: &dyn Transport) -> Result<Option<Message>, ReadError> {
         if self.monitor.has_pending() {
             return self.monitor.take_pending().transpose();
         }

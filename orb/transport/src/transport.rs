@@ -22,6 +22,9 @@ pub trait Transport: Send + Sync {
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Reads the octets that have arrived, after a wait for the first. Returns 0 at the end of the stream.
     fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
+    /// Reads the octets that have arrived, without waiting; [`io::ErrorKind::WouldBlock`] if none have. Returns 0
+    /// at the end of the stream.
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// Limits the time that `recv` waits.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
     /// Limits the time that `send` waits.
@@ -51,8 +54,6 @@ pub trait ReactorTransport: Transport + Any {
     fn send_socket(&self) -> Option<Handle<'_>> {
         None
     }
-    /// Reads the octets that have arrived; [`io::ErrorKind::WouldBlock`] if none have.
-    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// The time left for the handshake; `None` without a handshake, after it, or without a limit.
     fn handshake_left(&self) -> Option<Duration> {
         None
@@ -88,6 +89,11 @@ impl<S: Transfer> Transport for S {
     #[inline]
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         Receive::recv(self, room)
+    }
+
+    #[inline]
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        Receive::try_recv(self, room)
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
@@ -126,11 +132,6 @@ impl<S: Transfer> ReactorTransport for S {
     #[inline]
     fn send_socket(&self) -> Option<Handle<'_>> {
         Transfer::send_socket(self)
-    }
-
-    #[inline]
-    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        Receive::try_recv(self, room)
     }
 
     fn handshake_left(&self) -> Option<Duration> {

@@ -19,6 +19,7 @@ mod server_limits;
 mod shutdown;
 mod shutdown_anywhere;
 mod slow_upcalls;
+mod stale_connections;
 mod tls;
 mod tls_identity;
 mod tls_refusals;

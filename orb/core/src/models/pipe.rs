@@ -191,6 +191,10 @@ impl Transport for PipeEnd {
         self.input.read(room, limit)
     }
 
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.input.read(room, Some(Duration::ZERO))
+    }
+
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.limits.lock().recv = timeout;
         Ok(())
@@ -215,10 +219,6 @@ impl ReactorTransport for PipeEnd {
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let part = parts.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
         self.output.write(part, Some(Duration::ZERO))
-    }
-
-    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        self.input.read(room, Some(Duration::ZERO))
     }
 
     fn pollable(&self) -> Option<&dyn Pollable> {

@@ -186,6 +186,16 @@ impl Transport for Attended {
         self.end.recv(room)
     }
 
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let mut readers = self.readers.lock();
+        // Without a reactor, this is the monitor's look ahead, which leaves the reader role where it is.
+        if readers.is_pooled {
+            readers.read_in_reactor();
+        }
+        drop(readers);
+        self.end.try_recv(room)
+    }
+
     fn send(&self, octets: &[u8]) -> io::Result<usize> {
         self.end.send(octets)
     }
@@ -220,16 +230,6 @@ impl Transport for Attended {
 impl ReactorTransport for Attended {
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.end.try_send_v(parts)
-    }
-
-    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        let mut readers = self.readers.lock();
-        // Without a reactor, this is the monitor's look ahead, which leaves the reader role where it is.
-        if readers.is_pooled {
-            readers.read_in_reactor();
-        }
-        drop(readers);
-        self.end.try_recv(room)
     }
 
     fn pollable(&self) -> Option<&dyn Pollable> {

@@ -45,9 +45,15 @@ impl Peer {
 impl Pool {
     fn first(&mut self) -> Option<Arc<ClientConnection>> {
         let suits = |connection: &ClientConnection| !connection.is_retired() && may_wait_on(connection);
-        let pooled = self.connections.iter_mut().find(|pooled| suits(&pooled.connection))?;
-        pooled.users += 1;
-        Some(Arc::clone(&pooled.connection))
+        loop {
+            let at = self.connections.iter().position(|pooled| suits(&pooled.connection))?;
+            let pooled = &mut self.connections[at];
+            if pooled.users > 0 || pooled.is_open() {
+                pooled.users += 1;
+                return Some(Arc::clone(&pooled.connection));
+            }
+            self.connections.swap_remove(at);
+        }
     }
 
     /// All connections but this one.

@@ -1,5 +1,7 @@
 //! The open connections to one peer, and the calls that wait for one. `connection_choice` chooses among them.
 
+use std::time::Duration;
+
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 
@@ -18,7 +20,7 @@ pub(super) struct Pool {
     /// Whether there was a connection before.
     pub(super) was_open: bool,
     /// The time until which a peer that refused is not connected to, and the length of that delay.
-    pub(super) backoff: Option<(Instant, std::time::Duration)>,
+    pub(super) backoff: Option<(Instant, Duration)>,
 }
 
 #[derive(Debug)]
@@ -26,7 +28,12 @@ pub(super) struct Pooled {
     pub(super) connection: Arc<ClientConnection>,
     pub(super) users: usize,
     pub(super) marks: PurgingMarks,
+    /// The time of its opening, or of the last lease that found it unused.
+    pub(super) last_lease: Instant,
 }
+
+/// The pause after which an unused connection is looked at before a call uses it.
+const LOOK_AFTER: Duration = Duration::from_millis(1);
 
 /// Whether the calling thread may wait for a reply there: not if it reads the connection itself, since it
 /// would wait for itself.
@@ -40,11 +47,10 @@ impl Pool {
         loop {
             let at = self.connections.iter().position(|pooled| pooled.users == 0 && suits(&pooled.connection))?;
             let pooled = &mut self.connections[at];
-            if !pooled.connection.is_retired() {
+            if pooled.is_open() {
                 pooled.users = 1;
                 return Some(Arc::clone(&pooled.connection));
             }
-            // The reactor has seen its end while it was unused.
             self.connections.swap_remove(at);
         }
     }
@@ -86,6 +92,15 @@ impl Pool {
 }
 
 impl Pooled {
+    /// Whether a call may begin to use the connection, which no other uses: false if the reactor has seen its
+    /// end, or if it has ended unseen in a pause since the last lease. Calls in quick succession only read the
+    /// clock. To be called under the lock of the pool, so that no other call shares the connection before.
+    pub(super) fn is_open(&mut self) -> bool {
+        let now = Instant::now();
+        let pause = now.saturating_duration_since(std::mem::replace(&mut self.last_lease, now));
+        !self.connection.is_retired() && (pause < LOOK_AFTER || self.connection.is_open_after_pause())
+    }
+
     /// Whether it may be closed without an effect on any call.
     pub(super) fn is_idle(&self) -> bool {
         self.users == 0 && self.connection.may_be_closed()

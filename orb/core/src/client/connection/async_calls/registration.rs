@@ -7,10 +7,9 @@ use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicU8, Ordering},
 };
-use spandrel_transport::MessageReader;
 
 use super::{
-    super::{ClientConnection, CloseOnPanic, ConnectionEnd, Writer},
+    super::{ClientConnection, CloseOnPanic, Writer},
     Unsent, UnsentKind, UnsentMessage, WriteQueue,
 };
 
@@ -135,25 +134,10 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     };
     drop(pending);
     let guard = CloseOnPanic(connection);
-    let ended = read_ready(connection, &mut reader).map_err(|end| connection.close(end));
+    let ended = connection.read_available(&mut reader).map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);
     ended.is_ok()
-}
-
-/// Reads the messages that have arrived, and delivers the replies.
-pub(super) fn read_ready(connection: &ClientConnection, reader: &mut MessageReader) -> Result<(), ConnectionEnd> {
-    loop {
-        match reader.next_ready(&*connection.transport) {
-            Ok(Some(message)) => {
-                if let Some(reply) = connection.parse_message(message)? {
-                    connection.deliver(reply);
-                }
-            }
-            Ok(None) => return Ok(()),
-            Err(error) => return Err(connection.read_failed(error)),
-        }
-    }
 }
 
 /// Writes as much of a connection's messages as the transport takes; called by its reactor.
