@@ -179,6 +179,11 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         if self.monitor.has_pending() {
             return self.monitor.take_pending().transpose();
         }
+        self.read_ready(transport)
+    }
+
+    /// [`next_ready`](Self::next_ready) beyond what was found ahead.
+    fn read_ready(&mut self, transport: &dyn Transport) -> Result<Option<Message>, ReadError> {
         loop {
             if let Some(message) = self.whole()? {
                 return Ok(Some(message));

@@ -272,6 +272,54 @@ fn a_cancel_request_cancels_its_request_only() {
 }
 
 #[test]
+fn a_cancel_request_behind_further_requests_cancels_its_request() {
+    for_every_servant_and_strategy(|builder, kind| {
+        // The others return from their upcalls, and are cancelled before they run.
+        if !matches!(kind, Kind::WaitsForToken | Kind::PollsToken) {
+            return;
+        }
+        for is_one_segment in [false, true] {
+            let server = Server::start(builder(), kind);
+            let mut client = server.raw();
+            let further = [server.request(9, &[]), server.request(11, &[]), cancel(11), cancel(7)].concat();
+            if is_one_segment {
+                // The server reads all of it before it calls the first servant.
+                client.write_all(&[server.request(7, &[]), further].concat()).unwrap();
+                server.await_begun();
+            } else {
+                client.write_all(&server.request(7, &[])).unwrap();
+                server.await_begun();
+                client.write_all(&further).unwrap();
+            }
+            let ended = || server.ended.recv_timeout(TEST_TIMEOUT).expect("the servant observes the cancellation");
+            assert_eq!(ended(), Some(CancelReason::ClientCancelled));
+            // The second one begins after the first at the latest; the third is the one that was cancelled before.
+            client.write_all(&cancel(9)).unwrap();
+            assert_eq!((ended(), ended()), (Some(CancelReason::ClientCancelled), Some(CancelReason::ClientCancelled)));
+            server.orb.shutdown().unwrap();
+        }
+    });
+}
+
+#[test]
+fn closing_the_connection_behind_further_requests_cancels_the_running_one() {
+    for_every_servant_and_strategy(|builder, kind| {
+        if kind == Kind::GetsTokenLate {
+            return;
+        }
+        let server = Server::start(builder(), kind);
+        let mut client = server.raw();
+        client.write_all(&server.request(7, &[])).unwrap();
+        server.await_begun();
+        client.write_all(&server.request(9, &[])).unwrap();
+        client.shutdown(Shutdown::Both).unwrap();
+        let ended = server.ended.recv_timeout(TEST_TIMEOUT).expect("the servant observes the end");
+        assert_eq!(ended, Some(CancelReason::ConnectionLost));
+        server.orb.shutdown().unwrap();
+    });
+}
+
+#[test]
 fn closing_the_connection_cancels_running_requests() {
     for close_methods in [
         |client: &TcpStream| client.shutdown(Shutdown::Write).unwrap(),

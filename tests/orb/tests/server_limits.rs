@@ -3,7 +3,7 @@
 use std::{cell::RefCell, io::Write, net::TcpStream, time::Duration};
 
 use spandrel::{
-    CompletionStatus, Orb, OrbBuilder, SystemExceptionKind,
+    CompletionStatus, Endpoint, Orb, OrbBuilder, SystemExceptionKind,
     cdr::{ByteOrder, GiopVersion},
     diagnostics::statistics::{Event, Level},
     options::{Concurrency, QueueOverflow},
@@ -13,7 +13,8 @@ use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags, SystemException, ids};
 use spandrel_orb_tests::{
     Server,
-    support::{TEST_TIMEOUT, in_background, kind_and_completion, read_message, wait_until},
+    probe::Target,
+    support::{TEST_TIMEOUT, block_on, in_background, kind_and_completion, read_message, wait_until},
 };
 
 const STRATEGIES: [Concurrency; 5] = [
@@ -234,6 +235,68 @@ fn a_full_queue_suspends_reading_or_refuses_requests() {
         assert_eq!(answered, (0..10).collect::<Vec<_>>());
         assert_eq!(server.orb.statistics().count(Event::RefusedQueueFull), refused.len() as u64);
         assert_eq!(server.orb.statistics().level(Level::RequestsQueued), 0);
+    }
+}
+
+// docs/concurrency.md: no other thread of a fixed number reads on.
+#[test]
+fn a_fixed_number_of_threads_runs_the_requests_of_one_connection_one_after_the_other() {
+    for concurrency in [Concurrency::LeaderFollowers { threads: Some(2) }, Concurrency::Reactive] {
+        let server = Server::with(Orb::builder().concurrency(concurrency));
+        let mut stream = connect(&server);
+        let hold = request_for(&server, 1, ResponseFlags::TWO_WAY, "hold", |out| out.u32(1));
+        stream.write_all(&hold).unwrap();
+        server.probe.await_held(1);
+        stream.write_all(&request(&server, 2, ResponseFlags::TWO_WAY, &[7; 10])).unwrap();
+        if concurrency != Concurrency::Reactive {
+            server.client().ping().unwrap();
+        }
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        read_message(&mut stream).unwrap_err();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        server.probe.open(1);
+        assert_eq!([read_reply(&mut stream).0, read_reply(&mut stream).0], [1, 2], "{concurrency:?}");
+    }
+}
+
+#[test]
+fn requests_of_a_bidirectional_connection_wait_for_room_or_are_refused() {
+    const CALLS: i32 = 40;
+    for (queue, running) in [(4, 64), (64, 3)] {
+        for overflow in [QueueOverflow::Wait, QueueOverflow::Refuse] {
+            let server = Server::with(
+                Orb::builder()
+                    .concurrency(Concurrency::ThreadPool { threads: 1, queue })
+                    .max_requests_per_connection(running)
+                    .queue_overflow(overflow)
+                    .bidirectional(true),
+            );
+            let client =
+                Server::with(Orb::builder().bidirectional(true).listen(Endpoint::nowhere()).connections_per_peer(1));
+            let target = Target::unchecked_narrow(&client.orb.string_to_object(&server.ior()).unwrap());
+            target.ping().unwrap();
+            let holding = server.client();
+            let held = in_background(move || holding.hold(1));
+            server.probe.await_held(1);
+            let calls: Vec<_> = (0..CALLS).map(|number| target.add_async(number, 1)).collect();
+            let room = queue.min(running as usize) as u64;
+            let refused = if overflow == QueueOverflow::Refuse { CALLS as u64 - room } else { 0 };
+            wait_until("the overflow", || {
+                let statistics = server.orb.statistics();
+                statistics.level(Level::RequestsQueued) == room as i64
+                    && statistics.count(Event::RefusedQueueFull) == refused
+            });
+            server.probe.open(1);
+            held.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+            let results: Vec<_> = calls.into_iter().map(block_on).collect();
+            let succeeded = results
+                .iter()
+                .enumerate()
+                .filter(|(number, sum)| sum.as_ref().is_ok_and(|sum| *sum == *number as i32 + 1));
+            assert_eq!(succeeded.count() as u64, CALLS as u64 - refused, "{overflow:?}, {queue}, {running}");
+            let is_refusal = |error: &SystemException| error.kind() == SystemExceptionKind::Transient;
+            assert!(results.iter().filter_map(|sum| sum.as_ref().err()).all(is_refusal), "{results:?}");
+        }
     }
 }
 

@@ -79,7 +79,15 @@ struct State {
     behind: VecDeque<QueuedRequest>,
     /// Whether reading has stopped until one of the requests ends.
     is_stopped: bool,
+    /// Requests of a bidirectional connection that wait for room among the running ones or in the queue. Its
+    /// reading does not stop, because replies may be awaited that come behind them.
+    held: VecDeque<QueuedRequest>,
+    /// Whether the queue reports when it has room.
+    awaits_room: bool,
 }
+
+/// The most requests that are held of a connection.
+const MAX_HELD: usize = 1024;
 
 /// A request that was read.
 #[derive(Debug)]
@@ -139,6 +147,15 @@ impl Drop for Accepted {
 
 impl RequestSource for ServerConnection {
     fn read_on(&self) {
+        if let Some(dispatch_queue) = &self.dispatch_queue {
+            dispatch_queue.state.lock().awaits_room = false;
+        }
+        self.resume_reading();
+    }
+}
+
+impl ServerConnection {
+    fn resume_reading(&self) {
         if let Some(registration) = self.registration.get() {
             registration.resume_marked();
         }
@@ -152,6 +169,7 @@ impl DispatchQueue {
 
     /// Reads the messages that are available now, and queues their requests.
     pub(super) fn read(&self, connection: &ServerConnection) -> Result<(), ReadError> {
+        self.admit_held(connection);
         let mut is_first = true;
         while self.may_read_on(connection) {
             let mut reader = connection.reader.lock();
@@ -218,56 +236,103 @@ impl DispatchQueue {
     fn accept(&self, connection: &ServerConnection, message: Message) -> Result<(), ReadError> {
         connection.link.record_version(message.header.version);
         let (is_one_way, request_context) = look_at(connection, &message)?;
-        let is_full = connection.is_bidirectional()
-            && connection.reader_role.handed_over() >= connection.resources.settings.max_in_flight;
-        let refuses =
-            connection.is_bidirectional() || connection.resources.settings.queue_overflow == QueueOverflow::Refuse;
-        if is_full || refuses && !self.queue.has_room() {
-            let capacity = self.queue.capacity();
-            let full = || {
-                format!("{capacity} requests wait already, as many as -ORBConcurrency thread-pool:THREADS:QUEUE allows")
-            };
-            connection.orb.statistics().refused_queue_full();
-            let discarded = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
-            refuse(connection, &message, &discarded.with_detail(full));
+        let waits = connection.resources.settings.queue_overflow == QueueOverflow::Wait;
+        // Of other connections nothing is read while there is no room.
+        let has_room =
+            if connection.is_bidirectional() { self.has_room_for(connection) } else { waits || self.queue.has_room() };
+        let held = self.state.lock().held.len();
+        let is_held = waits && (held > 0 || !has_room);
+        if !has_room && !is_held || held >= MAX_HELD {
+            self.refuse_overflow(connection, &message, held);
             return Ok(());
         }
         // A copy, because the memory in which a short message arrived is for the next ones.
         let message = message.kept();
-        let charged = charge_of(&message);
+        let charged = if is_held { message.uncharged_len() } else { charge_of(&message) };
         if let Err(no_room) = connection.intake.charge(charged) {
             connection.orb.statistics().refused_memory();
             refuse(connection, &message, &no_memory(&no_room));
             return Ok(());
         }
+        let arrival = ArrivalTime::now(connection.orb.diagnostics());
+        let read = QueuedRequest { message, charged, is_one_way, request_context, arrival };
+        if is_held {
+            self.state.lock().held.push_back(read);
+            self.admit_held(connection);
+        } else {
+            self.admit(connection, read);
+        }
+        Ok(())
+    }
+
+    /// Whether one more request of a bidirectional connection may run or wait in the queue.
+    fn has_room_for(&self, connection: &ServerConnection) -> bool {
+        connection.reader_role.handed_over() < connection.resources.settings.max_in_flight && self.queue.has_room()
+    }
+
+    /// Answers a request that finds no room.
+    fn refuse_overflow(&self, connection: &ServerConnection, message: &Message, held: usize) {
+        let capacity = self.queue.capacity();
+        let full = || match held {
+            0 => {
+                format!("{capacity} requests wait already, as many as -ORBConcurrency thread-pool:THREADS:QUEUE allows")
+            }
+            held => format!("{held} requests of this connection wait already beyond the full queue"),
+        };
+        connection.orb.statistics().refused_queue_full();
+        let discarded = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
+        refuse(connection, message, &discarded.with_detail(full));
+    }
+
+    /// Queues the requests that are held, as far as there is room. Without room, reading is resumed when there
+    /// may be some.
+    fn admit_held(&self, connection: &ServerConnection) {
+        loop {
+            let mut state = self.state.lock();
+            if state.held.is_empty() {
+                return;
+            }
+            if self.has_room_for(connection) {
+                let read = state.held.pop_front();
+                drop(state);
+                read.into_iter().for_each(|read| self.admit(connection, read));
+                continue;
+            }
+            // Checked under the lock that a worker takes after it has uncounted its request.
+            state.is_stopped = connection.reader_role.handed_over() >= connection.resources.settings.max_in_flight;
+            if state.is_stopped || std::mem::replace(&mut state.awaits_room, true) {
+                return;
+            }
+            drop(state);
+            if self.queue.notify_when_room(connection.shared()) {
+                return;
+            }
+            self.state.lock().awaits_room = false;
+        }
+    }
+
+    /// Queues a request, unless the connection accepts no further one.
+    fn admit(&self, connection: &ServerConnection, read: QueuedRequest) {
         // Counted before the check: a thread that closes first sets the mark and then reads the count.
         connection.reader_role.count_handed_over();
         if connection.reader_role.word().is_closing() {
             // The request is not acted on. The client learns that from CloseConnection, which was or will be
             // sent.
-            connection.intake.release(charged);
+            connection.intake.release(read.charged);
             connection.end_handed_over();
             connection.send_close_when_idle();
-            return Ok(());
+            return;
         }
         connection.orb.statistics().change(Level::RequestsQueued, 1);
-        let read = QueuedRequest {
-            message,
-            charged,
-            is_one_way,
-            request_context,
-            arrival: ArrivalTime::now(connection.orb.diagnostics()),
-        };
         let mut state = self.state.lock();
         if connection.reader_role.word().is_in_upcall() || !state.behind.is_empty() {
             self.queue.record_behind();
             state.behind.push_back(read);
-            return Ok(());
+            return;
         }
         let accepted = begin(connection, &mut state, read);
         drop(state);
         self.queue.push(accepted, false);
-        Ok(())
     }
 
     /// Continues after the end of an accepted request. `turn`: the bits of the reader word of a one-way.
@@ -278,7 +343,7 @@ impl DispatchQueue {
         connection.end_handed_over();
         let is_stopped = std::mem::take(&mut self.state.lock().is_stopped);
         if is_stopped {
-            connection.read_on();
+            connection.resume_reading();
         }
         if connection.reader_role.word().is_closing() {
             connection.send_close_when_idle();

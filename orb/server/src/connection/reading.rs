@@ -15,8 +15,8 @@ use std::{
 
 use spandrel_connection::{CancelledRequests, ReaderWord};
 use spandrel_orb::CancelReason;
-use spandrel_sync::{Arc, MutexGuard};
-use spandrel_transport::{Deadline, MessageReader, ReadError, ServerMonitor};
+use spandrel_sync::Arc;
+use spandrel_transport::{Deadline, ReadError, Transport};
 
 use super::{ServerConnection, closing::CloseOnDrop, reader_role::NextRead, registration::ReactorRegistration};
 use crate::{monitor::LongUpcallAction, nesting};
@@ -144,9 +144,9 @@ impl ServerConnection {
             return LongUpcallAction::Settled;
         }
         if !has_input && self.can_await_input() {
-            // A message that was stored for the next reader ends the search for CancelRequests.
-            let has_pending_result = self.reader.try_lock().is_some_and(|reader| reader.has_pending_result());
-            return if has_pending_result { LongUpcallAction::Settled } else { LongUpcallAction::AwaitsInput };
+            // The handle does not show what is in memory.
+            let may_find_more = self.look_for_cancel_requests(turn, None);
+            return if may_find_more { LongUpcallAction::AwaitsInput } else { LongUpcallAction::Settled };
         }
         self.listen(turn);
         LongUpcallAction::Listened
@@ -237,18 +237,20 @@ impl ServerConnection {
     /// Looks for CancelRequests and for the end of the client, while the long upcall of `turn` keeps the
     /// reader role.
     pub(crate) fn listen(&self, turn: u64) {
-        if !self.pending.awaits_cancellation() {
-            return;
-        }
-        let Some(mut reader) = self.reader.try_lock() else { return };
-        // Checked with the reader locked: a thread that reads on waits for the lock.
-        if self.reader_role.word().count() == ReaderWord::from_bits(turn).count() {
-            self.look_ahead(&mut reader);
+        if self.pending.awaits_cancellation() {
+            self.look_for_cancel_requests(turn, Some(self.link.transport()));
         }
     }
 
-    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader<ServerMonitor>>) {
-        while let Some(message) = reader.look_ahead(self.link.transport()) {
+    /// Handles the CancelRequests, and the end of the client, that have arrived on `transport`, or only those in
+    /// memory. Returns whether more may be found before the upcall of `turn` ends.
+    fn look_for_cancel_requests(&self, turn: u64, transport: Option<&dyn Transport>) -> bool {
+        let Some(mut reader) = self.reader.try_lock() else { return true };
+        // Checked with the reader locked: a thread that reads on waits for the lock.
+        if self.reader_role.word().count() != ReaderWord::from_bits(turn).count() {
+            return true;
+        }
+        while let Some(message) = reader.look_ahead(transport) {
             // A CancelRequest that cannot be decoded cancels no request.
             if let Ok(cancelled) = self.cancelled_by(&message) {
                 reader.cancel(cancelled);
@@ -258,6 +260,7 @@ impl ServerConnection {
         if reader.has_ended() {
             self.cancel(CancelledRequests::Awaited, self.close_state.end_reason());
         }
+        reader.may_look_further()
     }
 
     /// Registers the connection with a reactor, which serves it from now on.

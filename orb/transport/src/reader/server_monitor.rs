@@ -6,10 +6,10 @@
 //! buffer stays charged until nobody holds it. A request that is too long, or exceeds a memory limit, is read to
 //! its end and discarded if it can be answered.
 
-use std::{cell::Cell, mem};
+use std::{cell::Cell, collections::VecDeque, mem};
 
-use spandrel_cdr::{ByteOrder, GiopVersion};
-use spandrel_giop::{GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
+use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
+use spandrel_giop::{CancelRequest, GiopError, HEADER_LEN, Message, MessageHeader, MessageType, RequestHeader};
 use spandrel_message::{Memory, SharedAccount};
 use spandrel_sync::{Arc, thread_local};
 
@@ -17,7 +17,7 @@ use super::{BUFFER_OCTETS, MessageReader, ReceiveMonitor};
 use crate::{
     budget::ReceiveBudget,
     read_error::{DiscardedRequest, ReadError, RejectReason},
-    transport::ReactorTransport,
+    transport::Transport,
 };
 
 /// Octets per step of progress.
@@ -38,6 +38,9 @@ const START_LEN: usize = HEADER_LEN + 5;
 /// thread's memory.
 const SMALL_OCTETS: usize = 1024;
 
+/// The most messages that are stored while looking ahead for CancelRequests.
+const MAX_FOUND: usize = 64;
+
 thread_local! {
     /// The memory of idle connections that this thread has served.
     static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
@@ -56,13 +59,50 @@ pub struct ServerMonitor {
     charged: usize,
     /// Octets still to be discarded.
     to_discard: usize,
-    /// The result that [looking ahead](MessageReader::look_ahead) found and did not return.
-    pending: Option<Result<Message, ReadError>>,
+    /// The results that [looking ahead](MessageReader::look_ahead) found and did not return, in their order.
+    found: VecDeque<Result<Message, ReadError>>,
+    /// The octets of the messages in `found`.
+    found_octets: usize,
 }
 
 impl ServerMonitor {
     fn new(budget: Arc<ReceiveBudget>) -> Self {
-        Self { budget, is_begun: false, is_partial: false, received: 0, charged: 0, to_discard: 0, pending: None }
+        Self {
+            budget,
+            is_begun: false,
+            is_partial: false,
+            received: 0,
+            charged: 0,
+            to_discard: 0,
+            found: VecDeque::new(),
+            found_octets: 0,
+        }
+    }
+
+    /// The CancelRequest among the found messages that is to be handled now: the first whose request is not among
+    /// those before it, which have not begun.
+    fn take_cancel_request(&mut self) -> Option<Message> {
+        let is_due = |at: usize| {
+            let id = self.found[at].as_ref().ok().and_then(cancelled_request)?;
+            let mut before = self.found.iter().take(at).filter_map(|found| found.as_ref().ok());
+            Some(before.all(|message| request_id(message) != Some(id)))
+        };
+        let at = (0..self.found.len()).find(|at| is_due(*at) == Some(true))?;
+        self.remove_found(at)?.ok()
+    }
+
+    fn remove_found(&mut self, at: usize) -> Option<Result<Message, ReadError>> {
+        let found = self.found.remove(at)?;
+        self.found_octets -= found.as_ref().map_or(0, |message| message.octets().len());
+        Some(found)
+    }
+
+    /// Stores a result for the next reader.
+    fn store(&mut self, found: Result<Message, ReadError>) {
+        // A copy, because the memory in which a short message arrived is for the next ones.
+        let found = found.map(|message| message.kept());
+        self.found_octets += found.as_ref().map_or(0, |message| message.octets().len());
+        self.found.push_back(found);
     }
 
     /// Releases the charge beyond `held` octets.
@@ -75,12 +115,12 @@ impl ServerMonitor {
 impl ReceiveMonitor for ServerMonitor {
     #[inline]
     fn has_pending(&self) -> bool {
-        self.pending.is_some()
+        !self.found.is_empty()
     }
 
     #[cold]
     fn take_pending(&mut self) -> Option<Result<Message, ReadError>> {
-        self.pending.take()
+        self.remove_found(0)
     }
 
     #[inline]
@@ -140,39 +180,42 @@ impl MessageReader<ServerMonitor> {
         reader
     }
 
-    /// A CancelRequest that is available now, for a thread that reads only these while no other thread reads.
-    /// Another message is stored for the next reader, and nothing beyond it is read.
-    pub fn look_ahead(&mut self, transport: &dyn ReactorTransport) -> Option<Message> {
-        if self.monitor.pending.is_some() {
-            return None;
+    /// A CancelRequest that is available now, for a thread that handles only these while no other thread reads.
+    /// Other messages are stored for the next reader, and so is a CancelRequest for one of them. `transport`: where
+    /// to read; without it only what is in memory counts.
+    pub fn look_ahead(&mut self, transport: Option<&dyn Transport>) -> Option<Message> {
+        let found = self.monitor.take_cancel_request();
+        if found.is_some() {
+            return found;
         }
-        let next = self.next_ready(transport);
-        self.stop();
-        match next {
-            Ok(None) => None,
-            Ok(Some(message)) if message.header.message_type == MessageType::CancelRequest => Some(message),
-            Ok(Some(message)) => {
-                self.monitor.pending = Some(Ok(message));
-                None
-            }
-            Err(error) => {
-                self.monitor.pending = Some(Err(error));
-                None
+        while self.may_look_further() {
+            let next = match transport {
+                Some(transport) => self.read_ready(transport),
+                None => self.whole(),
+            };
+            self.stop();
+            self.monitor.store(next.transpose()?);
+            let found = self.monitor.take_cancel_request();
+            if found.is_some() {
+                return found;
             }
         }
+        None
     }
 
-    /// Whether [looking ahead](Self::look_ahead) found a result that it did not return.
+    /// Whether [looking ahead](Self::look_ahead) may find more: it stores 64 messages, and as many octets
+    /// as are read at once, and does not go beyond the end of the connection.
     #[must_use]
-    pub fn has_pending_result(&self) -> bool {
-        self.monitor.pending.is_some()
+    pub fn may_look_further(&self) -> bool {
+        let monitor = &self.monitor;
+        monitor.found.len() < MAX_FOUND && monitor.found_octets <= BUFFER_OCTETS && !self.has_ended()
     }
 
     /// Whether looking ahead found the end of the connection.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let is_end = |error: &ReadError| !matches!(error, ReadError::Discarded(_));
-        self.monitor.pending.as_ref().is_some_and(|pending| pending.as_ref().is_err_and(is_end))
+        self.monitor.found.back().is_some_and(|found| found.as_ref().is_err_and(is_end))
     }
 
     /// Called before reading on a thread that serves many connections: takes the memory that the thread
@@ -215,7 +258,7 @@ impl MessageReader<ServerMonitor> {
     /// # Errors
     /// The errors of [`next_ready`](Self::next_ready), except the transport's.
     pub fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
-        if self.monitor.pending.is_some() {
+        if self.monitor.has_pending() {
             return self.monitor.take_pending().transpose();
         }
         self.whole()
@@ -307,6 +350,22 @@ impl MessageReader<ServerMonitor> {
         self.last_len = 0;
         Err(ReadError::Discarded(Box::new(DiscardedRequest { request_id, expects_reply, reason })))
     }
+}
+
+/// The id of the request that a CancelRequest means; `None` for other messages, and for one that cannot be decoded.
+fn cancelled_request(message: &Message) -> Option<u32> {
+    if message.header.message_type != MessageType::CancelRequest {
+        return None;
+    }
+    CancelRequest::decode(&mut message.decoder(Limits::default())).ok().map(|cancelled| cancelled.request_id)
+}
+
+/// The id of a request.
+fn request_id(message: &Message) -> Option<u32> {
+    if message.header.message_type != MessageType::Request {
+        return None;
+    }
+    RequestHeader::decode(&mut message.decoder(Limits::default())).ok().map(|request| request.request_id)
 }
 
 /// Whether a message is a request with its id and response flags at a fixed offset, and without further
