@@ -104,6 +104,8 @@ pub(crate) const MAX_DETAIL: usize = 4096;
 pub struct SystemException {
     kind: SystemExceptionKind,
     completed: CompletionStatus,
+    /// Whether a call has ended in it, so that its status is that of this call.
+    is_of_call: bool,
     minor: u32,
     detail: Detail,
 }
@@ -120,7 +122,7 @@ impl SystemException {
     /// An exception without detail.
     #[must_use]
     pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {
-        Self { kind, completed, minor, detail: Detail::NONE }
+        Self { kind, completed, is_of_call: false, minor, detail: Detail::NONE }
     }
 
     /// Adds an explanation: a text, or a closure that makes one. It may contain what a peer wrote, so it is
@@ -141,11 +143,30 @@ impl SystemException {
         self
     }
 
-    /// Replaces the completion status.
+    /// Replaces the completion status. It is then that of the caller's own operation, whatever the exception was
+    /// before.
     #[must_use]
     pub const fn with_completed(mut self, completed: CompletionStatus) -> Self {
-        self.completed = completed;
+        (self.completed, self.is_of_call) = (completed, false);
         self
+    }
+
+    /// Marks the exception as the outcome of a call: its completion status is that of the called operation.
+    #[must_use]
+    pub const fn of_call(mut self) -> Self {
+        self.is_of_call = true;
+        self
+    }
+
+    /// The exception as the outcome of an operation that has passed it on. The status COMPLETED_NO of [a
+    /// call](Self::of_call) that the operation made becomes COMPLETED_MAYBE: that operation itself has begun. Other
+    /// exceptions keep their status.
+    #[must_use]
+    pub const fn passed_on(self) -> Self {
+        match self.completed {
+            CompletionStatus::No if self.is_of_call => self.with_completed(CompletionStatus::Maybe),
+            _ => self,
+        }
     }
 
     /// The kind of exception.

@@ -24,7 +24,7 @@ use spandrel::{
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CancelRequest, RequestTemplate, ResponseFlags, ServiceContext, ids};
 use spandrel_orb_tests::support::{
-    TEST_TIMEOUT, block_on, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
+    TEST_TIMEOUT, block_on, in_background, kind_and_completion, read_message, retry_with_longer_timeout, wait_until,
 };
 
 /// How a servant observes the cancellation.
@@ -299,6 +299,69 @@ fn a_cancel_request_behind_further_requests_cancels_its_request() {
             server.orb.shutdown().unwrap();
         }
     });
+}
+
+/// Replies at once, and goes on until the server has seen the end of the client's connection.
+struct RepliesFirst {
+    is_deferred: bool,
+    has_seen_the_end: Arc<dyn Fn() -> bool + Send + Sync>,
+    reasons: Sender<Option<CancelReason>>,
+}
+
+impl Servant for RepliesFirst {
+    fn repository_id(&self) -> &str {
+        "IDL:Tests/Worker:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let (has_seen_the_end, reasons) = (Arc::clone(&self.has_seen_the_end), self.reasons.clone());
+        let end = move |token: CancellationToken| {
+            wait_until("the end of the connection", || has_seen_the_end());
+            reasons.send(token.reason()).unwrap();
+        };
+        if !self.is_deferred {
+            let token = call.cancellation();
+            let replied = call.reply(|_| Ok(()));
+            end(token);
+            return replied;
+        }
+        let (deferred, replied) = call.defer()?;
+        thread::spawn(move || {
+            let _ = deferred.answer(|call| call.reply(|_| Ok(()))).unwrap();
+            end(deferred.cancellation());
+        });
+        Ok(replied)
+    }
+}
+
+#[test]
+fn the_end_of_a_client_after_its_reply_cancels_nothing() {
+    for is_deferred in [false, true] {
+        for concurrency in [
+            Concurrency::ThreadPerConnection { limit: 64 },
+            Concurrency::LeaderFollowers { threads: None },
+            Concurrency::ThreadPool { threads: 1, queue: 8 },
+        ] {
+            let orb = Orb::builder().concurrency(concurrency).build().unwrap();
+            let poa = Poa::root(&orb).unwrap();
+            let ((reasons, received), statistics) = (mpsc::channel(), orb.clone());
+            let has_seen_the_end = Arc::new(move || statistics.statistics().count(Event::ServerClosedByPeer) == 1);
+            let object = poa.activate(RepliesFirst { is_deferred, has_seen_the_end, reasons }).unwrap();
+            let server = Server { object, ..Server::of(orb, &poa, Kind::WaitsForToken) };
+            let mut client = server.raw();
+            client.write_all(&server.request(7, &[])).unwrap();
+            read_message(&mut client).unwrap();
+            drop(client);
+            let reason = received.recv_timeout(TEST_TIMEOUT).expect("the server sees the end");
+            assert_eq!(reason, None, "{is_deferred}, {concurrency:?}");
+            assert_eq!(server.orb.statistics().count(Event::CancelledByLoss), 0, "{is_deferred}, {concurrency:?}");
+            server.orb.shutdown().unwrap();
+        }
+    }
 }
 
 #[test]

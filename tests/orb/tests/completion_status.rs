@@ -8,15 +8,15 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Orb, SystemExceptionKind,
+    CompletionStatus, Orb, SystemException, SystemExceptionKind,
     cdr::GiopVersion,
     policy::{ConnectionTimeoutPolicy, SetOverrideType},
 };
 use spandrel_ipc::inet;
 use spandrel_orb_tests::{
-    Server,
-    probe::Target,
-    support::{ClosedPort, block_on, fake_server, in_background, kind_and_completion, read_message},
+    Repeater, Server,
+    probe::{Relay, RelayAsyncServant, RelayAsyncSkeleton, RelaySkeleton, Target},
+    support::{self, ClosedPort, block_on, fake_server, in_background, kind_and_completion, read_message},
 };
 
 fn target_at(port: u16) -> Target {
@@ -242,4 +242,62 @@ fn malformed_references_are_refused_with_a_reason() {
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadParam, CompletionStatus::No), "{text}");
         assert!(error.detail().is_some(), "{text}");
     }
+}
+
+/// An asynchronous servant of `Relay`, as [`Repeater`].
+struct AsynchronousRepeater;
+
+impl RelayAsyncServant for AsynchronousRepeater {
+    async fn recurse(&self, _: Option<&Relay>, _: Option<&Relay>, _: i32) -> Result<i32, SystemException> {
+        Ok(0)
+    }
+
+    async fn hold(&self, other: Option<&Target>, gate: u32) -> Result<(), SystemException> {
+        other.unwrap().hold_async(gate).await
+    }
+}
+
+#[test]
+fn a_received_completed_no_that_a_servant_passes_on_is_maybe() {
+    let closed = ClosedPort::reserve();
+    let server = Server::start();
+    let client = Orb::builder().build().unwrap();
+    let unreachable = target_with(client.clone(), &format!("corbaloc:iiop:1.2@127.0.0.1:{}/x", closed.port()));
+    // The nested server raises COMPLETED_NO itself: it has no such object.
+    let missing = target_with(client.clone(), &format!("corbaloc:iiop:1.2@127.0.0.1:{}/none", server.port()));
+    let relays = [
+        server.poa.activate(RelaySkeleton::new(Repeater)).unwrap(),
+        server.poa.activate(RelayAsyncSkeleton::new(AsynchronousRepeater)).unwrap(),
+    ];
+    for relay in relays {
+        let remote = client.string_to_object(&relay.to_string()).unwrap();
+        // The other caller is in the same ORB.
+        for relay in [remote, relay].map(|relay| Relay::unchecked_narrow(&relay)) {
+            for (nested, kind) in
+                [(&unreachable, SystemExceptionKind::Transient), (&missing, SystemExceptionKind::ObjectNotExist)]
+            {
+                let direct = nested.hold(1).unwrap_err();
+                assert_eq!(kind_and_completion(&direct), (kind, CompletionStatus::No), "{direct}");
+                let passed_on = relay.hold(Some(nested), 1).unwrap_err();
+                assert_eq!(kind_and_completion(&passed_on), (kind, CompletionStatus::Maybe), "{passed_on}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_exception_that_a_servant_creates_and_one_of_a_dynamic_relay_keep_their_status() {
+    let closed = ClosedPort::reserve();
+    let server = Server::start();
+    let created = server.client().fail(5).unwrap_err();
+    assert_eq!(kind_and_completion(&created), (SystemExceptionKind::BadParam, CompletionStatus::No));
+    let nested = target_at(closed.port());
+    let relay = support::servant(move |_, call| {
+        nested.ping()?;
+        call.reply(|_| Ok(()))
+    });
+    let relay = server.poa.activate(relay).unwrap();
+    let relay =
+        Target::unchecked_narrow(&Orb::builder().build().unwrap().string_to_object(&relay.to_string()).unwrap());
+    assert_eq!(kind_and_completion(&relay.ping().unwrap_err()), TRANSIENT_NO);
 }

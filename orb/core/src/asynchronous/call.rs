@@ -291,6 +291,7 @@ impl Call {
 
     /// Publishes the outcome, and wakes the waiting task.
     fn publish_outcome(&self, outcome: Outcome) {
+        let outcome = outcome.map_err(SystemException::of_call);
         if let Some(observed) = &self.observed {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
             observed.end(self.object.interface_label(), &self.operation, status);

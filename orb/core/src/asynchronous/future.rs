@@ -177,7 +177,7 @@ impl ObjectRef {
 
 impl AsyncRawReply {
     fn new(started: Result<Arc<Call>, SystemException>) -> Self {
-        Self(started.map_or_else(State::Failed, State::Waiting))
+        Self(started.map_or_else(|exception| State::Failed(exception.of_call()), State::Waiting))
     }
 
     /// Whether the reply has arrived, or the call has failed; if not, `waker` will be woken then. Decodes

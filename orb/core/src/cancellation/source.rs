@@ -51,12 +51,14 @@ impl fmt::Display for CancelReason {
 const OPEN: u8 = 0;
 /// The state of an answered request, which cannot be cancelled.
 const ANSWERED: u8 = u8::MAX;
+/// The state of a request whose reply is being sent, but whose servant may go on. Only the end of the ORB cancels it.
+const REPLYING: u8 = u8::MAX - 1;
 /// The key of the future that serves the request.
 pub const SERVING: u64 = 0;
 
 /// Whether the reply to a request is still needed, and the waiters for the opposite.
 pub struct CancellationSource {
-    /// [`OPEN`], [`ANSWERED`], or a [`CancelReason`].
+    /// [`OPEN`], [`REPLYING`], [`ANSWERED`], or a [`CancelReason`].
     state: AtomicU8,
     /// The time at which it cancels itself.
     deadline: Option<Instant>,
@@ -138,7 +140,9 @@ impl CancellationSource {
 
     /// Cancels the request. The first reason counts.
     pub fn cancel(&self, reason: CancelReason) {
-        if self.state.compare_exchange(OPEN, reason as u8, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        let may_cancel = |state| state == OPEN || state == REPLYING && reason == CancelReason::ShuttingDown;
+        let cancel = |state| may_cancel(state).then_some(reason as u8);
+        if self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cancel).is_err() {
             return;
         }
         tracing::debug!(%reason, "a request is cancelled");
@@ -165,9 +169,16 @@ impl CancellationSource {
         }
     }
 
+    /// Marks the request as one whose reply is about to be sent: its client needs it no longer when it has it, so
+    /// that the end of the connection cancels nothing.
+    pub fn mark_replying(&self) {
+        let _ = self.state.compare_exchange(OPEN, REPLYING, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
     /// Marks the request as answered: nothing cancels it from now on.
     pub fn mark_answered(&self) {
-        let _ = self.state.compare_exchange(OPEN, ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
+        let answer = |state| matches!(state, OPEN | REPLYING).then_some(ANSWERED);
+        let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, answer);
     }
 
     /// The reason, if the request is cancelled.

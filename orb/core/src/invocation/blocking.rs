@@ -43,7 +43,12 @@ pub(crate) fn enable_observed_calls() {
 
 impl ObjectRef {
     /// Makes a call and waits for its reply; a one-way without a response has none.
+    #[inline]
     pub(super) fn invoke_blocking(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        self.invoke_with_diagnostics(call_kind).map_err(SystemException::of_call)
+    }
+
+    fn invoke_with_diagnostics(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         if let CallKind::Request { observer: None, .. } = call_kind
             && self.orb().diagnostics().observes_calls()
             && let Some(invoke_observed) = OBSERVED_CALLS.get()

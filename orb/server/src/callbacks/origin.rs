@@ -121,6 +121,10 @@ impl RequestOrigin for CallbackOrigin {
         Arc::clone(&self.cancellation)
     }
 
+    fn mark_replying(&self, _turn: u64) {
+        self.cancellation.mark_replying();
+    }
+
     fn enter_deferred(
         &self,
         request_key: RequestKey,

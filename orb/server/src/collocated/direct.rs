@@ -13,7 +13,7 @@ use std::{
 };
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcall_scope::UpcallScope};
+use spandrel_orb::{Collocation, ObjectRef, UserExceptions, destination::Destination, upcall_scope::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::delivery::too_late;
@@ -46,7 +46,7 @@ pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, cell:
 /// Calls the servant of an object of the same ORB, if that is possible without marshaling. Returns `None`
 /// without using `upcall` otherwise; the stub then makes an ordinary call.
 #[inline]
-pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
+pub fn direct<T: ?Sized + 'static, R, E: UserExceptions>(
     object: &ObjectRef,
     operation: &str,
     upcall: impl FnOnce(&T) -> Result<R, E>,
@@ -61,8 +61,17 @@ pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
         }
     });
     match ended {
-        Ok(()) => outcome,
-        Err(exception) => Some(Err(exception.into())),
+        Ok(()) => outcome.map(|outcome| outcome.map_err(of_call)),
+        Err(exception) => Some(Err(exception.of_call().into())),
+    }
+}
+
+/// Marks a system exception of the servant as the outcome of a call.
+#[cold]
+fn of_call<E: UserExceptions>(error: E) -> E {
+    match error.members() {
+        Ok(_) => error,
+        Err(exception) => exception.passed_on().of_call().into(),
     }
 }
 

@@ -81,6 +81,11 @@ impl RequestOrigin for ServerConnection {
         cancellation
     }
 
+    #[inline]
+    fn mark_replying(&self, turn: u64) {
+        self.pending.mark_replying(turn);
+    }
+
     fn enter_deferred(
         &self,
         request_key: RequestKey,

@@ -61,6 +61,22 @@ impl PendingRequests {
         (cancellation, true)
     }
 
+    /// Marks a request as one whose reply is about to be sent, if its servant has taken a cancellation token.
+    #[inline]
+    pub(super) fn mark_replying(&self, turn: u64) {
+        // Relaxed: only the thread of the upcall makes its entry.
+        if self.awaited_cancellations.load(Ordering::Relaxed) != 0 {
+            self.mark_cancellable_replying(turn);
+        }
+    }
+
+    #[cold]
+    fn mark_cancellable_replying(&self, turn: u64) {
+        if let Some(cancellation) = self.requests.lock().cancellable(turn) {
+            cancellation.mark_replying();
+        }
+    }
+
     /// Removes the entry of an upcall that has ended, if its servant has taken a cancellation token.
     #[inline]
     pub(super) fn settle(&self, upcall: ReaderWord) {

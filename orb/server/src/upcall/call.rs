@@ -32,12 +32,15 @@ pub struct ServerCall<'m> {
     pub(super) request: &'m IncomingRequest<'m>,
     pub(super) arguments: &'m Decoder<'m>,
     pub(super) target: Option<&'m dyn Target>,
+    /// Whether an exception that the servant passes on is one of [its own operation](SystemException::passed_on):
+    /// not for dynamic servants, which may do nothing but relay the request.
+    pub(super) passes_on: bool,
 }
 
 impl<'m> ServerCall<'m> {
     #[inline]
     pub(crate) fn new(request: &'m IncomingRequest<'m>, arguments: &'m Decoder<'m>) -> Self {
-        Self { request, arguments, target: None }
+        Self { request, arguments, target: None, passes_on: false }
     }
 
     pub(crate) fn request(&self) -> &'m IncomingRequest<'m> {

@@ -63,6 +63,8 @@ pub struct DeferredCall {
     is_begun: bool,
     /// Whether the use of the servant ends before the answer is sent.
     ends_before_reply: bool,
+    /// As that of the [`ServerCall`].
+    passes_on: bool,
 }
 
 /// A request that owns its message.
@@ -93,7 +95,7 @@ impl ServerCall<'_> {
         let kept_use = self.target().map(Target::keep_in_use);
         let (is_begun, ends_before_reply) =
             (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
-        let (message, response) = (self.message().kept(), self.response());
+        let (message, response, passes_on) = (self.message().kept(), self.response(), self.passes_on);
         let limit = origin.wire(message.header.version).limits.decoded_memory(message.octets().len());
         let memory = origin.account().map(|account| Arc::new(DecodedMemory::new(Arc::clone(account), limit)));
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
@@ -104,6 +106,7 @@ impl ServerCall<'_> {
             kept_use: Mutex::new(kept_use),
             is_begun,
             ends_before_reply,
+            passes_on,
         };
         Ok((call, Replied(())))
     }
@@ -320,7 +323,7 @@ impl DeferredCall {
     /// Ends the call. An error is sent as its reply, unless the call was answered before.
     pub fn end(self, outcome: Result<Replied, SystemException>) {
         if let (Err(exception), false) = (outcome, self.is_over.swap(true, Ordering::SeqCst)) {
-            self.fail(exception);
+            self.fail(if self.passes_on { exception.passed_on() } else { exception });
         }
     }
 

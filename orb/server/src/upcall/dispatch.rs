@@ -162,7 +162,11 @@ impl ServerCall<'_> {
             observed.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {
-            Some(operation) => servant.upcall(operation, call),
+            // A servant with a table is behind a skeleton, and has begun its operation.
+            Some(operation) => {
+                let call = ServerCall { passes_on: true, ..call };
+                servant.upcall(operation, call).map_err(SystemException::passed_on)
+            }
             None if operations.is_empty() => servant.dispatch(name, call),
             None => call.implicit(servant),
         }

@@ -108,8 +108,17 @@ impl IncomingRequest<'_> {
     #[inline]
     pub(crate) fn send(&self, answer: &Encoder<'_>) {
         self.is_answered.store(true, Ordering::Relaxed);
-        if let Some(deferred_slot) = self.deferred_slot {
-            self.origin.uncharge_deferred(deferred_slot.key);
+        // A one-way WITH_SERVER is answered before it runs.
+        let is_awaited = self.header.response == ResponseFlags::TWO_WAY;
+        match self.deferred_slot {
+            Some(deferred_slot) => {
+                self.origin.uncharge_deferred(deferred_slot.key);
+                if is_awaited {
+                    deferred_slot.cancellation.mark_replying();
+                }
+            }
+            None if is_awaited => self.origin.mark_replying(self.turn),
+            None => {}
         }
         // From now on the answer is charged, and the request with it if both are kept.
         self.message.block().end_charge();

@@ -92,6 +92,10 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// The cancellation source of a running request.
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource>;
 
+    /// The reply to the running request of this turn is about to be sent: the end of the connection cancels it no
+    /// longer.
+    fn mark_replying(&self, _turn: u64) {}
+
     /// Adds a deferred request. Returns the key for [its end](Self::leave_deferred).
     ///
     /// # Errors
