@@ -11,6 +11,7 @@ mod client;
 mod constants;
 mod description;
 mod fill;
+mod identifier;
 mod printing;
 
 pub use description::{documentation, interface_by_id, interface_of, repository_of, type_by_id};

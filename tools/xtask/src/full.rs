@@ -46,7 +46,7 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str], limit: u3
     Step { name, program: Program::Cargo(arguments), limit }
 }
 
-const STEPS: [Step; 26] = [
+const STEPS: [Step; 27] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
@@ -56,6 +56,7 @@ const STEPS: [Step; 26] = [
     task("big-endian --all", &["big-endian", "--all"], 120),
     task("windows --all", &["windows"], 120),
     task("idl --compile", &["idl", "--compile"], 60),
+    task("idl --repository", &["idl", "--repository"], 30),
     task("interop --tshark", &["interop", "--tshark"], 90),
     task("services, 500 kills", &["services"], 90),
     task("proxy", &["proxy"], 60),

@@ -81,7 +81,8 @@ pub(crate) fn run(compiles: bool) -> Result<()> {
     if compiles { compile::run(&report.equal) } else { Ok(()) }
 }
 
-fn idl_files(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The IDL files of a folder and the folders in it, in the order of their names.
+pub(crate) fn idl_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -126,10 +127,10 @@ fn compare_file(file: &Path, report: &mut Report) -> Result<()> {
 }
 
 /// The lines of a model, or the first line of an error.
-type Lines = std::result::Result<BTreeSet<String>, String>;
+pub(crate) type Lines = std::result::Result<BTreeSet<String>, String>;
 
 /// The lines of omniidl with a back end of our own.
-fn omniidl_lines(file: &Path) -> Result<Lines> {
+pub(crate) fn omniidl_lines(file: &Path) -> Result<Lines> {
     let mut command = Command::new("omniidl");
     command
         .arg(format!("-p{}", workspace::root().join("peers/omniorb").display()))
@@ -144,7 +145,7 @@ fn omniidl_lines(file: &Path) -> Result<Lines> {
 }
 
 /// The lines of our front end.
-fn spandrel_lines(file: &Path) -> Result<Lines> {
+pub(crate) fn spandrel_lines(file: &Path) -> Result<Lines> {
     lines(&compiler().args(["--dump", "text"]).args(shipped()).arg(file).output().context("cannot start spandrel")?)
 }
 

@@ -32,6 +32,7 @@ mod peer;
 mod profile;
 mod proxy;
 mod queues;
+mod repository;
 mod robustness;
 mod s390x;
 mod seeds;
@@ -65,9 +66,11 @@ cargo xtask NAME
                             that each attack has cost (some minutes)
   faults [--rounds N]       end connections and servers at every step of N calls (default 4000), and compare the outcomes at
                             the callers with the executed calls; prints the seed, which SPANDREL_FAULTS_SEED repeats
-  idl [--compile]           compare our IDL compiler with omniidl on the files of Debian packages and on ours; with --compile
+  idl [--compile | --repository]
+                            compare our IDL compiler with omniidl on the files of Debian packages and on ours; with --compile
                             then generate Rust from all of them with several settings, and run clippy on it (some minutes);
-                            installs what it needs
+                            with --repository enter each file of the packages into an interface repository instead, print it, compile
+                            the printed IDL with omniidl and compare (some minutes); installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
   fuzz [--seconds N | --replay]
                             fuzz every target for N seconds (default 20), with a new random seed each time; or run each on its
@@ -163,6 +166,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["faults", "--rounds", rounds] => robustness::faults(number(rounds)?),
         ["idl"] => idl::run(false),
         ["idl", "--compile"] => idl::run(true),
+        ["idl", "--repository"] => repository::run(),
         ["golden"] => golden::run(),
         ["fuzz"] => fuzz::explore(20),
         ["fuzz", "--seconds", seconds] => fuzz::explore(number(seconds)?),

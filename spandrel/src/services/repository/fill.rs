@@ -28,7 +28,7 @@ pub struct Changes {
     pub created: Vec<String>,
     /// Those that differed, and are as in the IDL now.
     pub replaced: Vec<String>,
-    /// Operations, attributes, constants and members of interfaces and values that the IDL no longer has.
+    /// Definitions in interfaces, values, structs, unions and exceptions that the IDL no longer has.
     pub removed: Vec<String>,
     /// Those that were the same already.
     pub unchanged: usize,
@@ -179,8 +179,21 @@ impl Filling<'_> {
         }
     }
 
+    /// The definition with the repository id. A module is found by its name: it has the id of its first opening, and files may
+    /// open it under different prefixes.
     fn find(&self, id: DefId) -> Filled<Option<ObjectRef>> {
-        call(self.repository, "lookup_id", &[&self.model[id].repository_id]).map_err(self.failed(id))
+        let failed = self.failed(id);
+        let definition = &self.model[id];
+        if matches!(definition.kind, DefinitionKind::Module(_)) {
+            let name = format!("::{}", definition.scoped_name);
+            let found: Option<ObjectRef> = call(self.repository, "lookup", &[&name]).map_err(&failed)?;
+            if let Some(found) = found
+                && call::<Kind>(&found, "_get_def_kind", &[]).map_err(&failed)? == Kind::DkModule
+            {
+                return Ok(Some(found));
+            }
+        }
+        call(self.repository, "lookup_id", &[&definition.repository_id]).map_err(failed)
     }
 
     /// The existing definition, if it is of this kind; one of another kind is destroyed.
@@ -217,7 +230,13 @@ impl Filling<'_> {
             DefinitionKind::Struct(_) => self.create(id, "create_struct", &[&Vec::<StructMember>::new()])?,
             DefinitionKind::Exception(_) => self.create(id, "create_exception", &[&Vec::<StructMember>::new()])?,
             DefinitionKind::Union(body) => {
-                let discriminator = self.idl_type(id, &body.discriminator)?;
+                // An enum that is declared in the union comes after it. Until then another type takes its place.
+                let discriminator = match &body.discriminator {
+                    Type::Named(inner) if self.model[*inner].parent == Some(id) => {
+                        Some(self.primitive(id, PrimitiveKind::PkLong)?)
+                    }
+                    other => self.idl_type(id, other)?,
+                };
                 self.create(id, "create_union", &[&discriminator, &Vec::<UnionMember>::new()])?
             }
             DefinitionKind::Interface(body) => {
@@ -249,9 +268,6 @@ impl Filling<'_> {
             // A recursive type refers to it.
             DefinitionKind::Typedef(model::Typedef { ty }) | DefinitionKind::ValueBox(model::ValueBox { ty }) => {
                 let original = self.idl_type(id, ty)?;
-                if let Some(found) = self.defined.get(&id) {
-                    return Ok((found.clone(), false));
-                }
                 let is_alias = matches!(definition.kind, DefinitionKind::Typedef(_));
                 self.create(id, if is_alias { "create_alias" } else { "create_value_box" }, &[&original])?
             }
@@ -265,8 +281,12 @@ impl Filling<'_> {
         Ok((created, true))
     }
 
-    /// Calls an operation of creation with a definition's id, name and version, and these arguments.
+    /// Calls an operation of creation with a definition's id, name and version, and these arguments. No second one is created if
+    /// the definitions of the arguments refer to this one and have created it: a base may mention its derived interface.
     fn create(&mut self, id: DefId, operation: &'static str, more: &[&dyn Encode]) -> Filled<ObjectRef> {
+        if let Some(found) = self.defined.get(&id) {
+            return Ok(found.clone());
+        }
         let definition = &self.model[id];
         let container = self.container(definition)?;
         let version = version(definition);
@@ -383,6 +403,7 @@ impl Filling<'_> {
                 let members = self.members(id, body)?;
                 send(&found, "_set_members", &[&members]).map_err(self.failed(id))?;
                 if !was_created {
+                    self.remove_former_types(id, &found, body.members.iter().map(|it| &it.ty))?;
                     self.replaced(id, &found)?;
                 }
             }
@@ -457,8 +478,6 @@ impl Filling<'_> {
                         send(&found, "_set_original_type_def", &[&original]).map_err(self.failed(id))?;
                         self.replaced(id, &found)?;
                     }
-                    // A recursive type has entered it meanwhile.
-                    None if self.defined.contains_key(&id) => {}
                     None if is_alias => drop(self.create(id, "create_alias", &[&original])?),
                     None => drop(self.create(id, "create_value_box", &[&original])?),
                 }
@@ -505,6 +524,8 @@ impl Filling<'_> {
                 send(&found, "_set_discriminator_type_def", &[&discriminator]).map_err(&failed)?;
                 send(&found, "_set_members", &[&members]).map_err(&failed)?;
                 if !was_created && !self.was_created(id) {
+                    let parts = body.branches.iter().map(|it| &it.member.ty);
+                    self.remove_former_types(id, &found, parts.chain([&body.discriminator]))?;
                     self.replaced(id, &found)?;
                 }
             }
@@ -600,7 +621,23 @@ impl Filling<'_> {
             }
             is_changed |= self.initializers(id, body, &found)?;
         }
-        let present: Vec<Option<ObjectRef>> = call(&found, "contents", &[&Kind::DkAll, &true]).map_err(&failed)?;
+        self.remove_others(id, &found, &expected)?;
+        if is_changed {
+            self.replaced(id, &found)?;
+        } else if !is_new && !self.was_created(id) {
+            self.keep(id, found)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the contents of a definition that the IDL lacks.
+    fn remove_others(&mut self, id: DefId, found: &ObjectRef, expected: &HashSet<String>) -> Filled<()> {
+        let failed = self.failed(id);
+        let present: Vec<Option<ObjectRef>> = match call(found, "contents", &[&Kind::DkAll, &true]) {
+            // Structs, unions and exceptions are containers since CORBA 2.3.
+            Err(error) if is_unknown_operation(&error) => Vec::new(),
+            other => other.map_err(&failed)?,
+        };
         for content in present.into_iter().flatten() {
             let content_id: String = call(&content, "_get_id", &[]).map_err(&failed)?;
             if !expected.contains(&content_id) {
@@ -609,12 +646,27 @@ impl Filling<'_> {
                 self.changes.removed.push(name);
             }
         }
-        if is_changed {
-            self.replaced(id, &found)?;
-        } else if !is_new && !self.was_created(id) {
-            self.keep(id, found)?;
-        }
         Ok(())
+    }
+
+    /// Removes the types that a struct, union or exception declared in the repository and no longer declares.
+    fn remove_former_types<'t>(
+        &mut self,
+        id: DefId,
+        found: &ObjectRef,
+        parts: impl Iterator<Item = &'t Type>,
+    ) -> Filled<()> {
+        let declared = parts.filter_map(|ty| match ty {
+            Type::Named(part) => Some(*part),
+            Type::Array { element, .. } => match **element {
+                Type::Named(part) => Some(part),
+                _ => None,
+            },
+            _ => None,
+        });
+        let declared = declared.map(|part| &self.model[part]).filter(|part| part.parent == Some(id));
+        let expected = declared.map(|part| part.repository_id.clone()).collect();
+        self.remove_others(id, found, &expected)
     }
 
     fn ids(&self, object: &ObjectRef, operation: &'static str) -> Result<Vec<String>, SystemException> {

@@ -10,13 +10,14 @@ use spandrel_orb::ObjectRef;
 
 use super::client::{call, is_unknown_operation};
 use super::constants;
+use super::identifier::identifier;
 use crate::services::repository::corba::{
     self, AttributeMode, DefinitionKind, OperationMode, ParameterMode, container,
     ext_value_def::ExtFullValueDescription, value_def::FullValueDescription,
 };
 use crate::services::repository::interface_repository::PartDocumentation;
 
-/// The deepest nesting of modules that is printed.
+/// The deepest nesting of definitions that is printed.
 const MAX_DEPTH: usize = 64;
 
 /// The reason why definitions cannot be printed.
@@ -50,7 +51,7 @@ pub fn print(repository: &ObjectRef, scope: Option<&str>) -> Result<String, Prin
     let wanted = scope.map(|scope| format!("::{}", scope.trim_start_matches("::")));
     let mut order = Vec::new();
     for (index, unit) in printer.units.iter().enumerate() {
-        let is_wanted = |wanted: &String| unit.path == *wanted || unit.path.starts_with(&format!("{wanted}::"));
+        let is_wanted = |wanted: &String| unit.defines(wanted) || unit.path.starts_with(&format!("{wanted}::"));
         if wanted.as_ref().is_none_or(is_wanted) {
             order.push(index);
         }
@@ -62,6 +63,7 @@ pub fn print(repository: &ObjectRef, scope: Option<&str>) -> Result<String, Prin
     for index in order {
         printer.emit(index)?;
     }
+    printer.complete()?;
     Ok(printer.finish())
 }
 
@@ -76,6 +78,13 @@ struct Unit {
     value: Any,
     /// The definitions inside it, in order.
     nested: Vec<Unit>,
+}
+
+impl Unit {
+    /// Whether it or a definition inside it has this absolute name.
+    fn defines(&self, path: &str) -> bool {
+        self.path == path || self.nested.iter().any(|nested| nested.defines(path))
+    }
 }
 
 /// A piece of output in a module.
@@ -100,7 +109,9 @@ struct Printer {
     is_documented: bool,
     emitted: HashSet<usize>,
     in_progress: HashSet<usize>,
-    forward: HashSet<usize>,
+    /// The units with a forward declaration, in order.
+    forward: Vec<usize>,
+    is_forward: HashSet<usize>,
     pieces: Vec<Piece>,
 }
 
@@ -109,18 +120,12 @@ type Printed<T> = Result<T, PrintError>;
 impl Printer {
     /// Reads the contents of a module or of the repository.
     fn collect(&mut self, container: &ObjectRef, path: &str, depth: usize) -> Printed<()> {
-        for unit in read(container, path)? {
+        for unit in read(container, path, depth)? {
             if unit.kind != DefinitionKind::DkModule {
                 let index = self.units.len();
                 self.register(&unit, index);
                 self.units.push(Arc::new(unit));
                 continue;
-            }
-            if depth == MAX_DEPTH {
-                return Err(PrintError::Unsupported {
-                    name: unit.path,
-                    reason: format!("modules are nested more than {MAX_DEPTH} deep"),
-                });
             }
             let documentation = self.documentation(&unit.object)?;
             self.modules.insert(unit.path.clone(), (unit.id.clone(), documentation));
@@ -201,10 +206,21 @@ impl Printer {
         following.into_iter().try_for_each(|owner| self.emit(owner))
     }
 
+    /// Prints what has only a forward declaration yet: its state and its bases belong to what others need.
+    fn complete(&mut self) -> Printed<()> {
+        let mut at = 0;
+        while let Some(&index) = self.forward.get(at) {
+            self.emit(index)?;
+            at += 1;
+        }
+        Ok(())
+    }
+
     fn declare_forward(&mut self, index: usize) {
-        if !self.forward.insert(index) {
+        if !self.is_forward.insert(index) {
             return;
         }
+        self.forward.push(index);
         let unit = &self.units[index];
         let name = identifier(simple(&unit.path));
         let keyword = match unit.kind {
@@ -220,25 +236,21 @@ impl Printer {
             _ => return,
         };
         let text = format!("{keyword} {name};\n");
+        let ids = vec![(unit.path.clone(), unit.id.clone())];
         let (modules, prefix) = self.place(index);
-        self.pieces.push(Piece { modules, text, prefix, ids: Vec::new() });
+        self.pieces.push(Piece { modules, text, prefix, ids });
     }
 
-    /// The modules around a unit, and the prefix of its repository ids.
+    /// The modules around a unit, and the prefix of its repository id. An id of another form has that of its modules.
     fn place(&self, index: usize) -> (Vec<String>, String) {
         let unit = &self.units[index];
         let mut modules: Vec<String> = unit.path.split("::").skip(1).map(str::to_owned).collect();
         modules.pop();
-        // The outermost module's id has the prefix of all.
-        let (outer, id) = match modules.first() {
-            Some(module) => {
-                (module.clone(), self.modules.get(&format!("::{module}")).map(|it| it.0.clone()).unwrap_or_default())
-            }
-            None => (simple(&unit.path).to_owned(), unit.id.clone()),
-        };
-        let path = id.strip_prefix("IDL:").and_then(|it| it.rsplit_once(':')).map_or("", |(path, _)| path);
-        let prefix = path.strip_suffix(&outer).and_then(|it| it.strip_suffix('/')).unwrap_or_default();
-        (modules, prefix.to_owned())
+        let prefix = prefix_of(&unit.id, &unit.path).or_else(|| {
+            let outer = format!("::{}", modules.first()?);
+            prefix_of(&self.modules.get(&outer)?.0, &outer)
+        });
+        (modules, prefix.unwrap_or_default())
     }
 
     fn finish(&mut self) -> String {
@@ -291,16 +303,20 @@ impl Printer {
     /// A definition with its comments, without the indentation of its modules.
     fn definition(&mut self, unit: &Unit, depth: usize) -> Printed<String> {
         let documentation = self.documentation(&unit.object)?;
+        Ok(comment(&documentation, &"  ".repeat(depth)) + &self.body(unit, depth)?)
+    }
+
+    /// A definition without the comment before it.
+    fn body(&mut self, unit: &Unit, depth: usize) -> Printed<String> {
         let indent = "  ".repeat(depth);
-        let mut out = comment(&documentation, &indent);
+        let mut out = String::new();
         let name = identifier(simple(&unit.path));
-        let unsupported = |reason: String| PrintError::Unsupported { name: unit.path.clone(), reason };
         match unit.kind {
             DefinitionKind::DkConstant => {
                 let it: corba::ConstantDescription = extracted(unit)?;
                 let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
                 let value =
-                    constants::to_idl(&it.value, &enumerator).map_err(|error| unsupported(error.to_string()))?;
+                    constants::to_idl(&it.value, &enumerator).map_err(|error| unsupported(unit, error.to_string()))?;
                 let spec = match it.r#type.kind() {
                     // The digits of a constant are those of its value (IDL 4.2, 7.4.13.4.4).
                     TcKind::Fixed => "fixed".to_owned(),
@@ -310,7 +326,7 @@ impl Printer {
             }
             DefinitionKind::DkException => {
                 let it: corba::ExceptionDescription = extracted(unit)?;
-                self.structure(&mut out, unit, "exception", &name, &it.r#type, &indent)?;
+                self.structure(&mut out, unit, "exception", &name, &it.r#type, depth)?;
             }
             DefinitionKind::DkAttribute => out.push_str(&self.attribute(unit, &indent)?),
             DefinitionKind::DkOperation => out.push_str(&self.operation(unit, &indent)?),
@@ -332,17 +348,17 @@ impl Printer {
             DefinitionKind::DkValueMember => {}
             _ => {
                 let it: corba::TypeDescription = extracted(unit)?;
-                self.named_type(&mut out, unit, &name, &it.r#type, &indent)?;
+                self.named_type(&mut out, unit, &name, &it.r#type, depth)?;
             }
         }
         Ok(out)
     }
 
-    fn named_type(&self, out: &mut String, unit: &Unit, name: &str, of: &TypeCode, indent: &str) -> Printed<()> {
-        let unsupported = |reason: String| PrintError::Unsupported { name: unit.path.clone(), reason };
-        let broken = |error: spandrel_cdr::TypeCodeError| unsupported(error.to_string());
+    fn named_type(&mut self, out: &mut String, unit: &Unit, name: &str, of: &TypeCode, depth: usize) -> Printed<()> {
+        let indent = &"  ".repeat(depth);
+        let broken = |error: spandrel_cdr::TypeCodeError| unsupported(unit, error.to_string());
         match of.kind() {
-            TcKind::Struct => self.structure(out, unit, "struct", name, of, indent)?,
+            TcKind::Struct => self.structure(out, unit, "struct", name, of, depth)?,
             TcKind::Enum => {
                 let parts = self.parts(&unit.object)?;
                 _ = writeln!(out, "{indent}enum {name} {{");
@@ -355,30 +371,7 @@ impl Printer {
                 }
                 _ = writeln!(out, "{indent}}};");
             }
-            TcKind::Union => {
-                let parts = self.parts(&unit.object)?;
-                let discriminator = of.discriminator_type().map_err(broken)?;
-                _ = writeln!(out, "{indent}union {name} switch ({}) {{", self.spec(&discriminator));
-                let count = of.member_count().map_err(broken)?;
-                let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
-                for index in 0..count {
-                    let member = of.member_name(index).map_err(broken)?;
-                    if index == 0 || of.member_name(index - 1).ok() != Some(member) {
-                        out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
-                    }
-                    let label =
-                        constants::label_to_idl(of.member_label(index).map_err(broken)?, &discriminator, &enumerator);
-                    let label = label.map_or("default:".to_owned(), |label| format!("case {label}:"));
-                    // Consecutive members of one name are the labels of one branch.
-                    if index + 1 < count && of.member_name(index + 1).ok() == Some(member) {
-                        _ = writeln!(out, "{indent}  {label}");
-                    } else {
-                        let ty = of.member_type(index).map_err(broken)?;
-                        _ = writeln!(out, "{indent}  {label} {};", self.declared(&ty, member));
-                    }
-                }
-                _ = writeln!(out, "{indent}}};");
-            }
+            TcKind::Union => self.union(out, unit, name, of, depth)?,
             TcKind::Alias => {
                 let content = of.content_type().map_err(broken)?;
                 _ = writeln!(out, "{indent}typedef {};", self.declared(&content, simple(&unit.path)));
@@ -388,33 +381,63 @@ impl Printer {
                 _ = writeln!(out, "{indent}valuetype {name} {};", self.spec(&content));
             }
             TcKind::Native => _ = writeln!(out, "{indent}native {name};"),
-            other => return Err(unsupported(format!("it is a type of kind {other:?}"))),
+            other => return Err(unsupported(unit, format!("it is a type of kind {other:?}"))),
         }
         Ok(())
     }
 
+    fn union(&mut self, out: &mut String, unit: &Unit, name: &str, of: &TypeCode, depth: usize) -> Printed<()> {
+        let broken = |error: spandrel_cdr::TypeCodeError| unsupported(unit, error.to_string());
+        let indent = "  ".repeat(depth);
+        let parts = self.parts(&unit.object)?;
+        let mut inner = InnerTypes::new(unit);
+        let discriminator = of.discriminator_type().map_err(broken)?;
+        let switch = self.spec_within(&discriminator, &mut inner, depth)?;
+        _ = writeln!(out, "{indent}union {name} switch ({switch}) {{");
+        let count = of.member_count().map_err(broken)?;
+        for index in 0..count {
+            let member = of.member_name(index).map_err(broken)?;
+            if index == 0 || of.member_name(index - 1).ok() != Some(member) {
+                out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
+            }
+            let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
+            let label = constants::label_to_idl(of.member_label(index).map_err(broken)?, &discriminator, &enumerator);
+            let label = label.map_or("default:".to_owned(), |label| format!("case {label}:"));
+            // Consecutive members of one name are the labels of one branch.
+            if index + 1 < count && of.member_name(index + 1).ok() == Some(member) {
+                _ = writeln!(out, "{indent}  {label}");
+            } else {
+                let ty = of.member_type(index).map_err(broken)?;
+                let declared = self.declared_within(&ty, member, &mut inner, depth + 1)?;
+                _ = writeln!(out, "{indent}  {label} {declared};");
+            }
+        }
+        _ = writeln!(out, "{indent}}};");
+        inner.finish()
+    }
+
     fn structure(
-        &self,
+        &mut self,
         out: &mut String,
         unit: &Unit,
         keyword: &str,
         name: &str,
         of: &TypeCode,
-        indent: &str,
+        depth: usize,
     ) -> Printed<()> {
-        let broken = |error: spandrel_cdr::TypeCodeError| PrintError::Unsupported {
-            name: unit.path.clone(),
-            reason: error.to_string(),
-        };
+        let broken = |error: spandrel_cdr::TypeCodeError| unsupported(unit, error.to_string());
+        let indent = "  ".repeat(depth);
         let parts = self.parts(&unit.object)?;
+        let mut inner = InnerTypes::new(unit);
         _ = writeln!(out, "{indent}{keyword} {name} {{");
         for index in 0..of.member_count().map_err(broken)? {
             let (member, ty) = (of.member_name(index).map_err(broken)?, of.member_type(index).map_err(broken)?);
             out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
-            _ = writeln!(out, "{indent}  {};", self.declared(&ty, member));
+            let declared = self.declared_within(&ty, member, &mut inner, depth + 1)?;
+            _ = writeln!(out, "{indent}  {declared};");
         }
         _ = writeln!(out, "{indent}}};");
-        Ok(())
+        inner.finish()
     }
 
     fn attribute(&self, unit: &Unit, indent: &str) -> Printed<String> {
@@ -533,25 +556,86 @@ impl Printer {
 
     /// A declaration of this type and name, with the dimensions of an array.
     fn declared(&self, of: &TypeCode, name: &str) -> String {
-        let (mut of, mut dimensions) = (of.clone(), String::new());
-        while of.kind() == TcKind::Array {
-            _ = write!(dimensions, "[{}]", of.length().unwrap_or_default());
-            let Ok(content) = of.content_type() else { break };
-            of = content;
+        let (element, dimensions) = element_and_dimensions(of);
+        format!("{} {}{dimensions}", self.spec(&element), identifier(name))
+    }
+
+    /// As [`Self::declared`], with the definition of a type that is declared by this member.
+    fn declared_within(
+        &mut self,
+        of: &TypeCode,
+        name: &str,
+        inner: &mut InnerTypes<'_>,
+        depth: usize,
+    ) -> Printed<String> {
+        let (element, dimensions) = element_and_dimensions(of);
+        Ok(format!("{} {}{dimensions}", self.spec_within(&element, inner, depth)?, identifier(name)))
+    }
+
+    /// As [`Self::spec`], with the definition at the first use of a type that the struct, union or exception declares.
+    fn spec_within(&mut self, of: &TypeCode, inner: &mut InnerTypes<'_>, depth: usize) -> Printed<String> {
+        match of.id().ok().and_then(|id| inner.take(id)) {
+            Some(unit) => Ok(self.body(unit, depth)?.trim().trim_end_matches(';').to_owned()),
+            None => Ok(self.spec(of)),
         }
-        format!("{} {}{dimensions}", self.spec(&of), identifier(name))
     }
 }
 
+/// The types that are declared in a struct, union or exception, and not printed yet.
+struct InnerTypes<'u> {
+    waiting: Vec<&'u Unit>,
+}
+
+impl<'u> InnerTypes<'u> {
+    fn new(unit: &'u Unit) -> Self {
+        Self { waiting: unit.nested.iter().collect() }
+    }
+
+    fn take(&mut self, id: &str) -> Option<&'u Unit> {
+        let index = self.waiting.iter().position(|it| it.id == id)?;
+        Some(self.waiting.remove(index))
+    }
+
+    fn finish(self) -> Printed<()> {
+        match self.waiting.first() {
+            Some(unit) => {
+                Err(unsupported(unit, "no member has this type, and IDL declares it with a member".to_owned()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn unsupported(unit: &Unit, reason: String) -> PrintError {
+    PrintError::Unsupported { name: unit.path.clone(), reason }
+}
+
+fn element_and_dimensions(of: &TypeCode) -> (TypeCode, String) {
+    let (mut of, mut dimensions) = (of.clone(), String::new());
+    while of.kind() == TcKind::Array {
+        _ = write!(dimensions, "[{}]", of.length().unwrap_or_default());
+        let Ok(content) = of.content_type() else { break };
+        of = content;
+    }
+    (of, dimensions)
+}
+
 fn extracted<T: spandrel_cdr::Decode + spandrel_cdr::Typed>(unit: &Unit) -> Printed<T> {
-    let unsupported = |reason: String| PrintError::Unsupported { name: unit.path.clone(), reason };
-    unit.value.extract().map_err(|error| unsupported(error.to_string()))
+    unit.value.extract().map_err(|error| unsupported(unit, error.to_string()))
 }
 
 /// The contents of a container with their descriptions.
-fn read(container: &ObjectRef, path: &str) -> Printed<Vec<Unit>> {
+fn read(container: &ObjectRef, path: &str, depth: usize) -> Printed<Vec<Unit>> {
+    if depth > MAX_DEPTH {
+        let reason = format!("definitions are nested more than {MAX_DEPTH} deep");
+        return Err(PrintError::Unsupported { name: path.to_owned(), reason });
+    }
     let arguments: [&dyn spandrel_cdr::Encode; 3] = [&DefinitionKind::DkAll, &true, &-1_i32];
-    let described: Vec<container::Description> = call(container, "describe_contents", &arguments)?;
+    let described: Vec<container::Description> = match call(container, "describe_contents", &arguments) {
+        // Structs, unions and exceptions are containers since CORBA 2.3.
+        Err(error) if depth > 0 && is_unknown_operation(&error) => Vec::new(),
+        other => other?,
+    };
     let mut units = Vec::new();
     for container::Description { contained_object, kind, value } in described {
         let Some(object) = contained_object else { continue };
@@ -567,8 +651,11 @@ fn read(container: &ObjectRef, path: &str) -> Printed<Vec<Unit>> {
                 | DefinitionKind::DkAbstractInterface
                 | DefinitionKind::DkLocalInterface
                 | DefinitionKind::DkValue
+                | DefinitionKind::DkStruct
+                | DefinitionKind::DkUnion
+                | DefinitionKind::DkException
         );
-        let nested = if has_contents { read(&object, &path)? } else { Vec::new() };
+        let nested = if has_contents { read(&object, &path, depth + 1)? } else { Vec::new() };
         units.push(Unit { path, id, object, kind, value, nested });
     }
     Ok(units)
@@ -699,6 +786,13 @@ fn collect_ids(unit: &Unit, found: &mut Vec<(String, String)>) {
     unit.nested.iter().for_each(|nested| collect_ids(nested, found));
 }
 
+/// The prefix in a repository id of the OMG's form that has the definition's absolute name; `None` for other ids.
+fn prefix_of(id: &str, path: &str) -> Option<String> {
+    let (id, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
+    let rest = id.strip_suffix(&*path.trim_start_matches("::").replace("::", "/"))?;
+    if rest.is_empty() { Some(String::new()) } else { rest.strip_suffix('/').map(str::to_owned) }
+}
+
 /// The repository id of a definition without a pragma of its own.
 fn expected_id(prefix: &str, path: &str) -> String {
     let path = path.trim_start_matches("::").replace("::", "/");
@@ -716,97 +810,4 @@ fn comment(text: &str, indent: &str) -> String {
         _ = writeln!(out, "{indent}///{line}");
         out
     })
-}
-
-/// The keywords of IDL 4.2 (7.2.4), which need an escape as names. Keywords collide in any case.
-const KEYWORDS: &[&str] = &[
-    "abstract",
-    "any",
-    "alias",
-    "attribute",
-    "bitfield",
-    "bitmask",
-    "bitset",
-    "boolean",
-    "case",
-    "char",
-    "component",
-    "connector",
-    "const",
-    "consumes",
-    "context",
-    "custom",
-    "default",
-    "double",
-    "exception",
-    "emits",
-    "enum",
-    "eventtype",
-    "factory",
-    "false",
-    "finder",
-    "fixed",
-    "float",
-    "getraises",
-    "getter",
-    "home",
-    "import",
-    "in",
-    "inout",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "interface",
-    "local",
-    "long",
-    "manages",
-    "map",
-    "mirrorport",
-    "module",
-    "multiple",
-    "native",
-    "object",
-    "octet",
-    "oneway",
-    "out",
-    "primarykey",
-    "private",
-    "port",
-    "porttype",
-    "provides",
-    "public",
-    "publishes",
-    "raises",
-    "readonly",
-    "setraises",
-    "setter",
-    "sequence",
-    "short",
-    "string",
-    "struct",
-    "supports",
-    "switch",
-    "true",
-    "truncatable",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeprefix",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unsigned",
-    "union",
-    "uses",
-    "valuebase",
-    "valuetype",
-    "void",
-    "wchar",
-    "wstring",
-];
-
-fn identifier(name: &str) -> String {
-    if KEYWORDS.contains(&&*name.to_ascii_lowercase()) { format!("_{name}") } else { name.to_owned() }
 }
