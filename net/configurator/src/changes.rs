@@ -79,6 +79,18 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Adds the changes that came after these.
+    pub(crate) fn append(&mut self, later: Self) {
+        let Self { added, replaced, removed, suspended, resumed, streams, warnings } = later;
+        self.added.extend(added);
+        self.replaced.extend(replaced);
+        self.removed.extend(removed);
+        self.suspended.extend(suspended);
+        self.resumed.extend(resumed);
+        self.streams.extend(streams);
+        self.warnings.extend(warnings);
+    }
+
     /// Whether nothing was changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -99,8 +99,10 @@ impl Configurator {
         files
     }
 
-    /// Starts the services of the command line's options: those that the program starts by itself (`-y`), those of the
-    /// directives (`-S`), then those of the files (`-f`), or of `svc.conf` in the current folder if there is one.
+    /// Starts the services of the command line's options in the order of `ACE_Service_Gestalt::open_i`: those that the program
+    /// starts by itself (`-y`), those of the files (`-f`), or of `svc.conf` in the current folder if there is one, then
+    /// those of the directives (`-S`), which may suspend or remove services of the files. Reading the files again does not
+    /// repeat the directives.
     ///
     /// # Errors
     /// [`ConfigureError`].
@@ -115,17 +117,14 @@ impl Configurator {
                 directives.push(Directive { kind, origin: Origin::default() });
             }
         }
-        for text in &options.directives {
-            directives.extend(svc_conf::parse(text)?);
-        }
+        let of_command_line = options.directives.iter().map(|text| svc_conf::parse(text));
+        let of_command_line = of_command_line.collect::<Result<Vec<_>, _>>()?.concat();
         let mut changes = self.process(&directives)?;
         let files = options.configuration_files();
         if !files.is_empty() {
-            let of_files = self.configure(&files)?;
-            changes.added.extend(of_files.added);
-            changes.replaced.extend(of_files.replaced);
-            changes.warnings.extend(of_files.warnings);
+            changes.append(self.configure(&files)?);
         }
+        changes.append(self.process(&of_command_line)?);
         Ok(changes)
     }
 
@@ -178,8 +177,13 @@ impl Configurator {
             all.directives.extend(directives);
             all.files.extend(files);
         }
-        let kept = self.definitions().into_iter().filter(|definition| !definition.is_of_files).collect();
-        let desired = self.plan(kept, true, &all.directives)?;
+        let mut kept = self.definitions();
+        // Services of the command line may need those of files: the ones after these stay after them.
+        let first = kept.iter().position(|definition| definition.is_of_files).unwrap_or(kept.len());
+        let after: Vec<String> = kept[first..].iter().filter(|it| !it.is_of_files).map(|it| it.name.clone()).collect();
+        kept.retain(|definition| !definition.is_of_files);
+        let mut desired = self.plan(kept, true, &all.directives)?;
+        desired.sort_by_key(|definition| !definition.is_of_files && after.contains(&definition.name));
         let changes = Application::new(&self.0, state).apply(desired)?;
         (state.files, state.sources) = (all.files, sources);
         Ok(changes)

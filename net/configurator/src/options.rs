@@ -22,7 +22,7 @@ pub struct Options {
     pub pid_file: Option<PathBuf>,
     /// `-s NUMBER`: the signal that makes the files be read again; SIGHUP without it.
     pub signal: Option<i32>,
-    /// `-k KEY`: the address of a logging service.
+    /// `-k HOST:PORT`: the address of a logging service.
     pub logger_key: Option<String>,
 }
 
@@ -35,6 +35,9 @@ pub enum OptionError {
     /// The argument of `-s` is no number of a signal.
     #[error("invalid value \"{0}\" for -s: expected the number of a signal")]
     Signal(String),
+    /// The argument of `-k` is no address.
+    #[error("invalid value \"{0}\" for -k: expected HOST:PORT")]
+    LoggerKey(String),
 }
 
 impl Options {
@@ -86,7 +89,13 @@ impl Options {
             'f' => self.files.push(value.into()),
             'S' => self.directives.push(value),
             'p' => self.pid_file = Some(value.into()),
-            'k' => self.logger_key = Some(value),
+            'k' => {
+                let address = value.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+                if !address.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0)) {
+                    return Err(OptionError::LoggerKey(value));
+                }
+                self.logger_key = Some(value);
+            }
             _ => {
                 let number = value.parse().ok().filter(|number| (1..=64).contains(number));
                 self.signal = Some(number.ok_or(OptionError::Signal(value))?);
@@ -95,10 +104,11 @@ impl Options {
         Ok(())
     }
 
-    /// The files to be read: those of `-f`, or `svc.conf` of the current folder if there is one and no other directive.
+    /// The files to be read: those of `-f`, or `svc.conf` of the current folder if there is one
+    /// (`ACE_Service_Gestalt::open_i`; `parse_args_i` leaves it out after `-f`).
     #[must_use]
     pub fn configuration_files(&self) -> Vec<PathBuf> {
-        if self.files.is_empty() && self.directives.is_empty() && PathBuf::from(DEFAULT_FILE).is_file() {
+        if self.files.is_empty() && PathBuf::from(DEFAULT_FILE).is_file() {
             return vec![DEFAULT_FILE.into()];
         }
         self.files.clone()

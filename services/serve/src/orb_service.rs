@@ -7,7 +7,7 @@ use clap::Parser;
 use spandrel::net::sync::Mutex;
 use spandrel::poa::{PoaManager, State, WaitForCompletion};
 use spandrel::ssliop::Ssliop;
-use spandrel::{Orb, Poa};
+use spandrel::{Orb, OrbBuilder, Poa};
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 use spandrel_daemon::PolicyArgs;
 use spandrel_naming::{NamingOptions, NamingService, ROOT_KEY};
@@ -30,6 +30,11 @@ pub struct OrbService {
     orb: Mutex<Option<Orb>>,
     /// The managers of adapters that run again when the service does.
     held: Mutex<Vec<PoaManager>>,
+}
+
+/// The settings of ORBs before their options, with all protocols.
+pub(crate) fn orb_builder() -> OrbBuilder {
+    Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())))
 }
 
 impl OrbService {
@@ -58,8 +63,7 @@ impl SharedObject for OrbService {
             options.extend(context.find::<StrategyFactory>(name).iter().flat_map(|factory| factory.options()));
         }
         options.extend_from_slice(arguments);
-        let mut builder = Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
-        builder = builder.take_args(&mut options)?;
+        let mut builder = orb_builder().take_args(&mut options)?;
         let args: Args = parse(&options)?;
         let authorizer = args.policy.authorizer().map_err(|failure| failure.to_string())?;
         if let Some(authorizer) = &authorizer {

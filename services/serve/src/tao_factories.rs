@@ -4,6 +4,8 @@
 use spandrel::net::sync::Mutex;
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
+use crate::orb_service::orb_builder;
+
 /// The names under which TAO's factories are configured, and the functions that make them.
 pub(crate) const FACTORIES: [(&str, &[&str]); 4] = [
     ("Server_Strategy_Factory", &["_make_TAO_Default_Server_Strategy_Factory"]),
@@ -22,75 +24,102 @@ enum Mapped {
     Invalid,
 }
 
+/// An option of the factories as `TAO_Default_Client_Strategy_Factory::parse_args`,
+/// `TAO_Default_Server_Strategy_Factory::parse_args`, `TAO_Default_Resource_Factory::init` and
+/// `TAO_Advanced_Resource_Factory::init` read it: names and values are compared without case.
 fn mapped(option: &str, value: &str) -> Mapped {
     let to = |name| Mapped::To(name, value.to_owned());
     let lower = value.to_ascii_lowercase();
-    match option {
-        "-ORBConcurrency" => match lower.as_str() {
-            "reactive" => to("-ORBConcurrency"),
+    match option.to_ascii_lowercase().as_str() {
+        "-orbconcurrency" => match lower.as_str() {
+            "reactive" => Mapped::To("-ORBConcurrency", lower),
             "thread-per-connection" => Mapped::To("-ORBConcurrency", "thread-per-connection:64".to_owned()),
             // Forms of our own.
-            _ if lower.contains(':') || lower == "leader-followers" => to("-ORBConcurrency"),
+            _ if lower.contains(':') || lower == "leader-followers" => Mapped::To("-ORBConcurrency", lower),
             _ => Mapped::Invalid,
         },
-        "-ORBTransportMuxStrategy" => match lower.as_str() {
+        "-orbtransportmuxstrategy" => match lower.as_str() {
             "muxed" => Mapped::To("-ORBConnectionSharing", "multiplexed".to_owned()),
             "exclusive" => Mapped::To("-ORBConnectionSharing", "exclusive".to_owned()),
             _ => Mapped::Invalid,
         },
-        "-ORBClientConnectionHandler" => match value {
-            "RW" => Mapped::To("-ORBWaitStrategy", "on-read".to_owned()),
-            "ST" | "MT" => Mapped::To("-ORBWaitStrategy", "on-reactor".to_owned()),
-            "MT_NOUPCALL" => Mapped::To("-ORBWaitStrategy", "on-waker".to_owned()),
+        "-orbclientconnectionhandler" | "-orbwaitstrategy" => match lower.as_str() {
+            "rw" => Mapped::To("-ORBWaitStrategy", "on-read".to_owned()),
+            "st" | "mt" => Mapped::To("-ORBWaitStrategy", "on-reactor".to_owned()),
+            "mt_noupcall" => Mapped::To("-ORBWaitStrategy", "on-waker".to_owned()),
+            // Values of our own option of that name.
+            "on-read" | "on-reactor" | "on-waker" => Mapped::To("-ORBWaitStrategy", lower),
             _ => Mapped::Invalid,
         },
-        "-ORBConnectionCachingStrategy" | "-ORBConnectionPurgingStrategy" => match lower.as_str() {
+        "-orbconnectioncachingstrategy" | "-orbconnectionpurgingstrategy" => match lower.as_str() {
             "lru" | "lfu" | "fifo" | "null" => Mapped::To("-ORBConnectionPurging", lower),
             _ => Mapped::Invalid,
         },
-        "-ORBConnectionCacheMax" => to("-ORBMaxClientConnections"),
-        "-ORBMuxedConnectionMax" if value == "0" => Mapped::Nothing("the number of connections to a peer is bounded"),
-        "-ORBMuxedConnectionMax" => to("-ORBConnectionsPerPeer"),
-        "-ORBNativeCharCodeSet" => to("-ORBNativeCharCodeSet"),
-        "-ORBNativeWCharCodeSet" | "-ORBNativeWcharCodeSet" => to("-ORBNativeWCharCodeSet"),
-        "-ORBUseridPolicyDemuxStrategy"
-        | "-ORBSystemidPolicyDemuxStrategy"
-        | "-ORBUniqueidPolicyReverseDemuxStrategy" => {
+        "-orbconnectioncachemax" => to("-ORBMaxClientConnections"),
+        "-orbmuxedconnectionmax" if value == "0" => Mapped::Nothing("the number of connections to a peer is bounded"),
+        "-orbmuxedconnectionmax" => to("-ORBConnectionsPerPeer"),
+        "-orbnativecharcodeset" => to("-ORBNativeCharCodeSet"),
+        "-orbnativewcharcodeset" => to("-ORBNativeWCharCodeSet"),
+        "-orbuseridpolicydemuxstrategy"
+        | "-orbsystemidpolicydemuxstrategy"
+        | "-orbpersistentidpolicydemuxstrategy"
+        | "-orbtransientidpolicydemuxstrategy"
+        | "-orbuniqueidpolicyreversedemuxstrategy" => {
             Mapped::Nothing("adapters choose their tables by their policies, or by the program")
         }
-        "-ORBActiveHintInIds"
-        | "-ORBActiveHintInPOANames"
-        | "-ORBAllowReactivationOfSystemids"
-        | "-ORBActiveObjectMapSize"
-        | "-ORBPOAMapSize" => Mapped::Nothing("tables grow as they need"),
-        "-ORBPOALock"
-        | "-ORBProfileLock"
-        | "-ORBTransportMuxStrategyLock"
-        | "-ORBConnectionCacheLock"
-        | "-ORBCorbaObjectLock"
-        | "-ORBObjectKeyTableLock"
-        | "-ORBAMHResponseHandlerAllocatorLock" => Mapped::Nothing("locks are always those for several threads"),
-        "-ORBReactorType" | "-ORBReactorMaskSignals" | "-ORBReactorRegistry" | "-ORBReactorThreadQueue" => {
-            Mapped::Nothing("the ORB chooses its reactor by its concurrency strategy")
-        }
-        "-ORBConnectStrategy"
-        | "-ORBFlushingStrategy"
-        | "-ORBResources"
-        | "-ORBReplyDispatcherTableSize"
-        | "-ORBConnectionCachePurgePercentage"
-        | "-ORBUseLocalMemoryPool"
-        | "-ORBDropRepliesDuringShutdown"
-        | "-ORBThreadPerConnectionTimeout"
-        | "-ORBThreadFlags"
-        | "-ORBCharCodesetTranslator"
-        | "-ORBWCharCodesetTranslator"
-        | "-ORBIORParser"
-        | "-ORBOutputCDRAllocator"
-        | "-ORBInputCDRAllocator" => Mapped::Nothing("it has no counterpart"),
-        "-ORBProtocolFactory" => Mapped::Nothing("protocols are chosen by -ORBTransports and -ORBListenEndpoints"),
+        "-orbactivehintinids"
+        | "-orbactivehintinpoanames"
+        | "-orballowreactivationofsystemids"
+        | "-orbtablesize"
+        | "-orbactiveobjectmapsize"
+        | "-orbpoamapsize" => Mapped::Nothing("tables grow as they need"),
+        "-orbpoalock"
+        | "-orbprofilelock"
+        | "-orbiiopprofilelock"
+        | "-orbtransportmuxstrategylock"
+        | "-orbconnectioncachelock"
+        | "-orbconnectionlock"
+        | "-orbconnectorlock"
+        | "-orbcorbaobjectlock"
+        | "-orbobjectkeytablelock"
+        | "-orbamhresponsehandlerallocator"
+        | "-orbamhresponsehandlerallocatorlock"
+        | "-orbamiresponsehandlerallocator" => Mapped::Nothing("locks are always those for several threads"),
+        "-orbreactortype"
+        | "-orbreactorlock"
+        | "-orbreactormasksignals"
+        | "-orbreactorregistry"
+        | "-orbreactorthreadqueue" => Mapped::Nothing("the ORB chooses its reactor by its concurrency strategy"),
+        "-orbconnectstrategy"
+        | "-orbflushingstrategy"
+        | "-orbresources"
+        | "-orbresourceusage"
+        | "-orbreplydispatchertablesize"
+        | "-orbconnectionhandlercleanup"
+        | "-orbforwardoncommfailurelimit"
+        | "-orbforwardontransientlimit"
+        | "-orbforwardonobjectnotexistlimit"
+        | "-orbforwardoninvobjreflimit"
+        | "-orbforwardonreplyclosedlimit"
+        | "-orbconnectioncachepurgepercentage"
+        | "-orbpurgepercentage"
+        | "-orbuselocalmemorypool"
+        | "-orbdroprepliesduringshutdown"
+        | "-orbthreadperconnectiontimeout"
+        | "-orbthreadflags"
+        | "-orbcharcodesettranslator"
+        | "-orbwcharcodesettranslator"
+        | "-orbiorparser"
+        | "-orboutputcdrallocator"
+        | "-orbinputcdrallocator"
+        | ZERO_COPY_WRITE => Mapped::Nothing("it has no counterpart"),
+        "-orbprotocolfactory" => Mapped::Nothing("protocols are chosen by -ORBTransports and -ORBListenEndpoints"),
         _ => Mapped::Unknown,
     }
 }
+
+/// The one option without a value, in lower case.
+const ZERO_COPY_WRITE: &str = "-orbzerocopywrite";
 
 /// One of TAO's factories.
 #[derive(Debug, Default)]
@@ -111,19 +140,23 @@ impl SharedObject for StrategyFactory {
     fn init(&self, context: &ServiceContext<'_>, arguments: &[String]) -> ServiceResult {
         let factory = context.name();
         let mut options = Vec::new();
-        for pair in arguments.chunks(2) {
-            let [option, value] = pair else {
-                return Err(format!("the option {} has no value", pair[0]).into());
+        let mut arguments = arguments.iter();
+        while let Some(option) = arguments.next() {
+            let value = match option.eq_ignore_ascii_case(ZERO_COPY_WRITE) {
+                true => "",
+                false => arguments.next().ok_or_else(|| format!("the option {option} has no value"))?,
             };
             match mapped(option, value) {
                 Mapped::To(name, value) => options.extend([name.to_owned(), value]),
                 Mapped::Nothing(reason) => tracing::warn!(factory, "{option} {value} has no effect: {reason}"),
-                // Options of our own are taken as they are, and checked by the ORB.
-                Mapped::Unknown if option.starts_with("-ORB") => options.extend([option.clone(), value.clone()]),
+                // Options of our own are taken as they are.
+                Mapped::Unknown if option.starts_with("-ORB") => options.extend([option.clone(), value.to_owned()]),
                 Mapped::Unknown => return Err(format!("the option {option} is unknown").into()),
                 Mapped::Invalid => return Err(format!("invalid value \"{value}\" for {option}").into()),
             }
         }
+        // An error belongs to this directive, not to that of the ORB.
+        orb_builder().take_args(&mut options.clone())?;
         *self.options.lock() = options;
         Ok(())
     }

@@ -65,6 +65,50 @@ fn wrong_options_of_an_orb_are_refused() {
 }
 
 #[test]
+fn options_and_values_of_factories_are_compared_without_case() {
+    let process = Process::new();
+    for (directive, options) in [
+        ("Client_Strategy_Factory '-ORBWaitStrategy rw'", "-ORBWaitStrategy on-read"),
+        ("Client_Strategy_Factory '-orbwaitstrategy MT_noupcall'", "-ORBWaitStrategy on-waker"),
+        ("Client_Strategy_Factory '-ORBClientConnectionHandler st'", "-ORBWaitStrategy on-reactor"),
+        ("Client_Strategy_Factory '-ORBWaitStrategy on-reactor'", "-ORBWaitStrategy on-reactor"),
+        ("Client_Strategy_Factory '-ORBtransportmuxstrategy Exclusive'", "-ORBConnectionSharing exclusive"),
+        ("Client_Strategy_Factory '-ORBConnectionHandlerCleanup 1 -ORBForwardOnTransientLimit 3'", ""),
+        ("Server_Strategy_Factory '-ORBconcurrency Reactive'", "-ORBConcurrency reactive"),
+        ("Server_Strategy_Factory '-ORBconcurrency Thread-Pool:2'", "-ORBConcurrency thread-pool:2"),
+        ("Server_Strategy_Factory '-ORBtablesize 128 -ORBpoalock null -ORBactiveobjectmapsize 64'", ""),
+        ("Resource_Factory '-ORBconnectioncachingstrategy LRU'", "-ORBConnectionPurging lru"),
+        (
+            "Resource_Factory '-ORBZeroCopyWrite -ORBResourceUsage lazy -ORBconnectioncachemax 7'",
+            "-ORBMaxClientConnections 7",
+        ),
+    ] {
+        let factory = directive.split(' ').next().unwrap();
+        process.process(&format!("static {directive}")).unwrap_or_else(|error| panic!("{directive}: {error}"));
+        assert_eq!(process.info(factory), format!("options of ORBs: {options}"), "{directive}");
+        process.process(&format!("remove {factory}")).unwrap();
+    }
+}
+
+#[test]
+fn an_unknown_option_of_a_factory_is_an_error_of_its_directive() {
+    let process = Process::new();
+    for (option, reason) in [
+        ("-ORBPsychic yes", "-ORBPsychic"),
+        ("-ORBMaxConnections many", "-ORBMaxConnections"),
+        ("-ORBConnectionCacheMax many", "many"),
+        ("-ORBWaitStrategy psychic", "psychic"),
+    ] {
+        for factory in ["Client_Strategy_Factory", "Server_Strategy_Factory", "Resource_Factory"] {
+            let directives =
+                format!("static {factory} '{option}'\nstatic ORB '-ORBListenEndpoints iiop://127.0.0.1:0'");
+            let text = process.process(&directives).unwrap_err();
+            assert!(text.contains(factory) && text.contains(reason) && !text.contains("`ORB`"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn requests_wait_while_the_orb_is_suspended() {
     let process = Process::new();
     let folder = tempfile::tempdir().unwrap();

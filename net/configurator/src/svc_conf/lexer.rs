@@ -42,7 +42,8 @@ const PATH_PARTS: [char; 7] = ['/', '\\', ':', '%', '.', '~', '-'];
 
 /// Divides a file into words. The last one is [`TokenKind::End`].
 ///
-/// A text ends at the *last* quote of its kind in its line, as in ACE: so `"-a "b c""` is one text.
+/// A text ends at the *last* quote of its kind in its line, as in ACE: so `"-a "b c""` is one text. A tab or another control
+/// character ends the search for it as the end of the line does (`ACE_Svc_Conf_Lexer::scan`).
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Vec<SyntaxError>> {
     let (mut tokens, mut errors) = (Vec::new(), Vec::new());
     let mut end = Position { line: 1, column: 1 };
@@ -62,16 +63,17 @@ fn scan_line(content: &str, line: u32, tokens: &mut Vec<Token>, errors: &mut Vec
         let mut push = |kind| tokens.push(Token { kind, position });
         match character {
             '#' => return,
-            '"' | '\'' => match characters[at + 1..].iter().rposition(|other| *other == character) {
-                Some(length) => {
-                    push(TokenKind::Text(characters[at + 1..at + 1 + length].iter().collect()));
-                    at += length + 2;
-                }
-                None => {
-                    errors.push(SyntaxError::new(position, format!("the text has no closing {character} in its line")));
+            '"' | '\'' => {
+                let rest = &characters[at + 1..];
+                let end = rest.iter().position(|other| other.is_control()).unwrap_or(rest.len());
+                let Some(length) = rest[..end].iter().rposition(|other| *other == character) else {
+                    let place = if rest.get(end) == Some(&'\t') { "before the tab in its line" } else { "in its line" };
+                    errors.push(SyntaxError::new(position, format!("the text has no closing {character} {place}")));
                     return;
-                }
-            },
+                };
+                push(TokenKind::Text(rest[..length].iter().collect()));
+                at += length + 2;
+            }
             _ if character.is_whitespace() || character.is_control() => at += 1,
             _ if PUNCTUATION.contains(&character) => {
                 push(TokenKind::Punctuation(character));

@@ -61,6 +61,11 @@ fn a_text_ends_at_the_last_quote_of_its_line() {
     assert_eq!(found.parameters, r#"-a "b c" -d 'e'"#);
     assert_eq!(arguments_with(&found.parameters, |_| None), ["-a", "b c", "-d", "e"]);
     assert_eq!(parse("static X 'a'\nstatic Y 'b'").unwrap().len(), 2);
+    // A tab ends it as the end of the line does.
+    let DirectiveKind::Static(found) = one("static X '-a 'b' -c'\t# it isn't the end") else { panic!() };
+    assert_eq!(found.parameters, "-a 'b' -c");
+    assert_eq!(error("static X '-a\t-b'"), "directive:1:10: the text has no closing ' before the tab in its line");
+    assert_eq!(error("static X '-a"), "directive:1:10: the text has no closing ' in its line");
 }
 
 #[test]

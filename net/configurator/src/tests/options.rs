@@ -33,4 +33,9 @@ fn wrong_options_are_refused() {
     assert_eq!(parse(&["-f"]).unwrap_err().to_string(), "the option -f needs an argument");
     let text = "invalid value \"HUP\" for -s: expected the number of a signal";
     assert_eq!(parse(&["-s", "HUP"]).unwrap_err().to_string(), text);
+    for key in ["nowhere", "host:", ":1", "host:x", "host:65536", ""] {
+        let text = format!("invalid value \"{key}\" for -k: expected HOST:PORT");
+        assert_eq!(parse(&["-k", key]).unwrap_err().to_string(), text);
+    }
+    assert_eq!(parse(&["-k", "[::1]:4"]).unwrap().0.logger_key.as_deref(), Some("[::1]:4"));
 }

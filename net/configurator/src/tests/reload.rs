@@ -29,13 +29,13 @@ fn a_file_is_applied_as_a_difference() {
     let file = folder.path().join("svc.conf");
     write(&file, "static A\nstatic B 'x'\nstatic C");
     open(&configurator, &file);
-    assert_eq!(names(&configurator), ["E", "A", "B", "C"]);
+    assert_eq!(names(&configurator), ["A", "B", "C", "E"]);
     journal.take();
     assert!(configurator.reconfigure().unwrap().is_empty());
     write(&file, "static D\nstatic A\nstatic B 'y'\nsuspend A");
     let changes = configurator.reconfigure().unwrap();
     assert_eq!(changes.to_string(), "added D; replaced B; removed C; suspended A");
-    assert_eq!(names(&configurator), ["E", "D", "A", "B"], "a service of the command line stays");
+    assert_eq!(names(&configurator), ["D", "A", "B", "E"], "a service of the command line stays");
     assert!(!journal.take().iter().any(|call| call.starts_with("E ") || *call == "A fini"));
 }
 
@@ -52,7 +52,7 @@ fn a_bad_file_changes_nothing() {
     {
         write(&file, bad);
         assert!(configurator.reconfigure().is_err(), "{bad}");
-        assert_eq!(names(&configurator), ["E", "A", "B"]);
+        assert_eq!(names(&configurator), ["A", "B", "E"]);
         assert!(!journal.take().iter().any(|call| call.starts_with("A ") || call.starts_with("B ")), "{bad}");
     }
     fs::remove_file(&file).unwrap();
@@ -70,12 +70,12 @@ fn a_changed_file_is_read_by_itself() {
     open(&configurator, &file);
     let reload = Reload::start(&configurator, Some(Duration::from_millis(5))).unwrap();
     write(&file, "static A\nstatic B");
-    eventually(|| names(&configurator) == ["E", "A", "B"]);
+    eventually(|| names(&configurator) == ["A", "B", "E"]);
     write(&file, "wrong");
     eventually(|| matches!(reload.last(), Some(Err(_))));
-    assert_eq!(names(&configurator), ["E", "A", "B"]);
+    assert_eq!(names(&configurator), ["A", "B", "E"]);
     write(&file, "static B");
-    eventually(|| names(&configurator) == ["E", "B"]);
+    eventually(|| names(&configurator) == ["B", "E"]);
 }
 
 #[cfg(unix)]
@@ -94,7 +94,7 @@ fn a_signal_makes_the_files_be_read() {
     write(&file, "static B");
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR2).unwrap();
     eventually(|| reload.readings() == 1);
-    assert_eq!(names(&configurator), ["E", "B"]);
+    assert_eq!(names(&configurator), ["B", "E"]);
     drop(reload);
     reactor.stop();
     thread.join().unwrap();
