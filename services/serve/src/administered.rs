@@ -8,15 +8,6 @@ use spandrel_configurator::{Changes, Configurator, ConfigureError, ServiceStatus
 use crate::http_request::is_http;
 
 /// The commands that are no directives of `svc.conf`.
-const HELP: &str = "\
-list            the services, one in a line: name, state, source, description
-info NAME       the description of a service
-metrics         the numbers of all services, as Prometheus reads them
-libraries       libraries of removed services that are still mapped
-reconfigure     read the files of the configuration again
-help            this list
-dynamic … static … stream … suspend NAME resume NAME remove NAME
-                directives of svc.conf";
 
 /// The reason for which a line has had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +36,17 @@ impl std::fmt::Debug for Administered {
 }
 
 impl Administered {
+    /// The commands that a service `Administration` takes, a line for each.
+    pub const COMMANDS: &str = "\
+list            the services, one in a line: name, state, source, description
+info NAME       the description of a service
+metrics         the numbers of all services, as Prometheus reads them
+libraries       libraries of removed services that are still mapped
+reconfigure     read the files of the configuration again
+help            this list
+dynamic … static … stream … suspend NAME resume NAME remove NAME
+                directives of svc.conf";
+
     /// Sets the configurator, once.
     pub fn set(&self, configurator: &Configurator) {
         _ = self.0.set(configurator.clone());
@@ -70,7 +72,7 @@ impl Administered {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words[..] {
             [] => Ok(Vec::new()),
-            ["help"] => Ok(HELP.lines().map(str::to_owned).collect()),
+            ["help"] => Ok(Self::COMMANDS.lines().map(str::to_owned).collect()),
             ["list"] => Ok(repository.iter().map(|service| self.line(configurator, &service)).collect()),
             ["info", name] => {
                 let info = repository.info(name);

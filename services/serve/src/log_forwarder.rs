@@ -1,6 +1,6 @@
 //! Sends the log of this process to a logging service.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const WRITE: Duration = Duration::from_secs(5);
 
 /// Sends the lines of a log, with the host, the program and the number of this process, to the logging service at an
 /// address (`-k HOST:PORT`). Lines that the log no longer has when the service can be reached are lost. Dropping the value
-/// sends what is there, and ends.
+/// sends what is there, and ends. A service that cannot be reached, or no longer, is named in one warning.
 #[derive(Debug)]
 pub struct LogForwarder {
     has_ended: Arc<(Mutex<bool>, Condition)>,
@@ -29,7 +29,7 @@ impl LogForwarder {
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn start(tail: LogTail, address: String) -> std::io::Result<Self> {
+    pub fn start(tail: LogTail, address: String) -> io::Result<Self> {
         let has_ended = Arc::<(Mutex<bool>, Condition)>::default();
         let ended = Arc::clone(&has_ended);
         let thread = thread::Builder::new().name("log".to_owned()).spawn(move || run(&tail, &address, &ended))?;
@@ -46,20 +46,23 @@ impl Drop for LogForwarder {
 }
 
 fn run(tail: &LogTail, address: &str, ended: &(Mutex<bool>, Condition)) {
-    let (mut seen, mut stream) = (0, None::<TcpStream>);
+    let (mut seen, mut stream, mut is_reported) = (0, None::<TcpStream>, false);
     loop {
         let (lines, after) = tail.after(seen);
         let mut wait = LOOK;
         if !lines.is_empty() {
-            stream = stream.or_else(|| connect(address));
-            let sent = stream.as_mut().is_some_and(|stream| {
+            let sent = stream.take().map_or_else(|| connect(address), Ok).and_then(|mut stream| {
                 let text: String = lines.iter().filter_map(|line| record(line)).collect();
-                stream.write_all(text.as_bytes()).is_ok()
+                stream.write_all(text.as_bytes()).map(|()| stream)
             });
-            if sent {
-                seen = after;
-            } else {
-                (stream, wait) = (None, RECONNECT);
+            match sent {
+                Ok(used) => (stream, seen, is_reported) = (Some(used), after, false),
+                Err(error) => {
+                    if !is_reported {
+                        tracing::warn!(service = address, %error, "the logging service (-k) cannot be reached");
+                    }
+                    (is_reported, wait) = (true, RECONNECT);
+                }
             }
         }
         let mut has_ended = ended.0.lock();
@@ -72,10 +75,10 @@ fn run(tail: &LogTail, address: &str, ended: &(Mutex<bool>, Condition)) {
     }
 }
 
-fn connect(address: &str) -> Option<TcpStream> {
-    let stream = TcpStream::connect(address).ok()?;
-    stream.set_write_timeout(Some(WRITE)).ok()?;
-    Some(stream)
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_write_timeout(Some(WRITE))?;
+    Ok(stream)
 }
 
 /// A line of the log with the names of this process.

@@ -1,6 +1,8 @@
 //! The executable `spandrel-serve`.
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
+use std::io::Seek as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,9 +25,9 @@ Usage: spandrel serve [OPTIONS]
 
 Options, as those of ACE's service configurator:
   -f FILE       A file of directives; may be given more than once [default: svc.conf, if there is one]
-  -S DIRECTIVE  A directive; may be given more than once
+  -S DIRECTIVE  A directive after the files; may be given more than once
   -w SECONDS    Also read the files again when they, or libraries, have changed; looked at in this interval
-  -b            Become a daemon
+  -b            Become a daemon, once the services run
   -d            Log debug messages
   -k HOST:PORT  Send the log to a logging service, too
   -p FILE       Write the number of the process into a file
@@ -38,6 +40,19 @@ Services that the program contains: `static NAME \"PARAMETERS\"`. Services of sh
 `dynamic NAME Service_Object * LIBRARY:FACTORY() \"PARAMETERS\"`. See the page `Configuring services` of the book.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
+
+const ADMIN_HELP: &str = "\
+Sends a command to the service `Administration` of a running process, and prints the answer
+
+Usage: spandrel serve admin (-u SOCKET | -p PORT) COMMAND…
+
+Options:
+  -u SOCKET   The socket of the service, a file
+  -p PORT     Its port on the loopback interface
+  -h, --help  Print help";
+
+/// The first argument of a daemon, which the program gives itself, and the line of output once its services run.
+const DAEMON: &str = "daemon";
 
 fn main() -> ExitCode {
     // Services with processes start this program again.
@@ -53,6 +68,8 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|word| word == "admin") {
         return spandrel_daemon::run(|| administer(&arguments[1..]));
     }
+    let is_daemon = arguments.first().is_some_and(|word| word == DAEMON);
+    arguments.drain(..usize::from(is_daemon));
     if arguments.iter().any(|word| word == "-h" || word == "--help") {
         println!("{HELP}");
         return ExitCode::SUCCESS;
@@ -65,14 +82,15 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return spandrel_daemon::run(|| Err(Failure::usage(error))),
     };
-    if options.is_daemon
-        && let Err(failure) = become_daemon()
-    {
-        return spandrel_daemon::run(|| Err(failure));
+    if options.is_daemon && !is_daemon {
+        return match start_daemon() {
+            Ok(code) => code,
+            Err(failure) => spandrel_daemon::run(|| Err(failure)),
+        };
     }
     let tail = options.logger_key.is_some().then(LogTail::default);
     let level = if options.is_debug { "debug" } else { "info" };
-    spandrel_daemon::run_with_level(level, tail.as_ref(), || serve(&options, &rest, watch, tail.clone()))
+    spandrel_daemon::run_with_level(level, tail.as_ref(), || serve(&options, &rest, watch, tail.clone(), is_daemon))
 }
 
 /// Takes `-w SECONDS` out of the arguments, which is no option of ACE's.
@@ -86,7 +104,13 @@ fn take_watch(arguments: &mut Vec<String>) -> Result<Option<Duration>, Failure> 
     Ok(Some(Duration::from_secs_f64(seconds)))
 }
 
-fn serve(options: &Options, rest: &[String], watch: Option<Duration>, tail: Option<LogTail>) -> Result<(), Failure> {
+fn serve(
+    options: &Options,
+    rest: &[String],
+    watch: Option<Duration>,
+    tail: Option<LogTail>,
+    is_daemon: bool,
+) -> Result<(), Failure> {
     let administered = Administered::default();
     let catalogue = catalogue(&administered);
     match rest {
@@ -127,7 +151,7 @@ fn serve(options: &Options, rest: &[String], watch: Option<Duration>, tail: Opti
     // Once signals are handled: the file tells others where to send them.
     let is_ready = || {
         pid_file.set(options.pid_file.as_ref().map(|file| PidFile::write(file)).transpose()?);
-        Ok(())
+        if is_daemon { detach() } else { Ok(()) }
     };
     spandrel_daemon::serve(&ready, &is_ready, move || stopping.stop(), || ended = reactor.run())?;
     drop(reload);
@@ -174,36 +198,88 @@ impl Drop for PidFile {
     }
 }
 
-/// Starts the program again in a session of its own, without a terminal and without `-b`; this process ends.
+/// Starts the program again in a session of its own, without a terminal. Waits until its services run; if they cannot, its
+/// errors and its exit code are those of this process.
 #[cfg(unix)]
-fn become_daemon() -> Result<(), Failure> {
+fn start_daemon() -> Result<ExitCode, Failure> {
     use std::process::{Command, Stdio};
 
-    // The second process has no `-b`, and leads its session.
-    let arguments = std::env::args_os().skip(1).filter_map(|argument| {
-        let text = argument.to_string_lossy().into_owned();
-        let is_flags =
-            text.len() > 1 && text.starts_with('-') && text[1..].chars().all(|letter| "bdny".contains(letter));
-        match is_flags {
-            true => Some(text.replace('b', "")).filter(|text| text != "-").map(Into::into),
-            false => Some(argument),
-        }
-    });
-    let program = std::env::current_exe().context("cannot become a daemon (-b)").map_err(Failure::failed)?;
+    let failed = |error: std::io::Error, what: &'static str| Failure::failed(anyhow!(error).context(what));
+    let program = std::env::current_exe().map_err(|error| failed(error, "cannot become a daemon (-b)"))?;
+    // A file without a name, and no pipe: processes of services may keep it open after this one has ended.
+    let mut errors =
+        nameless_file().map_err(|error| failed(error, "cannot become a daemon (-b): no temporary file"))?;
+    let of_daemon = errors.try_clone().map_err(|error| failed(error, "cannot become a daemon (-b)"))?;
     let mut command = Command::new("setsid");
-    command.arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().context("cannot become a daemon (-b): setsid cannot be run").map_err(Failure::failed)?;
-    std::process::exit(0)
+    command.arg(program).arg(DAEMON).args(std::env::args_os().skip(1));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(of_daemon);
+    let mut daemon =
+        command.spawn().map_err(|error| failed(error, "cannot become a daemon (-b): setsid cannot be run"))?;
+    let output = daemon.stdout.take().expect("it is piped");
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if line == DAEMON {
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ = writeln!(std::io::stdout(), "{line}");
+    }
+    let status = daemon.wait().map_err(|error| failed(error, "cannot wait for the daemon (-b)"))?;
+    let copied = errors.rewind().and_then(|()| std::io::copy(&mut errors, &mut std::io::stderr()));
+    copied.map_err(|error| failed(error, "cannot read the errors of the daemon (-b)"))?;
+    match status.code() {
+        Some(code) => Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)),
+        None => Err(Failure::failed(anyhow!("the daemon (-b) was ended: {status}"))),
+    }
+}
+
+/// A temporary file that only this process and its children can read.
+#[cfg(unix)]
+fn nameless_file() -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let mut options = std::fs::File::options();
+    options.read(true).append(true).create_new(true).mode(0o600);
+    for attempt in 0_u8..=u8::MAX {
+        let path = std::env::temp_dir().join(format!("spandrel-serve-{}-{attempt}", std::process::id()));
+        match options.open(&path) {
+            Ok(file) => return std::fs::remove_file(path).map(|()| file),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Tells the process that has started this daemon that its services run, and leaves its output.
+#[cfg(unix)]
+fn detach() -> Result<(), Failure> {
+    let detach = || {
+        // The other process may have been ended meanwhile.
+        _ = writeln!(std::io::stdout(), "{DAEMON}");
+        let null = std::fs::File::options().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(&null)?;
+        rustix::stdio::dup2_stderr(&null)?;
+        std::io::Result::Ok(())
+    };
+    detach().context("the daemon (-b) cannot leave its output").map_err(Failure::failed)
 }
 
 #[cfg(not(unix))]
-fn become_daemon() -> Result<(), Failure> {
+fn start_daemon() -> Result<ExitCode, Failure> {
     Err(Failure::usage(anyhow!("this system has no daemons (-b)")))
+}
+
+#[cfg(not(unix))]
+fn detach() -> Result<(), Failure> {
+    Ok(())
 }
 
 /// Sends a command to a running process, and prints the answer.
 fn administer(arguments: &[String]) -> Result<(), Failure> {
     const USAGE: &str = "expected -u SOCKET or -p PORT, and a command: spandrel serve admin -u SOCKET list";
+    if arguments.iter().any(|word| word == "-h" || word == "--help") {
+        _ = writeln!(std::io::stdout(), "{ADMIN_HELP}\n\nCommands:\n{}", Administered::COMMANDS);
+        return Ok(());
+    }
     let [option, place, command @ ..] = arguments else { return Err(Failure::usage(anyhow!(USAGE))) };
     if command.is_empty() {
         return Err(Failure::usage(anyhow!(USAGE)));

@@ -182,6 +182,80 @@ fn errors_are_one_line_with_an_exit_code() {
 }
 
 #[test]
+fn the_file_of_the_folder_comes_before_the_directives_of_the_command_line() {
+    let mut serve = Serve::start(&format!("{ADMINISTERED}static Echo '-p 0'"), &["-S", "suspend Echo"]);
+    serve.ready("Administration");
+    assert!(serve.list().contains("Echo suspended"), "{}", serve.list());
+    // Files of the command line come before its directives as well, and take the place of the file of the folder.
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("svc.conf"), "static Nonsense").unwrap();
+    fs::write(at("other.conf"), "static Echo '-p 0'").unwrap();
+    let mut command = command();
+    command.current_dir(folder.path()).args(["-S", "remove Echo", "-f", "other.conf", "-S", "remove Echo"]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("no service `Echo`"), "{text}");
+}
+
+#[test]
+fn a_daemon_that_cannot_start_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let occupied = format!("static Echo '-p {}'", listener.local_addr().unwrap().port());
+    fs::write(folder.path().join("bad.conf"), "static Echo '-p 0'\nnonsense").unwrap();
+    let run = |arguments: &[&str]| {
+        let output = command().current_dir(folder.path()).args(arguments).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (arguments, reason) in [
+        (&["-b", "-f", "bad.conf"][..], "bad.conf:2:1: expected a directive"),
+        (&["-bf", "bad.conf"], "bad.conf:2:1: expected a directive"),
+        (&["-f", "gone", "-b"], "cannot read gone"),
+        (&["-b", "-S", &occupied], "in use"),
+    ] {
+        let foreground: Vec<_> =
+            arguments.iter().map(|word| word.replace("-bf", "-f")).filter(|word| word != "-b").collect();
+        let expected = run(&foreground.iter().map(String::as_str).collect::<Vec<_>>());
+        let (code, text) = run(arguments);
+        assert!(text.contains(reason), "{arguments:?}: {text}");
+        assert_eq!((code, text), expected, "{arguments:?}");
+        assert_ne!(code, 0);
+    }
+    assert_eq!(run(&["-b"]).0, 2, "there is nothing to serve");
+}
+
+#[test]
+fn a_logging_service_that_cannot_be_reached_is_reported() {
+    let (code, text) = {
+        let output = command().args(["-k", "nowhere", "-S", "static Echo '-p 0'"]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(code, Some(2));
+    assert_eq!(text, "error: invalid value \"nowhere\" for -k: expected HOST:PORT\n");
+    // Nobody listens there.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut command = command();
+    command.args(["-k", &address, "-S", "static Echo '-p 0'"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = ChildProcess::start(&mut command);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let warning = lines.find(|line| line.contains("logging service")).unwrap();
+    assert!(warning.contains("WARN") && warning.contains(&address), "{warning}");
+}
+
+#[test]
+fn each_command_has_help() {
+    for arguments in
+        [&["--help"][..], &["-h"], &["admin", "--help"], &["admin", "-h"], &["admin", "-u", "gone", "--help"]]
+    {
+        let output = command().args(arguments).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("Usage: spandrel serve"), "{arguments:?}: {text}");
+        assert_eq!(text.contains("reconfigure"), arguments[0] == "admin", "{text}");
+    }
+}
+
+#[test]
 fn a_daemon_leaves_its_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
