@@ -21,6 +21,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 /// | [`MessageErrorReceived`](Self::MessageErrorReceived) | MAYBE | no |
 /// | [`InDoubt`](Self::InDoubt) | MAYBE | no |
 /// | [`ConnectionShareable`](Self::ConnectionShareable) | that of the exception | no |
+/// | [`CodeSetsUnknown`](Self::CodeSetsUnknown) | that of the exception | no |
 /// | [`Other`](Self::Other) | that of the exception | no |
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RequestLoss {
@@ -46,6 +47,9 @@ pub enum RequestLoss {
     /// No loss: no connection may be opened for the request, but one can be shared now. It begins anew,
     /// without an exception.
     ConnectionShareable,
+    /// The arguments cannot be encoded without code sets, and the reference names none. The object that the
+    /// server forwards to may have some: it is located before the request fails.
+    CodeSetsUnknown,
     /// No connection was tried: there is none, or it is at one of its limits. The exception has the
     /// completion status; other addresses are tried.
     Other,
@@ -72,7 +76,7 @@ impl RequestLoss {
             Self::Rejected | Self::SendTimedOut => (Some(No), false),
             Self::MessageErrorReceived | Self::InDoubt => (Some(Maybe), false),
             Self::ConnectionShareable => (None, false),
-            Self::Other => (None, false),
+            Self::CodeSetsUnknown | Self::Other => (None, false),
         };
         LossConsequence { completed, repeats }
     }
@@ -217,6 +221,7 @@ mod tests {
         (RequestLoss::MessageErrorReceived, Some(Maybe), false),
         (RequestLoss::InDoubt, Some(Maybe), false),
         (RequestLoss::ConnectionShareable, None, false),
+        (RequestLoss::CodeSetsUnknown, None, false),
         (RequestLoss::Other, None, false),
     ];
 

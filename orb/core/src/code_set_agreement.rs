@@ -4,6 +4,7 @@
 //! text.
 
 use spandrel_cdr::{CdrError, GiopVersion, WcharSet, Wire};
+use spandrel_connection::RequestLoss;
 use spandrel_giop::{
     CompletionStatus, GiopError, IiopProfile, NoCommonCodeSet, OwnCodeSets, ServiceContext, SystemException,
     TransmissionCodeSets,
@@ -11,10 +12,14 @@ use spandrel_giop::{
     ids, minor,
 };
 
+use crate::client::CallFailure;
+
 /// The agreement with a server, from its reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreement {
     chosen: Option<TransmissionCodeSets>,
+    /// Whether the reference names code sets.
+    is_named: bool,
     /// The context of a connection's first request, if the reference names code sets.
     context: Option<ServiceContext>,
     /// The native code sets for wide text on both sides.
@@ -44,17 +49,24 @@ impl Agreement {
         }
         let wide = (own.wchar_set, named.as_ref().map_or(0, |(_, wide)| wide.native));
         let choose = |(chars, wide)| TransmissionCodeSets::choose(own, &chars, &wide, is_ours, version);
+        let is_named = named.is_some();
         let assumed = own.assumed.filter(|_| version >= GiopVersion::V1_1);
         let chosen = named.map_or(Ok(assumed), |named| choose(named).map(Some));
         Ok(chosen.map(|chosen| {
             let context = chosen.map(TransmissionCodeSets::to_context);
-            Self { chosen, context, wide }
+            Self { chosen, is_named, context, wide }
         }))
     }
 
     /// The chosen code sets: references with different ones have separate connections.
     pub(crate) fn chosen(&self) -> Option<TransmissionCodeSets> {
         self.chosen
+    }
+
+    /// Whether the reference names code sets.
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_named
     }
 
     /// The encoding of requests under the agreement.
@@ -68,8 +80,21 @@ impl Agreement {
         self.context.as_slice()
     }
 
-    /// The exception for arguments that cannot be encoded.
-    pub(crate) fn not_encodable(&self, error: CdrError) -> SystemException {
+    /// The failure of a request whose arguments cannot be encoded.
+    pub(crate) fn not_encodable(&self, error: CdrError) -> CallFailure {
+        let needs_code_sets = matches!(
+            error,
+            CdrError::NotRepresentable { .. }
+                | CdrError::NotOneOctet { .. }
+                | CdrError::NoWcharSet
+                | CdrError::WideInGiop10
+                | CdrError::WideInGiop11(_)
+        );
+        let loss = if needs_code_sets && !self.is_named { RequestLoss::CodeSetsUnknown } else { RequestLoss::Other };
+        CallFailure::of(loss, self.exception(error))
+    }
+
+    fn exception(&self, error: CdrError) -> SystemException {
         match error {
             CdrError::NoWcharSet => self.no_wide_text().with_source(error),
             CdrError::NotRepresentable { .. } if self.chosen.is_none() => {
@@ -77,7 +102,7 @@ impl Agreement {
                 SystemException::from(error).with_detail(move || {
                     format!(
                         "{cause}: the reference names no code sets, unlike an IOR of its server (-ORBDefaultCharCodeSet \
-                         sets the code set to assume)"
+                         sets the code set to assume), and the server does not forward it"
                     )
                 })
             }

@@ -233,8 +233,14 @@ impl Destination {
         self.text.context()
     }
 
-    /// The exception for arguments that cannot be written.
-    pub(crate) fn not_encodable(&self, error: CdrError) -> SystemException {
+    /// Whether the reference names code sets.
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn names_code_sets(&self) -> bool {
+        self.text.is_named()
+    }
+
+    /// The failure of a request whose arguments cannot be written.
+    pub(crate) fn not_encodable(&self, error: CdrError) -> CallFailure {
         self.text.not_encodable(error)
     }
 

@@ -16,6 +16,7 @@
 //! | Send | a one-way without a response was written | Done |
 //! | Send | a response is expected | Await |
 //! | Send | the request cannot be sent | Judge |
+//! | Send | the arguments need code sets, and the reference names none; a LocateRequest is sent | Await |
 //! | Await | a reply, or its loss | Judge |
 //! | Judge | a result or a user exception | HeldReply |
 //! | Judge | an exception that ends the call | Done |

@@ -315,7 +315,7 @@ fn corbaloc_url(url: Corbaloc) -> Result<Url, SystemException> {
 }
 
 /// Parses *addresses* [`/` *key*] [`#` *name*]; the default key is `NameService` (Naming Service 1.3,
-/// 2.5.3.2).
+/// 2.5.3.2). The name's octets are UTF-8, or else ISO 8859-1.
 fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
     let (location, name) = text.split_once('#').unwrap_or((text, ""));
     let mut location: Corbaloc = format!("corbaloc:{location}").parse().map_err(bad_url)?;
@@ -331,7 +331,9 @@ fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
     if name.is_empty() {
         return Ok(Url::Name(Box::new(corbaloc_url(location)?), Vec::new()));
     }
-    let unescaped = String::from_utf8(unescaped.key).map_err(|_| bad_name("its escaped octets are not UTF-8"))?;
+    // omniNames writes the octets of its own code set, ISO 8859-1 by default.
+    let unescaped = String::from_utf8(unescaped.key)
+        .unwrap_or_else(|latin1| latin1.into_bytes().into_iter().map(char::from).collect());
     let components = corbaname::parse(&unescaped).map_err(bad_name)?;
     Ok(Url::Name(Box::new(corbaloc_url(location)?), components))
 }

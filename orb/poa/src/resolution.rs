@@ -8,7 +8,11 @@
 //! Each kind of wait has its limit where it begins: `manager`, `servant_lookup`, `adapter_lookup`,
 //! `serial_lock`, and `main_thread` of `spandrel-orb`.
 
-use std::{any::Any, time::Duration};
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use spandrel_orb::{BidirectionalPolicy, Located, SystemException};
 use spandrel_server::{Entry, LastTarget, ObjectAdapter, Reservation, Resolution, Upcall};
@@ -155,6 +159,25 @@ impl Root {
         }
     }
 
+    /// Whether the servant of an object says that it does not exist (`_non_existent`): a default servant, or one of an
+    /// active object. False if that would take a wait, the adapter's own thread, or a servant manager.
+    fn is_unknown_to_servant(&self, adapter: &Arc<Adapter>, key: &[u8]) -> bool {
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
+        frame.set_adapter(Some(Arc::clone(adapter)));
+        frame.set_object(key);
+        let state = frame.state();
+        let in_use = adapter.enter_active(&state.object_id).or_else(|| adapter.enter_default(&state.object_id));
+        drop(state);
+        let Some(in_use) = in_use else { return false };
+        let Resolution::Serve(upcall) = begin_upcall(entered, in_use, None) else { return false };
+        let answer = catch_unwind(AssertUnwindSafe(|| upcall.servant().non_existent()));
+        answer.unwrap_or_else(|_| {
+            tracing::error!("a servant panicked in `_non_existent` for a LocateRequest");
+            false
+        })
+    }
+
     /// Whether the frame still holds the adapter of this key.
     #[inline]
     fn has_adapter_of(&self, frame: &Frame, key: &[u8]) -> bool {
@@ -221,6 +244,7 @@ impl ObjectAdapter for Root {
             adapter.check_admits()?;
         }
         Ok(match adapter.has(&object_key[adapter.prefix.len()..]) {
+            Some(None) if self.is_unknown_to_servant(&adapter, object_key) => Located::Unknown,
             Some(None) => Located::Here,
             Some(Some(forwarding)) => forwarding.located(),
             None => Located::Unknown,

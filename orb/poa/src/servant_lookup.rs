@@ -65,6 +65,18 @@ impl Adapter {
         self.find_active(id, None).map(ServantInUse::Object)
     }
 
+    /// As [`enter_active`](Self::enter_active), for an object of the default servant.
+    pub(crate) fn enter_default(self: &Arc<Self>, id: &[u8]) -> Option<ServantInUse> {
+        if !self.policies.has_default_servant() || self.policies.thread != ThreadPolicy::OrbCtrlModel || !self.is_open()
+        {
+            return None;
+        }
+        match self.enter_inactive(id, "_non_existent") {
+            Ok(ServantLookup::Found(in_use)) => Some(in_use),
+            _ => None,
+        }
+    }
+
     /// [`enter_active`](Self::enter_active), with the prediction of a connection.
     #[inline(always)]
     pub(crate) fn find_active(&self, id: &[u8], last: Option<&dyn LastTarget>) -> Option<Arc<ActiveObject>> {

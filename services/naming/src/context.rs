@@ -69,7 +69,7 @@ impl Contexts {
     }
 
     /// Checks that the context of the request exists.
-    fn require_current(&self) -> Result<(), SystemException> {
+    pub(crate) fn require_current(&self) -> Result<(), SystemException> {
         self.store.path(self.current()?).map(drop).map_err(|error| system(&error))
     }
 

@@ -15,7 +15,7 @@ use spandrel::server::{DeferredCall, Replied, Servant, ServerCall};
 use spandrel::services::cos_naming::naming_context::{BindError, RebindError};
 use spandrel::services::cos_naming::{NameComponent, NamingContext, NamingContextExtSkeleton};
 use spandrel::types::{Ior, UserExceptions};
-use spandrel::{ObjectRef, SystemException};
+use spandrel::{ObjectRef, SystemException, SystemExceptionKind};
 
 use crate::context::{ContextServant, Contexts, LastStep};
 use crate::failure::Failure;
@@ -92,6 +92,12 @@ impl Servant for DeferringServant {
 
     fn is_a(&self, repository_id: &str) -> bool {
         self.skeleton.is_a(repository_id)
+    }
+
+    /// Whether the context was destroyed, or there never was one with the key.
+    fn non_existent(&self) -> bool {
+        let checked = self.contexts.require_current();
+        checked.is_err_and(|error| error.kind() == SystemExceptionKind::ObjectNotExist)
     }
 
     fn direct(self: std::sync::Arc<Self>, place: &mut dyn Any) {

@@ -12,7 +12,7 @@ use spandrel::services::cos_naming::{BindingIterator, BindingType, NameComponent
 use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_naming::store::{ContextId, Done, IfBound, StoreError, Target};
 use spandrel_naming::{NamingOptions, NamingService, PurgeOptions, RedbStore, RedbStoreOptions, Store};
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{block_on, wait_until};
 
 use crate::executable::{name, object};
 
@@ -380,4 +380,26 @@ fn operations_on_text_need_a_context_and_names_within_the_limits() {
     gone(context.to_string(&name("a")).unwrap_err().to_string());
     gone(context.to_name("a").unwrap_err().to_string());
     gone(context.to_url(":host", "a").unwrap_err().to_string());
+    assert!(context.as_object().non_existent().unwrap());
+    assert_eq!(context.as_object().locate().unwrap(), spandrel::types::Located::Unknown);
+    assert!(!served.root.as_object().non_existent().unwrap());
+    assert_eq!(served.root.as_object().locate().unwrap(), spandrel::types::Located::Here);
+}
+
+#[test]
+fn names_beyond_iso_8859_1_are_resolved_by_url() {
+    let served = Served::start(|_| {});
+    let (host, port) = served.orb.listen().unwrap().remove(0);
+    let url = format!("corbaname::{host}:{port}");
+    let root = served.client.string_to_object(&url).unwrap();
+    let root = NamingContextExt::narrow(&root).unwrap();
+    for bound in ["\u{6771}\u{4eac}", "caf\u{e9}", "M\u{fc}nchen \u{20ac}"] {
+        root.bind(&name(bound), Some(served.root.as_object())).unwrap();
+        let escaped: String = bound.bytes().map(|octet| format!("%{octet:02x}")).collect();
+        served.client.string_to_object(&format!("{url}#{escaped}")).unwrap();
+        served.client.string_to_object(&format!("{url}#{bound}")).unwrap();
+        block_on(served.client.string_to_object_async(&format!("{url}#{escaped}"))).unwrap();
+    }
+    // omniNames writes ISO 8859-1.
+    served.client.string_to_object(&format!("{url}#caf%e9")).unwrap();
 }

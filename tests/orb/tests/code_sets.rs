@@ -106,7 +106,7 @@ fn asynchronous_calls_exchange_wide_text() {
 }
 
 #[test]
-fn an_asynchronous_call_follows_a_forwarding_to_other_code_sets_with_ascii_text_only() {
+fn calls_follow_a_forwarding_to_other_code_sets() {
     let server = Server::start();
     let there = spandrel_cdr::Reference::ior(&server.orb.string_to_object(&activate_echo(&server)).unwrap()).clone();
     let port = fake_server(move |_, mut stream| {
@@ -123,15 +123,58 @@ fn an_asynchronous_call_follows_a_forwarding_to_other_code_sets_with_ascii_text_
     });
     let here = |orb: &Orb| orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key")).unwrap();
     let orb = Orb::builder().build().unwrap();
-    // A synchronous call encodes its arguments again; an asynchronous one can resend only arguments that do
-    // not depend on the code set.
+    // A synchronous call encodes its arguments again; an asynchronous one has a second form for a server with this
+    // ORB's code sets.
     assert_eq!(narrow(&here(&orb), "caf\u{e9}").unwrap(), "caf\u{e9}");
     let invoke_async = |text: &'static str| {
         let read = |input: &mut spandrel_cdr::Decoder<'_>| input.str().map(Into::into);
         block_on(here(&orb).invoke_async::<String, SystemException>("narrow", move |out| out.short_str(text), read))
     };
     assert_eq!(invoke_async("plain").unwrap(), "plain");
-    assert_eq!(invoke_async("caf\u{e9}").unwrap_err().kind(), SystemExceptionKind::NoImplement);
+    assert_eq!(invoke_async("caf\u{e9}").unwrap(), "caf\u{e9}");
+}
+
+#[test]
+fn text_that_needs_code_sets_is_sent_where_a_plain_key_is_forwarded_to() {
+    let server = Server::start();
+    let echo = server.orb.string_to_object(&activate_echo(&server)).unwrap();
+    server.orb.set_object_key_alias("Echo", &echo).unwrap();
+    let orb = Orb::builder().build().unwrap();
+    for version in ["", "iiop:1.1@", "iiop:1.2@"] {
+        let protocol = if version.is_empty() { ":" } else { version };
+        let url = format!("corbaloc:{protocol}127.0.0.1:{}/Echo", server.port());
+        for orb in [&orb, &server.orb] {
+            let object = || orb.string_to_object(&url).unwrap();
+            assert_eq!(narrow(&object(), "\u{6771}\u{4eac}").unwrap(), "\u{6771}\u{4eac}", "{url}");
+            let (back, letter) = wide(&object(), "\u{6771}", 'x').unwrap();
+            assert_eq!((&*back, letter), ("\u{6771}", 'x'), "{url}");
+            let forwarded = object();
+            assert_eq!(narrow(&forwarded, "caf\u{e9}").unwrap(), "caf\u{e9}");
+            assert_eq!(narrow(&forwarded, "\u{6771}").unwrap(), "\u{6771}");
+            for text in ["caf\u{e9}", "\u{6771}\u{4eac}"] {
+                let read = |input: &mut spandrel_cdr::Decoder<'_>| input.str().map(Into::into);
+                let call = object().invoke_async::<String, SystemException>("narrow", |out| out.short_str(text), read);
+                assert_eq!(block_on(call).unwrap(), text, "{url}");
+            }
+        }
+    }
+}
+
+#[test]
+fn text_that_needs_code_sets_fails_where_nothing_is_forwarded() {
+    let server = Server::start();
+    let unknown = format!("corbaloc::127.0.0.1:{}/Nowhere", server.port());
+    let key = percent(&profile_of(&activate_echo(&server)).object_key);
+    let plain = format!("corbaloc::127.0.0.1:{}/{key}", server.port());
+    let orb = Orb::builder().build().unwrap();
+    for (url, kind) in [(unknown, SystemExceptionKind::ObjectNotExist), (plain, SystemExceptionKind::DataConversion)] {
+        let object = orb.string_to_object(&url).unwrap();
+        let error = narrow(&object, "\u{6771}").unwrap_err();
+        assert_eq!((error.kind(), error.completed()), (kind, CompletionStatus::No), "{url}");
+        let call = object.invoke_async::<(), SystemException>("narrow", |out| out.short_str("\u{6771}"), |_| Ok(()));
+        let error = block_on(call).unwrap_err();
+        assert_eq!((error.kind(), error.completed()), (kind, CompletionStatus::No), "{url}");
+    }
 }
 
 #[test]

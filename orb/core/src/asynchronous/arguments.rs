@@ -3,14 +3,26 @@
 use std::ops::Range;
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion, Wire};
-use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
+use spandrel_connection::RequestLoss;
+use spandrel_giop::{
+    CompletionStatus, OwnCodeSets, ResponseFlags, ServiceContext, SystemException, TransmissionCodeSets,
+    component::Component, ids,
+};
 use spandrel_transport::Deadline;
 
 use crate::{client::CallFailure, destination::Destination, scratch};
 
-/// The body of a request.
+/// The body of a request, in the form of the first destination. A reference that names no code sets may be forwarded
+/// to one that does: text then has a second form, for a server with this ORB's own code sets.
 #[derive(Debug)]
 pub(super) struct Arguments {
+    first: Result<EncodedArguments, CallFailure>,
+    second: Option<EncodedArguments>,
+}
+
+/// The body of a request in one wire form.
+#[derive(Debug)]
+struct EncodedArguments {
     octets: Vec<u8>,
     /// The position of the body in the message, modulo 8, on which its padding depends.
     offset: usize,
@@ -28,12 +40,72 @@ fn shim() -> ServiceContext {
 
 impl Arguments {
     /// Marshals arguments for a request to this destination.
+    ///
+    /// # Errors
+    /// The failure, if no other destination could change it.
     pub(super) fn marshal<'a>(
         destination: &Destination,
+        own: &OwnCodeSets,
         operation: &str,
-        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
-    ) -> Result<Self, CdrError> {
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Self, CallFailure> {
         let wire = destination.template.wire();
+        let first = EncodedArguments::marshal(destination, wire, operation, &encode)
+            .map_err(|error| destination.not_encodable(error));
+        let second = match &first {
+            Ok(first) if !first.is_coded || destination.names_code_sets() => None,
+            Err(failure) if failure.loss != RequestLoss::CodeSetsUnknown => return Err(failure.clone()),
+            _ => own_form(own, wire)
+                .and_then(|wire| EncodedArguments::marshal(destination, wire, operation, &encode).ok()),
+        };
+        match first {
+            Err(failure) if second.is_none() => Err(failure),
+            first => Ok(Self { first, second }),
+        }
+    }
+
+    /// Encodes a whole request to this destination, with the contexts of its connection.
+    ///
+    /// # Errors
+    /// NO_IMPLEMENT if no form of the arguments is that of the destination. `CodeSetsUnknown` if the object has to be
+    /// located before.
+    pub(super) fn request<'o>(
+        &'o self,
+        out: &mut Encoder<'o>,
+        destination: &Destination,
+        contexts: (&[ServiceContext], Option<&Deadline>),
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+    ) -> Result<(), CallFailure> {
+        let needed = destination.template.wire();
+        let fitting = self.first.iter().chain(&self.second).find(|form| form.fits(needed));
+        let form = match (fitting, &self.first) {
+            (Some(form), _) | (None, Ok(form)) => form,
+            (None, Err(failure)) if !destination.names_code_sets() => return Err(failure.clone()),
+            (None, Err(failure)) => self.second.as_ref().ok_or_else(|| failure.clone())?,
+        };
+        form.request(out, destination, contexts, request_id, response, operation)
+    }
+}
+
+/// The wire form of requests to a server of GIOP 1.2 that has this ORB's code sets; `None` if such a server would have
+/// none in common.
+fn own_form(own: &OwnCodeSets, wire: Wire) -> Option<Wire> {
+    let Component::CodeSets { char_data, wchar_data } = own.component() else { return None };
+    let wire = Wire { version: GiopVersion::V1_2, ..wire };
+    let chosen = TransmissionCodeSets::choose(own, &char_data, &wchar_data, true, wire.version);
+    chosen.ok().map(|chosen| chosen.on(wire))
+}
+
+impl EncodedArguments {
+    /// Marshals arguments in this wire form, at the position that they have in a request to the destination.
+    fn marshal<'a>(
+        destination: &Destination,
+        wire: Wire,
+        operation: &str,
+        encode: &impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Self, CdrError> {
         let mut out = Encoder::reusing(scratch::take(), wire);
         let mut body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
         if !out.position().is_multiple_of(8) {
@@ -56,8 +128,13 @@ impl Arguments {
         Ok(Self { octets: octets.unwrap_or_default(), offset: start % 8, wire, is_coded, divisible })
     }
 
+    /// Whether the octets have the same meaning in this wire form.
+    fn fits(&self, needed: Wire) -> bool {
+        !self.is_coded || self.wire == needed
+    }
+
     /// Encodes a whole request to this destination, with the contexts of its connection.
-    pub(super) fn request<'o>(
+    fn request<'o>(
         &'o self,
         out: &mut Encoder<'o>,
         destination: &Destination,
@@ -68,7 +145,7 @@ impl Arguments {
     ) -> Result<(), CallFailure> {
         let template = &destination.template;
         let needed = template.wire();
-        if self.is_coded && self.wire != needed {
+        if !self.fits(needed) {
             return Err(CallFailure::new(self.wire_mismatch(needed)));
         }
         let mut body = destination.begin(out, request_id, response, operation, contexts, deadline);

@@ -91,6 +91,8 @@ enum AwaitedEvent {
 struct SentRequest {
     lease: Lease<Arc<Peer>>,
     request_id: u32,
+    /// The failure of the request in whose place a LocateRequest was sent: the reference names no code sets.
+    located_for: Option<Box<CallFailure>>,
 }
 
 impl Call {
@@ -332,7 +334,7 @@ impl Call {
                 peer.unpark(&(Arc::clone(self) as Arc<dyn ReplyReceiver>));
                 false
             }
-            AwaitedEvent::Reply(SentRequest { lease, request_id }) => {
+            AwaitedEvent::Reply(SentRequest { lease, request_id, .. }) => {
                 // As for synchronous calls: only servers that are known to handle a CancelRequest get one.
                 let destination = self.destination(progress.forward.as_deref(), progress.selected);
                 lease.abandon(request_id, destination.is_ours.then(|| destination.template.wire()), retires)

@@ -75,7 +75,7 @@ impl ObjectRef {
     pub fn invoke_async<'a, R, E: UserExceptions>(
         &self,
         operation: impl Into<Cow<'static, str>>,
-        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
         decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
     ) -> AsyncReply<R, E> {
         AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, encode), decode)
@@ -87,7 +87,7 @@ impl ObjectRef {
     pub fn send_oneway_async<'a>(
         &self,
         operation: impl Into<Cow<'static, str>>,
-        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncReply<(), SystemException> {
         AsyncReply::new(self.start(operation.into(), self.oneway_response(), encode), |_| Ok(()))
     }
@@ -98,7 +98,7 @@ impl ObjectRef {
         &self,
         operation: impl Into<Cow<'static, str>>,
         is_response_expected: bool,
-        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncRawReply {
         let response = if is_response_expected { ResponseFlags::TWO_WAY } else { self.oneway_response() };
         AsyncRawReply::new(self.start(operation.into(), response, encode))
@@ -140,7 +140,7 @@ impl ObjectRef {
         &self,
         operation: Cow<'static, str>,
         response: ResponseFlags,
-        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Arc<Call>, SystemException> {
         self.orb().check_running()?;
         let forward = self.forwarded();
@@ -153,8 +153,9 @@ impl ObjectRef {
         {
             server_side.record_one_way(self.orb());
         }
+        let own = &self.orb().settings().code_sets;
         let arguments =
-            Arguments::marshal(destination, &operation, encode).map_err(|error| destination.not_encodable(error))?;
+            Arguments::marshal(destination, own, &operation, encode).map_err(|failure| failure.exception)?;
         Call::start(self, operation, response, arguments)
     }
 

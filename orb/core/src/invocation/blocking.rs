@@ -5,6 +5,7 @@
 use std::{sync::OnceLock, time::Duration};
 
 use spandrel_cdr::Encoder;
+use spandrel_connection::RequestLoss;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
@@ -125,7 +126,7 @@ impl ObjectRef {
                         }
                     }
                     Err(failure) => {
-                        let verdict = invocation.failed(failure, destination);
+                        let verdict = invocation.failed_or_located(failure, destination);
                         points.end(&mut invocation, verdict, None)?;
                     }
                 }
@@ -135,6 +136,22 @@ impl ObjectRef {
 }
 
 impl Invocation<'_> {
+    /// As [`failed`](Self::failed), after the object is located if the request only lacks code sets.
+    #[cold]
+    fn failed_or_located(
+        &mut self,
+        failure: CallFailure,
+        destination: &Destination,
+    ) -> Result<Verdict, SystemException> {
+        if failure.loss != RequestLoss::CodeSetsUnknown {
+            return self.failed(failure, destination);
+        }
+        match self.attempt(destination, &CallKind::Locate) {
+            Ok(reply) => self.located(reply.as_ref(), failure, destination),
+            Err(not_located) => self.failed(not_located, destination),
+        }
+    }
+
     /// One attempt: Lease, Send and Await.
     fn attempt(
         &mut self,
@@ -256,7 +273,7 @@ impl<'a> CallKind<'_, 'a> {
                 let contexts = joined(sent, added);
                 let body = destination.begin(out, request_id, *response, operation, &contexts, deadline);
                 let written = marshal(out).and_then(|()| body.end(out));
-                written.map_err(|error| CallFailure::new(destination.not_encodable(error)))
+                written.map_err(|error| destination.not_encodable(error))
             }
             Self::Locate => destination.locate(out, request_id).map_err(|error| CallFailure::new(error.into())),
         }

@@ -13,7 +13,8 @@ use spandrel_giop::{
 use super::{Invocation, Verdict, unreadable};
 use crate::{
     ObjectRef,
-    client::{Reply, ReplyKind},
+    client::{CallFailure, Reply, ReplyKind},
+    destination::Destination,
     object::ForwardKind,
     policies::RebindPolicy,
 };
@@ -39,6 +40,37 @@ impl Invocation<'_> {
             | ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode) => self.readdress_as_requested(reply),
             _ => Ok(Verdict::Done),
         }
+    }
+
+    /// Decides on the reply to a LocateRequest that was sent before a request, which the reference named no code
+    /// sets for (`failure`).
+    ///
+    /// # Errors
+    /// The failure, if the object is not forwarded; OBJECT_NOT_EXIST if there is none; an exception of the server.
+    #[cold]
+    pub(crate) fn located(
+        &mut self,
+        reply: Option<&Reply>,
+        failure: CallFailure,
+        destination: &Destination,
+    ) -> Result<Verdict, SystemException> {
+        let failure = match reply.map(|reply| (reply, reply.kind)) {
+            Some((reply, ReplyKind::Locate(LocateStatus::ObjectForward))) => {
+                return self.follow(reply, ForwardKind::Temporary);
+            }
+            Some((reply, ReplyKind::Locate(LocateStatus::ObjectForwardPerm))) => {
+                return self.follow(reply, ForwardKind::Permanent);
+            }
+            Some((reply, ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode))) => {
+                return self.readdress_as_requested(reply);
+            }
+            Some((reply, ReplyKind::Locate(LocateStatus::LocSystemException))) => {
+                CallFailure::new(self.object.system_exception(reply))
+            }
+            Some((_, ReplyKind::Locate(LocateStatus::UnknownObject))) => CallFailure::new(unknown_object()),
+            _ => failure,
+        };
+        self.failed(failure, destination)
     }
 
     fn follow(&mut self, reply: &Reply, kind: ForwardKind) -> Result<Verdict, SystemException> {
@@ -117,12 +149,17 @@ impl ObjectRef {
                 // one.
                 crate::Located::Unknown if self.drop_forward() => {}
                 crate::Located::Unknown => {
-                    return Err(SystemException::object_not_exist(0, CompletionStatus::No)
-                        .with_detail("the server reports that the object does not exist"));
+                    return Err(unknown_object());
                 }
             }
         }
     }
+}
+
+/// OBJECT_NOT_EXIST for UNKNOWN_OBJECT in a LocateReply.
+fn unknown_object() -> SystemException {
+    SystemException::object_not_exist(0, CompletionStatus::No)
+        .with_detail("the server reports that the object does not exist")
 }
 
 /// Whether the object does not exist at this location.

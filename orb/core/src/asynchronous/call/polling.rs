@@ -4,7 +4,7 @@
 use std::fmt;
 
 use spandrel_cdr::Encoder;
-use spandrel_connection::SentContexts;
+use spandrel_connection::{RequestLoss, SentContexts};
 use spandrel_giop::{ServiceContext, SystemException};
 use spandrel_sync::Arc;
 
@@ -101,10 +101,42 @@ impl Call {
         let mut contexts = progress.points.as_ref().map_or(&[][..], |points| points.contexts()).to_vec();
         contexts.extend_from_slice(self.observed.as_ref().map_or(&[], ObservedCall::contexts));
         // Before the reply can arrive.
-        if !self.set_awaited_event(AwaitedEvent::Reply(SentRequest { lease, request_id }), progress) {
+        if !self.set_awaited_event(AwaitedEvent::Reply(SentRequest { lease, request_id, located_for: None }), progress)
+        {
             return None;
         }
         let failure = self.write(&connection, destination, (request_id, &contexts), bounds).err()?;
+        let (sent, progress) = self.take_sent_request()?;
+        if failure.loss == RequestLoss::CodeSetsUnknown {
+            return self.locate(sent, failure, destination, progress);
+        }
+        drop(sent);
+        self.handle_failure(failure, progress)
+    }
+
+    /// Sends a LocateRequest in place of a request that lacks code sets, as the blocking driver does. Returns the progress
+    /// if the call is to be advanced by this thread.
+    #[cold]
+    fn locate(
+        self: &Arc<Self>,
+        mut sent: SentRequest,
+        failure: CallFailure,
+        destination: &Destination,
+        progress: AsyncCallProgress,
+    ) -> Option<AsyncCallProgress> {
+        let (connection, request_id) = (Arc::clone(&sent.lease), sent.request_id);
+        sent.located_for = Some(Box::new(failure));
+        if !self.set_awaited_event(AwaitedEvent::Reply(sent), progress) {
+            return None;
+        }
+        let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
+        let written = destination.locate(&mut out, request_id).map_err(|error| CallFailure::new(error.into()));
+        let receiver = Arc::clone(self) as Arc<dyn ReplyReceiver>;
+        let bounds = destination.peer.write_limits();
+        let written =
+            written.and_then(|()| connection.send_async(request_id, &out, UnsentKind::TwoWay, receiver, bounds));
+        scratch::give(out);
+        let failure = written.err()?;
         let (sent, progress) = self.take_sent_request()?;
         drop(sent);
         self.handle_failure(failure, progress)
@@ -165,7 +197,15 @@ impl Call {
         sent: SentRequest,
         mut progress: AsyncCallProgress,
     ) -> Option<AsyncCallProgress> {
-        if !matches!(reply.kind, ReplyKind::Reply(_)) {
+        if let (Some(failure), ReplyKind::Locate(_)) = (&sent.located_for, reply.kind) {
+            let failure = CallFailure::clone(failure);
+            drop(sent);
+            let destination = self.destination(progress.forward.as_deref(), progress.selected);
+            reply.wire = destination.template.wire();
+            let verdict = self.invocation(&mut progress.invocation).located(Some(&reply), failure, destination);
+            return self.end_attempt(verdict, None, progress);
+        }
+        if sent.located_for.is_some() || !matches!(reply.kind, ReplyKind::Reply(_)) {
             let failure = unexpected_reply_kind(&sent.lease);
             drop(sent);
             return self.handle_failure(failure, progress);
