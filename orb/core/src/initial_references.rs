@@ -75,7 +75,17 @@ impl InitialReferences {
     /// The URL of a name. Without one of its own, it is looked up below the default (8.5.3.2).
     pub(crate) fn url(&self, name: &str) -> Option<String> {
         let own_url = self.by_name.iter().find(|(entry_name, _)| entry_name == name).map(|(_, url)| url.clone());
-        own_url.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
+        own_url.or_else(|| self.below_default(name))
+    }
+
+    /// The URL of a name below the default.
+    pub(crate) fn below_default(&self, name: &str) -> Option<String> {
+        self.default.as_ref().map(|default| format!("{default}/{name}"))
+    }
+
+    /// The names with URLs of their own.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_name.iter().map(|(name, url)| (&**name, &**url))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {

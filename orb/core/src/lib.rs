@@ -80,6 +80,7 @@ pub mod policies;
 #[doc(hidden)]
 pub mod policy_management;
 mod policy_value;
+mod reference_file;
 mod references;
 mod request_cache;
 #[doc(hidden)]

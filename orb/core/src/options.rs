@@ -273,6 +273,7 @@ impl OrbBuilder {
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
+        orb.check_initial_references()?;
         if let Some(initialize) = INITIALIZE.get() {
             initialize(&orb, self.interceptors, &self.initializers.0)?;
         }

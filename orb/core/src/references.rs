@@ -7,6 +7,7 @@
 use std::{any::Any, sync::OnceLock};
 
 use spandrel_cdr::{Binder, CdrError, GiopVersion, Ior, TaggedComponent, ValueFactory};
+use spandrel_error::escape;
 use spandrel_giop::{
     Address, CompletionStatus, Corbaloc, IiopProfile, ObjectUrl, SystemException, component::Component, ids,
     ior_from_string, ior_to_string, minor,
@@ -19,17 +20,23 @@ use crate::{
     corbaname::{self, NameComponent},
     initial_references::{self, InvalidName},
     object_key_aliases::{Aliases, PlainKeyLookup},
+    reference_file,
 };
 
-/// Parses the string form of a reference.
-type ReferenceParser = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
+/// The functions for references that are URLs.
+struct UrlFunctions {
+    /// Parses the string form of a reference.
+    parse: fn(&Orb, &str) -> Result<ObjectRef, SystemException>,
+    /// Checks the given initial references.
+    check_initial: fn(&Orb) -> Result<(), SystemException>,
+}
 
 /// Parses URLs, once an ORB of this process may have them. A program without such an ORB does not contain it.
-static URL_PARSER: OnceLock<ReferenceParser> = OnceLock::new();
+static URLS: OnceLock<UrlFunctions> = OnceLock::new();
 
 /// Links the parser of URLs into the program.
 pub(crate) fn enable_urls() {
-    URL_PARSER.get_or_init(|| from_url);
+    URLS.get_or_init(|| UrlFunctions { parse: from_url, check_initial });
 }
 
 /// Parses `IOR:`.
@@ -41,6 +48,24 @@ fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
 /// Parses `IOR:`, `corbaloc:` and `corbaname:`.
 fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
     orb.locate_url(text)?.resolve()
+}
+
+/// Checks that the initial references of the options can be read. No server is called, and names of other initial
+/// references are not looked up: they may be registered later.
+fn check_initial(orb: &Orb) -> Result<(), SystemException> {
+    let initial = &orb.settings().initial;
+    let unusable = |what: &str, error: SystemException| {
+        let reason = error.detail().unwrap_or_default().to_owned();
+        let detail = format!("cannot use the given initial reference {what}: {reason}");
+        SystemException::bad_param(error.minor(), CompletionStatus::No).with_detail(detail)
+    };
+    for (name, url) in initial.entries() {
+        parse_url(url).map_err(|error| unusable(&format!("`{}`", escape(name)), error))?;
+    }
+    match initial.below_default("NameService") {
+        Some(url) => parse_url(&url).map(drop).map_err(|error| unusable("of `-ORBDefaultInitRef`", error)),
+        None => Ok(()),
+    }
 }
 
 /// The maximum number of initial references that are defined by each other.
@@ -87,7 +112,9 @@ impl Orb {
     }
 
     /// The reference with this string form: `IOR:`, `corbaloc:` or `corbaname:` (CORBA 3.3 Part 2, 7.6.9 and
-    /// 7.6.10; Naming Service 1.3, 2.5.3).
+    /// 7.6.10; Naming Service 1.3, 2.5.3), or `file://` with the path of a file that has one of these. A program that
+    /// reads the texts of others must not pass on `file:`, nor `corbaname:` and `corbaloc:rir:`, which make it call
+    /// servers.
     ///
     /// An ORB of [`OrbBuilder::bare`](crate::OrbBuilder::bare) parses only `IOR:` unless its builder adds
     /// [`urls`](crate::OrbBuilder::urls).
@@ -101,9 +128,20 @@ impl Orb {
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         self.check_not_destroyed()?;
         self.check_process()?;
-        match URL_PARSER.get() {
-            Some(parse) if self.settings().parses_urls => parse(self, text),
+        match URLS.get() {
+            Some(urls) if self.settings().parses_urls => (urls.parse)(self, text),
             _ => from_ior(self, text),
+        }
+    }
+
+    /// Checks the initial references of the options, if this ORB parses URLs.
+    ///
+    /// # Errors
+    /// BAD_PARAM for one that cannot be read.
+    pub(crate) fn check_initial_references(&self) -> Result<(), SystemException> {
+        match URLS.get() {
+            Some(urls) if self.settings().parses_urls => (urls.check_initial)(self),
+            _ => Ok(()),
         }
     }
 
@@ -299,6 +337,16 @@ fn parse_url(text: &str) -> Result<Url, SystemException> {
     let text = text.trim_ascii();
     match text.get(..CORBANAME.len()) {
         Some(scheme) if scheme.eq_ignore_ascii_case(CORBANAME) => parse_corbaname(&text[CORBANAME.len()..]),
+        _ if reference_file::is_file_url(text) => match reference_file::read(text)? {
+            nested if reference_file::is_file_url(nested.trim_ascii()) => {
+                Err(unusable("a file with a reference names another file".to_owned()))
+            }
+            // No part of a file without a reference is shown.
+            content => parse_url(&content).map_err(|error| {
+                let detail = "the file has no reference: expected `IOR:`, `corbaloc:` or `corbaname:`";
+                SystemException::bad_param(error.minor(), CompletionStatus::No).with_detail(detail)
+            }),
+        },
         _ => match text.parse().map_err(bad_url)? {
             ObjectUrl::Ior(ior) if ior.is_nil() => Err(nil()),
             ObjectUrl::Ior(ior) => Ok(Url::Object(ior)),

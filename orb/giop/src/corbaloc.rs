@@ -1,6 +1,6 @@
 //! Textual references: `corbaloc:` (CORBA 3.3 Part 2, 7.6.10).
 //!
-//! `corbaloc:` *address* {`,` *address*} [`/` *key*], where an address is `rir:`, or `iiop:` or just `:` and
+//! `corbaloc:` *address* {`,` *address*} [`/` *key*], where an address is `rir:`, or `iiop:`, just `:`, or `ssliop:`, and
 //! [*major*`.`*minor*`@`] *host* [`:` *port*]. The key is any octets, with `%` and two digits for those that
 //! a URL cannot hold. Resolution of `rir:`, and `corbaname:`, belong to `spandrel-orb`.
 
@@ -9,7 +9,11 @@ use std::{fmt, str::FromStr};
 use spandrel_cdr::{GiopVersion, Ior};
 use spandrel_error::escape;
 
-use crate::{IiopProfile, ReferenceError, ior::ior_from_string};
+use crate::{
+    IiopProfile, ReferenceError,
+    component::{Component, SslSecTrans},
+    ior::ior_from_string,
+};
 
 /// The port of an address without one (7.6.10.3).
 pub const DEFAULT_PORT: u16 = 2809;
@@ -71,6 +75,15 @@ pub enum Address {
         /// [`DEFAULT_PORT`] if absent.
         port: u16,
     },
+    /// An address for GIOP over TLS, as TAO and JacORB write it.
+    Ssliop {
+        /// The highest protocol version to use; 1.2 if absent. Before 1.1 a profile cannot name a port for TLS.
+        version: GiopVersion,
+        /// As of an address for IIOP. The server's certificate has to be valid for it.
+        host: String,
+        /// The port for TLS; [`DEFAULT_PORT`] if absent.
+        port: u16,
+    },
     /// An initial reference of this ORB, named by the key.
     Rir,
     /// The address of an unknown protocol, as written.
@@ -121,17 +134,25 @@ fn parse_address(text: &str, position: usize) -> Result<Address, ReferenceError>
     };
     let after = position + protocol.len() + 1;
     match protocol {
-        "" | "iiop" => parse_iiop(rest, after),
+        "" | "iiop" => {
+            let (version, host, port) = parse_iiop(rest, after, GiopVersion::V1_0)?;
+            Ok(Address::Iiop { version, host, port })
+        }
+        "ssliop" => match parse_iiop(rest, after, GiopVersion::V1_2)? {
+            (GiopVersion::V1_0, ..) => Err(ReferenceError::BadVersion { position: after, text: "1.0".to_owned() }),
+            (version, host, port) => Ok(Address::Ssliop { version, host, port }),
+        },
         "rir" if rest.is_empty() => Ok(Address::Rir),
         "rir" => Err(ReferenceError::RirNotAlone(position)),
         _ => Ok(Address::Other(text.to_owned())),
     }
 }
 
-fn parse_iiop(text: &str, position: usize) -> Result<Address, ReferenceError> {
+/// Parses a version, or else this one, a host and a port.
+fn parse_iiop(text: &str, position: usize, version: GiopVersion) -> Result<(GiopVersion, String, u16), ReferenceError> {
     let (version, rest, position) = match text.split_once('@') {
         Some((version, rest)) => (parse_version(version, position)?, rest, position + version.len() + 1),
-        None => (GiopVersion::V1_0, text, position),
+        None => (version, text, position),
     };
     let bad_host = || ReferenceError::BadHost { position, text: rest.to_owned() };
     let (host, port) = match rest.strip_prefix('[') {
@@ -153,7 +174,7 @@ fn parse_iiop(text: &str, position: usize) -> Result<Address, ReferenceError> {
     }
     let port = parse_port(port.ok_or_else(bad_host)?, position + rest.len())?;
     let host = if host.is_empty() { "localhost" } else { host };
-    Ok(Address::Iiop { version, host: host.to_owned(), port })
+    Ok((version, host.to_owned(), port))
 }
 
 fn parse_version(text: &str, position: usize) -> Result<GiopVersion, ReferenceError> {
@@ -195,16 +216,28 @@ fn unescape(text: &str, start: usize) -> Result<Vec<u8>, ReferenceError> {
 }
 
 impl Corbaloc {
-    /// A reference with one IIOP profile per IIOP address, and no type.
+    /// A reference with one IIOP profile per address of IIOP or TLS, and no type. An address of TLS has port 0 in its
+    /// profile and its own port in a component.
     ///
     /// # Errors
-    /// [`ReferenceError::NoProfile`] if there is no IIOP address, as for `rir:`.
+    /// [`ReferenceError::NoProfile`] if there is no such address, as for `rir:`.
     pub fn to_ior(&self) -> Result<Ior, ReferenceError> {
         let no_profile = || ReferenceError::NoProfile(self.to_string());
         let mut profiles = Vec::new();
         for address in &self.addresses {
-            let Address::Iiop { version, host, port } = address else { continue };
-            let (version, host, port, components) = (*version, host.clone(), *port, Vec::new());
+            let (version, host, port, components) = match address {
+                Address::Iiop { version, host, port } => (*version, host.clone(), *port, Vec::new()),
+                Address::Ssliop { version, host, port } => {
+                    let tls = SslSecTrans {
+                        supports: SslSecTrans::PROTECTED | SslSecTrans::ESTABLISH_TRUST_IN_TARGET,
+                        requires: SslSecTrans::PROTECTED,
+                        port: *port,
+                    };
+                    let component = Component::SslSecTrans(tls).encode().map_err(|_| no_profile())?;
+                    (*version, host.clone(), 0, vec![component])
+                }
+                Address::Rir | Address::Other(_) => continue,
+            };
             let profile = IiopProfile { version, host, port, object_key: self.key.clone(), components };
             profiles.push(profile.encode().map_err(|_| no_profile())?);
         }
@@ -236,13 +269,15 @@ const UNESCAPED: &[u8] = b";/:?@&=+$,-_.!~*'()";
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Iiop { version, host, port } if host.contains(':') => {
-                write!(f, "iiop:{version}@[{}]:{port}", escape(host))
-            }
-            Self::Iiop { version, host, port } => write!(f, "iiop:{version}@{}:{port}", escape(host)),
-            Self::Rir => f.write_str("rir:"),
-            Self::Other(text) => escape(text).fmt(f),
+        let (protocol, version, host, port) = match self {
+            Self::Iiop { version, host, port } => ("iiop", version, escape(host), port),
+            Self::Ssliop { version, host, port } => ("ssliop", version, escape(host), port),
+            Self::Rir => return f.write_str("rir:"),
+            Self::Other(text) => return escape(text).fmt(f),
+        };
+        match host.to_string() {
+            host if host.contains(':') => write!(f, "{protocol}:{version}@[{host}]:{port}"),
+            host => write!(f, "{protocol}:{version}@{host}:{port}"),
         }
     }
 }

@@ -142,7 +142,7 @@ impl GiopError {
 #[non_exhaustive]
 pub enum ReferenceError {
     /// Neither `IOR:` nor `corbaloc:`.
-    #[error("`{}` is not the start of an object reference: expected `IOR:`, `corbaloc:` or `corbaname:`", excerpt(.0))]
+    #[error("`{}` is not the start of an object reference: expected `IOR:`, `corbaloc:`, `corbaname:` or `file://`", excerpt(.0))]
     UnknownScheme(String),
     /// The text after `IOR:` has an odd number of digits.
     #[error("the reference ends inside an octet: {0} hexadecimal digits are an odd number")]
@@ -169,7 +169,7 @@ pub enum ReferenceError {
     NoAddress(usize),
     /// An address without a protocol in front.
     #[error(
-        "the address `{}` at position {position} names no protocol: expected `:`, `iiop:` or `rir:`",
+        "the address `{}` at position {position} names no protocol: expected `:`, `iiop:`, `ssliop:` or `rir:`",
         excerpt(text)
     )]
     NoProtocol {
@@ -209,7 +209,7 @@ pub enum ReferenceError {
     #[error("`%` at position {0} must be followed by two hexadecimal digits")]
     BadEscape(usize),
     /// A reference without an address for an IIOP profile.
-    #[error("`{}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` (for TLS, use the IOR)", excerpt(.0))]
+    #[error("`{}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` and `ssliop`", excerpt(.0))]
     NoProfile(String),
 }
 spandrel_error::debug_as_report!(ReferenceError);

@@ -209,6 +209,9 @@ impl Objects {
             })
         };
         let references = |url: &str| {
+            if is_looked_up(url) {
+                return Err("expected a reference `IOR:…` or `corbaloc:…`".to_owned());
+            }
             let object = self.orb.string_to_object(url);
             object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
         };

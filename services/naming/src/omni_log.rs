@@ -153,9 +153,9 @@ fn parse(text: &str, orb: &Orb) -> Result<Graph, OmniLogError> {
     for (index, line) in text.lines().enumerate() {
         let invalid = |reason: &str| OmniLogError::Line { line: index + 1, reason: reason.to_owned() };
         let reference = |text: &str| {
-            orb.string_to_object(text)
-                .map(|object| object.ior().clone())
-                .map_err(|_| invalid("a reference is expected"))
+            let is_ior = text.get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("IOR:"));
+            let object = if is_ior { orb.string_to_object(text).ok() } else { None };
+            object.map(|object| object.ior().clone()).ok_or_else(|| invalid("a reference is expected"))
         };
         let context =
             |text: &str| key_of(&reference(text)?).ok_or_else(|| invalid("the reference has no IIOP profile"));

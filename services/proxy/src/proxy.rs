@@ -109,12 +109,12 @@ async fn call(
     answer(&proxy, &caller, request).await.map_err(|failure| failure.into_response())
 }
 
-/// Whether the object of a URL that a caller gives would have to be looked up elsewhere: `corbaname:` and `corbaloc:rir:`.
-/// The caller would make this server call others.
+/// Whether the object of a URL that a caller gives would have to be looked up elsewhere: `corbaname:`, `corbaloc:rir:` and
+/// `file:`. The caller would make this server call others, or read its files.
 #[must_use]
 pub fn is_looked_up(url: &str) -> bool {
     let url = url.trim_ascii().to_ascii_lowercase();
-    url.starts_with("corbaname:") || url.starts_with("corbaloc:rir")
+    url.starts_with("corbaname:") || url.starts_with("corbaloc:rir") || url.starts_with("file:")
 }
 
 /// A response that is no result.

@@ -117,6 +117,48 @@ fn init_refs_may_refer_to_each_other_and_circles_are_refused() {
     assert_refused(orb.resolve_initial_references("D"), minor::BAD_URL_OTHER, "more than 8 others");
 }
 
+#[test]
+fn an_initial_reference_that_cannot_be_read_ends_the_creation_of_the_orb() {
+    let folder = tempfile::tempdir().unwrap();
+    let nested = folder.path().join("nested.ior");
+    std::fs::write(&nested, "file:///other.ior").unwrap();
+    let url = |path: &std::path::Path| format!("A=file://{}", path.display());
+    for (option, value) in [
+        ("-ORBInitRef", "A=garbage".to_owned()),
+        ("-ORBInitRef", "A=corbaloc:x:y".to_owned()),
+        ("-ORBInitRef", "A=corbaname::host#a//b".to_owned()),
+        ("-ORBInitRef", url(&folder.path().join("missing.ior"))),
+        ("-ORBInitRef", url(folder.path())),
+        ("-ORBInitRef", url(&nested)),
+        ("-ORBDefaultInitRef", "garbage".to_owned()),
+    ] {
+        let error = Orb::init([option.to_owned(), value.clone()]).unwrap_err().to_string();
+        assert!(error.contains("cannot use the given initial reference"), "{value}: {error}");
+        let mut args = vec![option.to_owned(), value];
+        let error = Orb::builder().take_args(&mut args).unwrap().build().unwrap_err();
+        assert_eq!(error.kind(), SystemExceptionKind::BadParam, "{error}");
+    }
+}
+
+#[test]
+fn a_file_has_a_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("of bank.ior");
+    let server = Server::start();
+    std::fs::write(&file, format!("{}\n", server.ior())).unwrap();
+    let url = format!("file://{}", file.display());
+    let orb = init(&["-ORBInitRef", &format!("Bank={url}")]);
+    ping(orb.resolve_initial_references("Bank"));
+    ping(orb.string_to_object(&url));
+    ping(orb.string_to_object(&url.replace(' ', "%20").replace("file:", "FILE:")));
+    ping(orb.string_to_object(&url.replace("file://", "file://localhost")));
+    std::fs::write(&file, "secret of another user").unwrap();
+    let error = orb.string_to_object(&url).unwrap_err().to_string();
+    assert!(error.contains("the file has no reference") && !error.contains("secret"), "{error}");
+    std::fs::write(&file, vec![b' '; (1 << 20) + 1]).unwrap();
+    assert_refused(orb.string_to_object(&url), minor::BAD_SCHEME_SPECIFIC_PART, "more than a mebibyte");
+}
+
 // 8.5.1.
 #[test]
 fn orb_id_and_server_id_are_set_by_options() {

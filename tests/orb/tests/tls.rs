@@ -18,6 +18,7 @@ use spandrel::{
     ssliop::{ClientVerification, Plain},
     types::{IiopProfile, Interface},
 };
+use spandrel_giop::component::Component;
 use spandrel_orb_tests::{Server, listen, probe::Target, support::wait_until};
 
 fn refusal(target: &Target) -> SystemException {
@@ -85,6 +86,32 @@ fn tls_is_preferred_where_a_reference_offers_both() {
     assert!(chain(&refused).contains("UnknownIssuer"), "{}", chain(&refused));
     let lenient = trusting(&Authority::new("another")).plain(Plain::Fallback);
     server.client_with(Orb::builder().protocol(lenient)).ping().unwrap();
+}
+
+#[test]
+fn a_corbaloc_names_an_address_of_tls() {
+    let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1"));
+    let server = Server::with(Orb::builder().protocol(ssliop).listen("ssliop://127.0.0.1:0".parse().unwrap()));
+    server.orb.set_object_key_alias("Target", &server.object).unwrap();
+    let port = match server.object.ior().profiles.first().map(IiopProfile::decode) {
+        Some(Ok(Some(profile))) => profile.components.iter().find_map(|component| match Component::decode(component) {
+            Ok(Some(Component::SslSecTrans(tls))) => Some(tls.port),
+            _ => None,
+        }),
+        _ => None,
+    };
+    for version in ["", "1.1@", "1.2@"] {
+        let url = format!("corbaloc:ssliop:{version}127.0.0.1:{}/Target", port.unwrap());
+        let orb = client().build().unwrap();
+        Target::narrow(&orb.string_to_object(&url).unwrap()).unwrap().ping().unwrap();
+        let only_tls = Orb::builder().protocol(trusting(authority()).plain(Plain::Never));
+        let orb = only_tls.init_ref("Target", &url).build().unwrap();
+        Target::narrow(&orb.resolve_initial_references("Target").unwrap()).unwrap().ping().unwrap();
+        // Without TLS it has no usable address.
+        let orb = Orb::builder().build().unwrap();
+        let refused = Target::unchecked_narrow(&orb.string_to_object(&url).unwrap()).ping().unwrap_err();
+        assert_eq!(refused.kind(), SystemExceptionKind::InvObjref, "{refused}");
+    }
 }
 
 #[test]

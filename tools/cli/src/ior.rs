@@ -42,7 +42,7 @@ impl Args {
         let text = reference_text(&self.reference)?;
         let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let is_initial = text.get(..13).is_some_and(|start| start.eq_ignore_ascii_case("corbaloc:rir:"));
-        if scheme == "corbaname" || (is_initial && self.client.has_orb_options()) {
+        if matches!(&*scheme, "corbaname" | "file") || (is_initial && self.client.has_orb_options()) {
             let orb = self.client.orb()?;
             return Ok(ObjectUrl::Ior(object(&orb, &text)?.ior().clone()));
         }

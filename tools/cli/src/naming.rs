@@ -132,7 +132,7 @@ fn scheme_is(text: &str, scheme: &str) -> bool {
     text.split_once(':').is_some_and(|(given, _)| given.eq_ignore_ascii_case(scheme))
 }
 
-/// The text of a name in a URL (CosNaming 1.3, 2.5.3.2).
+/// The text of a name in a URL (CosNaming 1.3, 2.5.3.2): UTF-8, or else ISO 8859-1.
 fn percent_decoded(text: &str) -> anyhow::Result<String> {
     let (mut octets, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, after @ ..] = rest {
@@ -146,7 +146,8 @@ fn percent_decoded(text: &str) -> anyhow::Result<String> {
         octets.push(octet.context("`%` is not followed by two hexadecimal digits")?);
         rest = &rest[2..];
     }
-    String::from_utf8(octets).context("it is not UTF-8")
+    // omniNames writes the octets of ISO 8859-1.
+    Ok(String::from_utf8(octets).unwrap_or_else(|latin1| latin1.into_bytes().into_iter().map(char::from).collect()))
 }
 
 /// Calls a function with all bindings of a context, some hundreds at a time; it returns whether to go on. A server may have

@@ -149,7 +149,7 @@ fn an_initial_reference_that_cannot_be_read_is_an_error() {
         let output = spandrel(&[&[words[0], "--orb", option], &words[1..]].concat());
         check_code(&output, 1);
         let error = stderr(&output);
-        assert!(error.contains("cannot use the given initial reference `NameService`"), "{words:?} {option}: {error}");
+        assert!(error.contains("cannot use the given initial reference"), "{words:?} {option}: {error}");
     }
     let services = Services::start();
     let repository = "-ORBInitRef InterfaceRepository=garbage";
@@ -160,6 +160,34 @@ fn an_initial_reference_that_cannot_be_read_is_an_error() {
         "{}",
         stderr(&error)
     );
+}
+
+#[test]
+fn names_beyond_iso_8859_1_are_bound_and_called_by_url() {
+    let services = Services::start();
+    for name in ["\u{6771}\u{4eac}", "\u{141}ukasz", "caf\u{e9}"] {
+        let url = format!("corbaname:{}#{name}", services.url.strip_prefix("corbaloc:").unwrap());
+        check_code(&spandrel(&["bind", &url, &format!("{}/NameService", services.url)]), 0);
+        check_code(&spandrel(&["ping", &url]), 0);
+        services.ok("list", &[name]);
+    }
+    let latin1 = format!("corbaname:{}#caf%e9", services.url.strip_prefix("corbaloc:").unwrap());
+    check_code(&spandrel(&["unbind", &latin1]), 0);
+    assert_eq!(services.ok("list", &[]).lines().count(), 2);
+}
+
+#[test]
+fn a_file_names_the_naming_service() {
+    let services = Services::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ns.ior");
+    std::fs::write(&file, services.naming.as_ref().unwrap().reference().to_string()).unwrap();
+    let option = format!("-ORBInitRef NameService=file://{}", file.display());
+    check_code(&spandrel(&["bind", "--orb", &option, "x", &format!("{}/NameService", services.url)]), 0);
+    assert_eq!(services.ok("list", &[]).lines().count(), 1);
+    let url = format!("file://{}", file.display());
+    check_code(&spandrel(&["ping", &url]), 0);
+    check_code(&spandrel(&["ior", &url]), 0);
 }
 
 #[test]

@@ -176,6 +176,10 @@ fn iiop(minor: u8, host: &str, port: u16) -> Address {
     Address::Iiop { version: GiopVersion { major: 1, minor }, host: host.to_owned(), port }
 }
 
+fn ssliop(minor: u8, host: &str, port: u16) -> Address {
+    Address::Ssliop { version: GiopVersion { major: 1, minor }, host: host.to_owned(), port }
+}
+
 #[test]
 fn corbalocs_are_parsed_as_the_standard_specifies() {
     let cases = [
@@ -189,7 +193,9 @@ fn corbalocs_are_parsed_as_the_standard_specifies() {
         ("corbaloc:rir:/RootPOA", vec![Address::Rir], "RootPOA"),
         ("corbaloc:rir:", vec![Address::Rir], "NameService"),
         ("corbaloc::h/%41%00%ff%2F", vec![iiop(0, "h", 2809)], "A\0\u{ff}/"),
-        ("corbaloc:ssliop:h:1,:g/k", vec![Address::Other("ssliop:h:1".to_owned()), iiop(0, "g", 2809)], "k"),
+        ("corbaloc:uds:/h,:g/k", vec![Address::Other("uds:".to_owned())], "h,:g/k"),
+        ("corbaloc:ssliop:h:1,:g/k", vec![ssliop(2, "h", 1), iiop(0, "g", 2809)], "k"),
+        ("corbaloc:ssliop:1.1@[::1]:1/k", vec![ssliop(1, "::1", 1)], "k"),
     ];
     for (text, addresses, key) in cases {
         let key = key.chars().map(|c| u8::try_from(c).expect("Latin-1")).collect();
@@ -200,7 +206,22 @@ fn corbalocs_are_parsed_as_the_standard_specifies() {
 }
 
 #[test]
+fn an_address_of_tls_has_its_port_in_a_component() {
+    let ior = "corbaloc:ssliop:h:7/k".parse::<Corbaloc>().unwrap().to_ior().unwrap();
+    let profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+    assert_eq!((profile.version, &*profile.host, profile.port), (GiopVersion::V1_2, "h", 0));
+    match Component::decode(&profile.components[0]).unwrap() {
+        Some(Component::SslSecTrans(tls)) => assert_eq!(tls.port, 7),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn malformed_corbalocs_are_rejected_with_the_position() {
+    assert_eq!(
+        "corbaloc:ssliop:1.0@h:7/k".parse::<Corbaloc>(),
+        Err(ReferenceError::BadVersion { position: 16, text: "1.0".to_owned() })
+    );
     let error = |text: &str| text.parse::<Corbaloc>().unwrap_err();
     let text = |text: &str| text.to_owned();
     assert_eq!(error("corbaloc:"), ReferenceError::NoAddress(9));
@@ -224,7 +245,7 @@ fn malformed_corbalocs_are_rejected_with_the_position() {
 
 #[test]
 fn a_corbaloc_becomes_a_reference_with_a_profile_for_each_address() {
-    let corbaloc: Corbaloc = "corbaloc::a:1,ssliop:x,iiop:1.2@[::1]:2/key".parse().unwrap();
+    let corbaloc: Corbaloc = "corbaloc::a:1,htiop:x,iiop:1.2@[::1]:2/key".parse().unwrap();
     let ior = corbaloc.to_ior().unwrap();
     let profiles: Vec<_> = ior.profiles.iter().map(|p| IiopProfile::decode(p).unwrap().unwrap().to_string()).collect();
     assert_eq!(profiles, ["IIOP 1.0 a:1 key \"key\"", "IIOP 1.2 [::1]:2 key \"key\""]);

@@ -50,6 +50,7 @@ fn describe_corbaloc(text: &mut String, corbaloc: &Corbaloc) {
         _ = write!(text, "address {index}     ");
         _ = match address {
             Address::Iiop { version, host, port } => writeln!(text, "IIOP {version}, host {host}, port {port}"),
+            Address::Ssliop { version, host, port } => writeln!(text, "TLS, GIOP {version}, host {host}, port {port}"),
             Address::Rir => writeln!(text, "an initial reference of the ORB that reads it"),
             Address::Other(other) => writeln!(text, "{other} (not a protocol that is known here)"),
         };

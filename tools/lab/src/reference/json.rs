@@ -24,6 +24,9 @@ pub fn describe(url: &ObjectUrl) -> Value {
                 Address::Iiop { version, host, port } => {
                     json!({ "protocol": "iiop", "version": version.to_string(), "host": host, "port": port })
                 }
+                Address::Ssliop { version, host, port } => {
+                    json!({ "protocol": "ssliop", "version": version.to_string(), "host": host, "port": port })
+                }
                 Address::Rir => json!({ "protocol": "rir" }),
                 Address::Other(other) => json!({ "protocol": "other", "address": other.to_string() }),
             });
