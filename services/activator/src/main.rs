@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
-use spandrel::Orb;
 use spandrel::net::error::escape;
-use spandrel::net::transport::Address;
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
@@ -22,6 +20,8 @@ use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
+/// The time limit of a call of a subcommand.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// The time between two questions for the state of a server.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -49,7 +49,8 @@ struct Args {
     /// The size from which the output of a server is moved to an older file, in octets
     #[arg(long, value_name = "OCTETS", default_value_t = 10 << 20)]
     max_log: u64,
-    /// Subcommands call the activator at this address; the default port is 2810
+    /// Subcommands call the activator at this address, or at ssliop://HOST[:PORT], or by the URL of its object; the
+    /// default port is 2810
     #[arg(
         long,
         global = true,
@@ -168,7 +169,7 @@ fn main() -> ExitCode {
         match &args.command {
             None => args.serve(),
             Some(Command::Check) => args.check(),
-            Some(Command::Administration(command)) => administer(&args.server, command),
+            Some(Command::Administration(command)) => args.administer(command),
         }
     })
 }
@@ -178,6 +179,14 @@ impl Args {
         let servers = check_store(&self.daemon.data_folder()?.join(STORE_FILE)).map_err(data)?;
         println!("the store is sound: {servers} servers");
         Ok(())
+    }
+
+    /// Calls a running activator.
+    fn administer(&self, command: &AdministrationCommand) -> Result<(), Failure> {
+        let repository = self.daemon.served_object(&self.server, PORT, IMPL_REPO_SERVICE, CALL_LIMIT)?;
+        administer(&Administration::unchecked_narrow(&repository.object), command)
+            .with_context(|| format!("cannot {} by the activator at {}", command.text(), repository.address))
+            .map_err(Failure::failed)
     }
 
     fn serve(&self) -> Result<(), Failure> {
@@ -220,67 +229,44 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
     Failure::new(FailureKind::Data, error)
 }
 
-/// Calls a running activator.
-fn administer(server: &str, command: &AdministrationCommand) -> Result<(), Failure> {
-    let server = with_port(server).map_err(Failure::usage)?;
-    let call = || -> anyhow::Result<()> {
-        let orb = Orb::builder().request_timeout(Some(Duration::from_secs(30))).build()?;
-        let url = format!("corbaloc::{server}/{IMPL_REPO_SERVICE}");
-        let repository = Administration::unchecked_narrow(&orb.string_to_object(&url)?);
-        match command {
-            AdministrationCommand::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
-            AdministrationCommand::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
-            AdministrationCommand::List => {
-                let servers = repository.list()?;
+/// Runs a subcommand by calls of a running activator.
+fn administer(repository: &Administration, command: &AdministrationCommand) -> anyhow::Result<()> {
+    match command {
+        AdministrationCommand::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
+        AdministrationCommand::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
+        AdministrationCommand::List => {
+            let servers = repository.list()?;
+            println!("{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}", "server", "mode", "state", "pid", "starts", "failures");
+            for server in servers {
+                let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
+                let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
+                let (starts, failures) = (server.starts, server.failures);
                 println!(
-                    "{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}",
-                    "server", "mode", "state", "pid", "starts", "failures"
+                    "{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}",
+                    escape(&server.server).to_string()
                 );
-                for server in servers {
-                    let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
-                    let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
-                    let (starts, failures) = (server.starts, server.failures);
-                    println!(
-                        "{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}",
-                        escape(&server.server).to_string()
-                    );
-                }
-                Ok(())
             }
-            AdministrationCommand::Show { name } => {
-                show(&repository.find(name)?);
-                Ok(())
-            }
-            AdministrationCommand::Start { name } => {
-                repository.activate_server(name)?;
-                wait_for_start(&repository, name)
-            }
-            AdministrationCommand::Stop { name } => {
-                repository.shutdown_server(name, false)?;
-                wait_for_end(&repository, name)
-            }
-            AdministrationCommand::Drain { name } => {
-                repository.shutdown_server(name, true)?;
-                wait_for_end(&repository, name)
-            }
-            AdministrationCommand::Disable { name } => Ok(repository.enable_server(name, false)?),
-            AdministrationCommand::Enable { name } => Ok(repository.enable_server(name, true)?),
-            AdministrationCommand::Remove { name } => Ok(repository.remove_server(name)?),
+            Ok(())
         }
-    };
-    call().with_context(|| format!("cannot {} by the activator at {server}", command.text())).map_err(Failure::failed)
-}
-
-/// An address with its port.
-fn with_port(server: &str) -> anyhow::Result<String> {
-    // The colons of an IPv6 address are in brackets.
-    let has_port = server.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
-    let address = if has_port { server.to_owned() } else { format!("{server}:{PORT}") };
-    match Address::new("iiop", &address).host_and_port() {
-        Some((host, _)) if !host.is_empty() => Ok(address),
-        _ => {
-            Err(anyhow!("invalid value `{server}` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:{PORT}"))
+        AdministrationCommand::Show { name } => {
+            show(&repository.find(name)?);
+            Ok(())
         }
+        AdministrationCommand::Start { name } => {
+            repository.activate_server(name)?;
+            wait_for_start(repository, name)
+        }
+        AdministrationCommand::Stop { name } => {
+            repository.shutdown_server(name, false)?;
+            wait_for_end(repository, name)
+        }
+        AdministrationCommand::Drain { name } => {
+            repository.shutdown_server(name, true)?;
+            wait_for_end(repository, name)
+        }
+        AdministrationCommand::Disable { name } => Ok(repository.enable_server(name, false)?),
+        AdministrationCommand::Enable { name } => Ok(repository.enable_server(name, true)?),
+        AdministrationCommand::Remove { name } => Ok(repository.remove_server(name)?),
     }
 }
 

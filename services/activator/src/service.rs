@@ -14,7 +14,7 @@ use spandrel::poa::{
     RequestProcessingPolicy, ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::server::{Replied, Servant, ServerCall};
-use spandrel::services::activation::{IMPL_REPO_SERVICE, ServerKey};
+use spandrel::services::activation::{self, IMPL_REPO_SERVICE, ServerKey};
 use spandrel::services::implementation_repository::AdministrationSkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_store::Storage;
@@ -175,9 +175,7 @@ impl Activator {
         })?;
         let reference = administration.id_to_reference(&id)?;
         orb.set_object_key_alias(IMPL_REPO_SERVICE, &reference)?;
-        let (host, port) = orb.listen()?.into_iter().next().unwrap_or_default();
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
-        _ = shared.url.set(format!("corbaloc::{host}:{port}/{IMPL_REPO_SERVICE}"));
+        _ = shared.url.set(activation::repository_url(&reference));
         adapter.the_poa_manager().activate()?;
 
         let control = thread::Builder::new().name("spandrel-activator".into());

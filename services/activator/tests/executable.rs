@@ -12,7 +12,7 @@ use spandrel_test_support::{ChildProcess, wait_until};
 
 use crate::fixture::{call_after_kill, starts};
 
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-activator"));
     command.env_remove("SPANDREL_LOG").env_remove("SPANDREL_ACTIVATOR");
     command
@@ -91,10 +91,10 @@ fn folder(behaviour: &str) -> tempfile::TempDir {
 fn servers_are_administered_by_subcommands() {
     let data = folder("normal");
     let running = Running::start(data.path(), "iiop://127.0.0.1:0");
-    running.ok(&["add", "bank", "--command", "bank", "--owner", "Grace", "--description", "Acc\u{1b}[1mounts"]);
+    running.ok(&["add", "bank", "--command", "bank", "--owner", "\u{141}ukasz", "--description", "Acc\u{1b}[1mounts"]);
     running.ok(&["start", "bank"]);
     let shown = running.ok(&["show", "bank"]);
-    for part in ["state: running", "owner: Grace", r"description: Acc\u001b[1mounts", "starts: 1"] {
+    for part in ["state: running", "owner: \u{141}ukasz", r"description: Acc\u001b[1mounts", "starts: 1"] {
         assert!(shown.contains(part), "{shown}");
     }
     assert!(running.ok(&["list"]).contains("running"));
@@ -297,6 +297,7 @@ fn the_default_port_is_that_of_the_activator() {
     let output = command().args(["--server", "here:x", "list"]).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
-    let expected = "invalid value `here:x` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:2810";
+    let expected = "invalid value `here:x` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:2810, \
+                    ssliop://HOST:PORT, or the URL of the service's object";
     assert_eq!(text, format!("error: {expected}\n"));
 }

@@ -10,3 +10,4 @@ mod hostile;
 mod limits;
 mod server;
 mod starting;
+mod tls;

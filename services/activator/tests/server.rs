@@ -3,10 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::sync::Arc;
 
 use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy};
 use spandrel::services::activation;
 use spandrel::services::implementation_repository::{ServerObjectServant, ServerObjectSkeleton};
+use spandrel::ssliop::Ssliop;
 use spandrel::{Orb, Poa, SystemException};
 use spandrel_naming::{NamingOptions, NamingService};
 
@@ -16,11 +18,17 @@ const ARGUMENTS: &str = "TEST_SERVER_ARGUMENTS";
 /// A command that runs the server, for the configuration of an activator. Its behaviour is one of those in
 /// [`server`]; files are written to `folder`.
 pub(crate) fn command(folder: &std::path::Path, behaviour: &str) -> String {
+    command_with(folder, behaviour, &[])
+}
+
+/// As [`command`], with these options of the server's ORB.
+pub(crate) fn command_with(folder: &std::path::Path, behaviour: &str, options: &[&str]) -> String {
     let this = std::env::current_exe().unwrap();
     let trap = if behaviour.starts_with("stubborn") { "trap \"\" TERM; " } else { "" };
+    let options: String = options.iter().map(|option| format!(", '{option}'")).collect();
     format!(
         "program = '/bin/sh'\n\
-         arguments = ['-c', '{trap}{ARGUMENTS}=\"$*\" exec {} --exact server::server --nocapture', 'sh']\n\
+         arguments = ['-c', '{trap}{ARGUMENTS}=\"$*\" exec {} --exact server::server --nocapture', 'sh'{options}]\n\
          environment = {{ TEST_FOLDER = '{}', TEST_BEHAVIOUR = '{behaviour}' }}\n",
         this.display(),
         folder.display(),
@@ -50,7 +58,12 @@ fn server() {
     spandrel_test_support::exit_without(&folder);
     let behaviour = std::env::var("TEST_BEHAVIOUR").unwrap();
     let mut args: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-    let orb = activation::install(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", 0))).unwrap();
+    let builder = Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
+    let builder = match args.iter().any(|option| option == "-ORBListenEndpoints") {
+        true => builder,
+        false => builder.listen(spandrel::Endpoint::new("127.0.0.1", 0)),
+    };
+    let orb = activation::install(builder).unwrap();
     let orb = orb.take_args(&mut args).unwrap().build().unwrap();
     let mut starts = File::options().create(true).append(true).open(folder.join("starts")).unwrap();
     starts.write_all(format!("{} {}\n", orb.server_id(), std::process::id()).as_bytes()).unwrap();
@@ -71,7 +84,7 @@ fn server() {
     let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
     let poa = Poa::root(&orb).unwrap().create_poa("bank", None, policies).unwrap();
     let id = "grace".into();
-    poa.activate_object_with_id(&id, std::sync::Arc::new(ServerObjectSkeleton::new(Probe))).unwrap();
+    poa.activate_object_with_id(&id, Arc::new(ServerObjectSkeleton::new(Probe))).unwrap();
     let object = poa.id_to_reference(&id).unwrap();
     assert_eq!(poa.reference_to_id(&object).unwrap(), id, "its reference denotes the activator");
     poa.the_poa_manager().activate().unwrap();

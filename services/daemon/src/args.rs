@@ -3,13 +3,17 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
+use spandrel::net::error::excerpt;
+use spandrel::net::transport::Address;
 use spandrel::services::activation;
 use spandrel::ssliop::Ssliop;
-use spandrel::{Endpoint, Orb};
+use spandrel::{Endpoint, ObjectRef, Orb};
 
+use crate::client::ClientArgs;
 use crate::failure::{Failure, FailureKind};
 use crate::signals;
 
@@ -25,16 +29,17 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "ENDPOINT")]
     listen: Vec<String>,
     /// An option of the ORB and its value, such as '-ORBMetricsEndpoint 127.0.0.1:9464'; may be given more than once
-    #[arg(long = "orb", value_name = "OPTION", allow_hyphen_values = true)]
+    #[arg(long = "orb", global = true, value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
-    /// TLS: the certificate of this server, and those of intermediate authorities (PEM)
-    #[arg(long, value_name = "FILE", requires = "key")]
+    /// TLS: the certificate of this process, and those of intermediate authorities (PEM)
+    #[arg(long, global = true, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// TLS: the private key of the certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// TLS: the authorities of clients' certificates, which are required then (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    /// TLS: the authorities of the peers' certificates (PEM). A service requires certificates of its clients then; a
+    /// subcommand calls HOST:PORT over TLS
+    #[arg(long, global = true, value_name = "FILE")]
     ca: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
@@ -90,6 +95,33 @@ impl DaemonArgs {
         })
     }
 
+    /// The options of a subcommand, which calls a running service.
+    fn client(&self) -> ClientArgs {
+        let Self { options, cert, key, ca, .. } = self.clone();
+        ClientArgs { options, cert, key, ca }
+    }
+
+    /// The object with this plain key of a running service, for subcommands: at `server`, with this port by default and
+    /// this time limit of a call.
+    ///
+    /// `server` is `HOST`, `HOST:PORT`, or the same behind `iiop://` or `ssliop://`; or the URL of the object itself. An
+    /// address without a scheme is one of TLS if there are authorities (`--ca`): no request is sent in clear by mistake.
+    ///
+    /// # Errors
+    /// Wrong options; a file that cannot be read.
+    pub fn served_object(
+        &self,
+        server: &str,
+        default_port: u16,
+        key: &str,
+        timeout: Duration,
+    ) -> Result<ServedObject, Failure> {
+        let (url, address) = object_url(server, default_port, key, self.ca.is_some()).map_err(Failure::usage)?;
+        let orb = self.client().orb(timeout)?;
+        let object = orb.string_to_object(&url).context("cannot read --server").map_err(Failure::usage)?;
+        Ok(ServedObject { object, address })
+    }
+
     /// An ORB with these options, and its endpoints.
     pub(crate) fn orb(
         &self,
@@ -98,6 +130,9 @@ impl DaemonArgs {
     ) -> Result<(Orb, Vec<Endpoint>), Failure> {
         let mut args = tls_options([&self.cert, &self.key, &self.ca])?;
         if self.ca.is_some() {
+            if self.cert.is_none() {
+                return Err(Failure::usage(anyhow!("--ca needs --cert and --key, the certificate of the service")));
+            }
             args.extend(["-ORBSSLVerify".to_owned(), "require".to_owned()]);
         }
         for option in &self.options {
@@ -121,6 +156,40 @@ impl DaemonArgs {
             return Err(Failure::usage(anyhow!("unknown option of the ORB `{unknown}` (--orb)")));
         }
         Ok((orb, endpoints))
+    }
+}
+
+/// An object of a running service, for a subcommand.
+#[derive(Clone, Debug)]
+pub struct ServedObject {
+    /// The object.
+    pub object: ObjectRef,
+    /// The address of its service with the port, or the start of the URL that was given, for messages.
+    pub address: String,
+}
+
+/// The URL of an object with a plain key, at the address of a server, and that address with its port.
+fn object_url(server: &str, default_port: u16, key: &str, by_tls: bool) -> anyhow::Result<(String, String)> {
+    let is_scheme = |scheme: &str| server.get(..scheme.len()).is_some_and(|text| text.eq_ignore_ascii_case(scheme));
+    if ["ior:", "corbaloc:", "corbaname:", "file://"].into_iter().any(is_scheme) {
+        return Ok((server.to_owned(), excerpt(server).to_string()));
+    }
+    let (scheme, address) = match server.split_once("://") {
+        Some((scheme, address)) => (scheme, address),
+        None if by_tls => ("ssliop", server),
+        None => ("iiop", server),
+    };
+    // The colons of an IPv6 address are in brackets.
+    let has_port = address.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+    let address = if has_port { address.to_owned() } else { format!("{address}:{default_port}") };
+    match Address::new("iiop", &address).host_and_port() {
+        Some((host, _)) if !host.is_empty() && matches!(scheme, "iiop" | "ssliop") => {
+            Ok((format!("corbaloc:{scheme}:1.2@{address}/{key}"), address))
+        }
+        _ => Err(anyhow!(
+            "invalid value `{server}` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:{default_port}, \
+             ssliop://HOST:PORT, or the URL of the service's object"
+        )),
     }
 }
 

@@ -11,22 +11,25 @@ use spandrel::ssliop::Ssliop;
 use crate::args::{split_option, tls_options};
 use crate::failure::Failure;
 
+/// The longest time in which a server has to accept a connection, unless the options say another.
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(30);
+
 /// The options of executables that call objects and serve none.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClientArgs {
     /// An option of the ORB and its value, such as '-ORBInitRef NameService=corbaloc::names.example:2809/NameService';
     /// may be given more than once
     #[arg(long = "orb", value_name = "OPTION", allow_hyphen_values = true)]
-    options: Vec<String>,
+    pub(crate) options: Vec<String>,
     /// TLS towards objects: the certificate of this client, and those of intermediate authorities (PEM)
     #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
     /// TLS towards objects: the private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
     /// TLS towards objects: the authorities of servers' certificates (PEM)
     #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    pub(crate) ca: Option<PathBuf>,
 }
 
 impl ClientArgs {
@@ -39,7 +42,8 @@ impl ClientArgs {
         for option in &self.options {
             args.extend(split_option(option)?);
         }
-        let builder = Orb::builder().connect_timeout(Some(timeout)).request_timeout(Some(timeout));
+        let connecting = timeout.min(MAX_CONNECT_TIME);
+        let builder = Orb::builder().connect_timeout(Some(connecting)).request_timeout(Some(timeout));
         let builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
         let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::failed)?;
         match args.first() {

@@ -60,7 +60,7 @@ use spandrel::net::reactor::on_termination;
 use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
-pub use args::{DaemonArgs, PolicyArgs};
+pub use args::{DaemonArgs, PolicyArgs, ServedObject};
 pub use client::ClientArgs;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;

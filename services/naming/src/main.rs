@@ -53,8 +53,8 @@ enum Command {
     Backup {
         /// The name of the file
         name: String,
-        /// The address of the service
-        #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2809")]
+        /// The address of the service, or ssliop://HOST[:PORT], or the URL of its object
+        #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:2809")]
         server: String,
     },
     /// Add the bindings of an omniNames file (omninames-HOST.dat) to the store of a service that does not run
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
                 Ok(())
             }
             Some(Command::Recover) => args.recover(),
-            Some(Command::Backup { name, server }) => back_up(name, server),
+            Some(Command::Backup { name, server }) => args.back_up(name, server),
             Some(Command::Import { file, code_set }) => args.import(file, *code_set),
             Some(Command::Export { file, host, port, code_set }) => args.export(file, host, *port, *code_set),
         }
@@ -181,16 +181,17 @@ impl Args {
         println!("{} bindings and {} contexts were written", entries.bindings, entries.contexts);
         Ok(())
     }
+
+    fn back_up(&self, name: &str, server: &str) -> Result<(), Failure> {
+        let service = self.daemon.served_object(server, PORT, spandrel_naming::ADMINISTRATION_KEY, BACKUP_LIMIT)?;
+        let path = NamingAdministration::unchecked_narrow(&service.object)
+            .back_up(name)
+            .with_context(|| format!("no backup by the service at {}", service.address))
+            .map_err(Failure::failed)?;
+        println!("{}", escape(&path));
+        Ok(())
+    }
 }
 
-fn back_up(name: &str, server: &str) -> Result<(), Failure> {
-    let outcome = || {
-        let orb = Orb::builder().request_timeout(Some(Duration::from_secs(600))).build()?;
-        let url = format!("corbaloc::{server}/{}", spandrel_naming::ADMINISTRATION_KEY);
-        let administration = NamingAdministration::unchecked_narrow(&orb.string_to_object(&url)?);
-        anyhow::Ok(administration.back_up(name)?)
-    };
-    let path = outcome().with_context(|| format!("no backup by the service at {server}")).map_err(Failure::failed)?;
-    println!("{}", escape(&path));
-    Ok(())
-}
+/// The time limit of a backup.
+const BACKUP_LIMIT: Duration = Duration::from_secs(600);

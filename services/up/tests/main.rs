@@ -8,3 +8,4 @@ mod console;
 mod executable;
 mod running;
 mod stores;
+mod tls;

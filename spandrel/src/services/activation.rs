@@ -229,6 +229,23 @@ pub fn bind(orb: &Orb, service: &str, marker: &str) -> Result<ObjectRef, SystemE
     Ok(orb.reference(with_key(repository.ior(), "", &key)))
 }
 
+/// The URL by which servers are told the repository with this reference: a `corbaloc:` with its first address; the
+/// reference itself if it offers TLS or has no TCP port. Persistent references of the servers have the addresses of this
+/// URL, so that clients reach the repository over TLS, too, if it offers that.
+#[must_use]
+pub fn repository_url(repository: &ObjectRef) -> String {
+    let plain = iiop_profiles(repository.ior()).next().filter(|profile| {
+        profile.port != 0 && !profile.components.iter().any(|component| component.tag == TAG_SSL_SEC_TRANS)
+    });
+    match plain {
+        Some(IiopProfile { host, port, .. }) if host.contains(':') => {
+            format!("corbaloc::[{host}]:{port}/{IMPL_REPO_SERVICE}")
+        }
+        Some(IiopProfile { host, port, .. }) => format!("corbaloc::{host}:{port}/{IMPL_REPO_SERVICE}"),
+        None => repository.to_string(),
+    }
+}
+
 /// A copy of a reference with another type and, in each IIOP profile, another key. Profiles of other kinds are left
 /// out, as are components that describe the object and not the server.
 #[must_use]
