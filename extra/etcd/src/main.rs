@@ -32,7 +32,7 @@ struct Args {
 
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
-        let args = Args::parse();
+        let args = spandrel_daemon::parse::<Args>();
         let daemon = args.daemon.start(PORT)?;
         let timeout = Duration::from_secs(args.timeout);
         let store = EtcdStore::open(&EtcdOptions { members: args.etcd, prefix: args.prefix, timeout })

@@ -231,3 +231,14 @@ fn wrong_usage_is_explained_in_one_line() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for word in ["--help", "--list"] {
+        spandrel_test_support::check_output_errors(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_transfer-server"));
+            command.arg(word);
+            command
+        });
+    }
+}

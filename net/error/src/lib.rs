@@ -17,10 +17,12 @@
 //! assert_eq!(format!("{error:?}"), "cannot read bank.ior\ncaused by: the disk is gone");
 //! ```
 //!
-//! [`escape`] is the form in which messages, logs and programs show texts that others wrote.
+//! [`escape`] is the form in which messages, logs and programs show texts that others wrote. [`output`] has the functions
+//! by which executables print.
 #![forbid(unsafe_code)]
 
 mod escape;
+pub mod output;
 
 pub use escape::{Escaped, escape, escape_lines, excerpt};
 use std::{error::Error, iter::successors};

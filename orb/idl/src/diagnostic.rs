@@ -193,10 +193,11 @@ impl fmt::Debug for Diagnostics {
     }
 }
 
-/// Prints them without colours: as [`Diagnostics::render`].
+/// Prints them without colours, in the form of [`Diagnostics::render`]. The errors come first: the text of a failure begins
+/// with its reason.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(false))
+        f.write_str(&self.render_errors_first())
     }
 }
 

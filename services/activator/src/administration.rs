@@ -59,6 +59,9 @@ impl AdministrationServant {
         if options.command.is_empty() && options.activation == ActivationMode::Manual {
             return Ok(());
         }
+        if options.command.is_empty() {
+            return Err(cannot("a server of this mode needs a command"));
+        }
         if !self.0.commands.lock().commands.contains_key(&options.command) {
             return Err(cannot(format!(
                 "the command `{}` is not in the configuration of the activator",

@@ -1,4 +1,5 @@
 //! The executable of the implementation repository: glue of command line, commands and service.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
-use spandrel::net::error::escape;
+use spandrel::net::error::{escape, output};
 use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
@@ -20,8 +21,6 @@ use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
-/// The time limit of a call of a subcommand.
-const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// The time between two questions for the state of a server.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -59,6 +58,15 @@ struct Args {
         env = "SPANDREL_ACTIVATOR"
     )]
     server: String,
+    /// The time limit of each call of subcommands, in seconds
+    #[arg(
+        long,
+        global = true,
+        value_name = "SECONDS",
+        default_value_t = 30,
+        value_parser = clap::value_parser!(u32).range(1..=86_400)
+    )]
+    timeout: u32,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -137,8 +145,8 @@ struct Options {
     #[arg(long, value_enum, default_value_t = Mode::Normal)]
     mode: Mode,
     /// The time from its start to its registration, in milliseconds [default: that of the activator]
-    #[arg(long = "timeout", value_name = "MS", default_value_t = 0, hide_default_value = true)]
-    timeout: u32,
+    #[arg(long, value_name = "MS", default_value_t = 0, hide_default_value = true)]
+    start_timeout: u32,
     /// The failures in sequence after which it is not started again [default: those of the activator]
     #[arg(long = "failures", value_name = "N", default_value_t = 0, hide_default_value = true)]
     failures: u32,
@@ -165,7 +173,7 @@ enum Mode {
 
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
-        let args = Args::parse();
+        let args = spandrel_daemon::parse::<Args>();
         match &args.command {
             None => args.serve(),
             Some(Command::Check) => args.check(),
@@ -177,14 +185,19 @@ fn main() -> ExitCode {
 impl Args {
     fn check(&self) -> Result<(), Failure> {
         let servers = check_store(&self.daemon.data_folder()?.join(STORE_FILE)).map_err(data)?;
-        println!("the store is sound: {servers} servers");
+        spandrel_daemon::print(&format!("the store is sound: {servers} servers\n"))?;
         Ok(())
     }
 
     /// Calls a running activator.
     fn administer(&self, command: &AdministrationCommand) -> Result<(), Failure> {
-        let repository = self.daemon.served_object(&self.server, PORT, IMPL_REPO_SERVICE, CALL_LIMIT)?;
+        if let AdministrationCommand::Add { options, .. } | AdministrationCommand::Update { options, .. } = command {
+            options.check()?;
+        }
+        let timeout = Duration::from_secs(self.timeout.into());
+        let repository = self.daemon.served_object(&self.server, PORT, IMPL_REPO_SERVICE, timeout)?;
         administer(&Administration::unchecked_narrow(&repository.object), command)
+            .map_err(explained)
             .with_context(|| format!("cannot {} by the activator at {}", command.text(), repository.address))
             .map_err(Failure::failed)
     }
@@ -234,24 +247,8 @@ fn administer(repository: &Administration, command: &AdministrationCommand) -> a
     match command {
         AdministrationCommand::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
         AdministrationCommand::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
-        AdministrationCommand::List => {
-            let servers = repository.list()?;
-            println!("{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}", "server", "mode", "state", "pid", "starts", "failures");
-            for server in servers {
-                let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
-                let (mode, state) = (mode_name(server.startup.activation), state_name(&server));
-                let (starts, failures) = (server.starts, server.failures);
-                println!(
-                    "{:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}",
-                    escape(&server.server).to_string()
-                );
-            }
-            Ok(())
-        }
-        AdministrationCommand::Show { name } => {
-            show(&repository.find(name)?);
-            Ok(())
-        }
+        AdministrationCommand::List => Ok(output::print(&table(&repository.list()?))?),
+        AdministrationCommand::Show { name } => Ok(output::print(&description(&repository.find(name)?))?),
         AdministrationCommand::Start { name } => {
             repository.activate_server(name)?;
             wait_for_start(repository, name)
@@ -317,7 +314,30 @@ impl AdministrationCommand {
     }
 }
 
+/// The error of a call; an exception that has a name only, in words.
+fn explained(error: anyhow::Error) -> anyhow::Error {
+    let raised = |name| error.chain().any(|cause| cause.to_string() == name);
+    if raised("NotFound") {
+        anyhow!("it is not registered (`list` shows the servers, `add` registers one)")
+    } else if raised("AlreadyRegistered") {
+        anyhow!("it is registered already (`update` changes it)")
+    } else {
+        error
+    }
+}
+
 impl Options {
+    /// # Errors
+    /// A mode that needs a command, without one.
+    fn check(&self) -> Result<(), Failure> {
+        if self.command.is_empty() && !matches!(self.mode, Mode::Manual) {
+            return Err(Failure::usage(anyhow!(
+                "a command is expected: --command NAME, or --mode manual for a server that is started by others"
+            )));
+        }
+        Ok(())
+    }
+
     fn startup(&self) -> StartupOptions {
         StartupOptions {
             command: self.command.clone(),
@@ -327,7 +347,7 @@ impl Options {
                 Mode::Auto => ActivationMode::AutoStart,
             },
             start_limit: self.failures,
-            start_timeout: self.timeout,
+            start_timeout: self.start_timeout,
             owner: self.owner.clone(),
             permissions: self.permissions.clone(),
             description: self.description.clone(),
@@ -355,7 +375,21 @@ fn state_name(server: &ServerInformation) -> &'static str {
     }
 }
 
-fn show(server: &ServerInformation) {
+/// The servers, one in each line below a header.
+fn table(servers: &[ServerInformation]) -> String {
+    let header =
+        format!("{:<24} {:<10} {:<10} {:>8} {:>7} {:>9}\n", "server", "mode", "state", "pid", "starts", "failures");
+    let lines = servers.iter().map(|server| {
+        let pid = if server.pid == 0 { "-".to_owned() } else { server.pid.to_string() };
+        let (mode, state) = (mode_name(server.startup.activation), state_name(server));
+        let (name, starts, failures) = (escape(&server.server).to_string(), server.starts, server.failures);
+        format!("{name:<24} {mode:<10} {state:<10} {pid:>8} {starts:>7} {failures:>9}\n")
+    });
+    std::iter::once(header).chain(lines).collect()
+}
+
+/// The data of a server, one in each line.
+fn description(server: &ServerInformation) -> String {
     let startup = &server.startup;
     let lines = [
         ("server", server.server.clone()),
@@ -371,7 +405,6 @@ fn show(server: &ServerInformation) {
         ("permissions", startup.permissions.clone()),
         ("description", startup.description.clone()),
     ];
-    for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        println!("{name}: {}", escape(value));
-    }
+    let lines = lines.iter().filter(|(_, value)| !value.is_empty());
+    lines.map(|(name, value)| format!("{name}: {}\n", escape(value))).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel::Orb;
 use spandrel::services::activation;
 use spandrel::services::implementation_repository::ServerObject;
-use spandrel_test_support::{ChildProcess, wait_until};
+use spandrel_test_support::{ChildProcess, check_output_errors, wait_until};
 
 use crate::fixture::{call_after_kill, starts};
 
@@ -300,4 +300,49 @@ fn the_default_port_is_that_of_the_activator() {
     let expected = "invalid value `here:x` for --server: expected HOST or HOST:PORT, such as 127.0.0.1:2810, \
                     ssliop://HOST:PORT, or the URL of the service's object";
     assert_eq!(text, format!("error: {expected}\n"));
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    let data = folder("normal");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["add", "bank", "--command", "bank"]);
+    for words in [&["--help"][..], &["list"], &["show", "bank"]] {
+        check_output_errors(|| {
+            let mut command = command();
+            command.args(["--server", &running.address]).args(words);
+            command
+        });
+    }
+}
+
+#[test]
+fn calls_of_a_silent_activator_end_with_their_time_limit() {
+    // It accepts connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let output = command().args(["list", "--server", &address, "--timeout", "1"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("error: cannot list servers by the activator at ") && text.contains("TIMEOUT"), "{text}");
+}
+
+#[test]
+fn exceptions_and_missing_commands_are_explained() {
+    let data = folder("normal");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["add", "bank", "--command", "bank"]);
+    for (words, code, expected) in [
+        (&["show", "none"][..], 1, "it is not registered ("),
+        (&["stop", "none"], 1, "it is not registered ("),
+        (&["add", "bank", "--command", "bank"], 1, "it is registered already ("),
+        (&["add", "other"], 2, "a command is expected: --command NAME"),
+        (&["update", "bank", "--mode", "auto"], 2, "a command is expected: --command NAME"),
+        (&["list", "--timeout", "x"], 2, "'x' for '--timeout <SECONDS>': expected a whole number"),
+    ] {
+        let output = running.run(words);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(code) && text.contains(expected), "{words:?}: {text}");
+    }
+    running.ok(&["add", "by-hand", "--mode", "manual", "--start-timeout", "500"]);
 }

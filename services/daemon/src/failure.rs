@@ -1,10 +1,11 @@
 //! Errors of executables, and their exit codes.
 
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 use spandrel::net::error::escape;
+use spandrel::net::error::output::remark;
 
 /// The exit code of a failure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,7 +68,7 @@ impl Failure {
 
     /// Writes it to standard error, in one line.
     pub fn print(&self) {
-        _ = write!(io::stderr(), "{self:?}");
+        remark(&format!("{self:?}"));
     }
 }
 

@@ -4,7 +4,7 @@
 //! use std::process::ExitCode;
 //!
 //! use clap::Parser;
-//! use spandrel_daemon::{DaemonArgs, Failure};
+//! use spandrel_daemon::{DaemonArgs, Failure, parse};
 //!
 //! #[derive(Parser)]
 //! struct Args {
@@ -14,7 +14,7 @@
 //!
 //! fn main() -> ExitCode {
 //!     spandrel_daemon::run(|| {
-//!         let daemon = Args::parse().daemon.start(2809)?;
+//!         let daemon = parse::<Args>().daemon.start(2809)?;
 //!         // Objects are activated on `daemon.orb()`; state is kept below `daemon.data()`.
 //!         daemon.serve(&["Example corbaloc::127.0.0.1:2809/Example".to_owned()])
 //!     })
@@ -36,6 +36,7 @@
 //! Several services may have one data folder: each has a store of its own in it, and a lock `NAME.lock`. A second
 //! process with the same service and folder ends with exit code 4. Only the user of the process can read the stores.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod client;
@@ -44,7 +45,6 @@ mod signals;
 mod toml_text;
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,6 +64,7 @@ pub use args::{DaemonArgs, PolicyArgs, ServedObject};
 pub use client::ClientArgs;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
+pub use spandrel_error::output::{parse, remark};
 pub use toml_text::parse_toml;
 
 /// The exit codes, for the help of executables.
@@ -100,6 +101,14 @@ pub fn run_with_level(level: &str, tail: Option<&LogTail>, body: impl FnOnce() -
             failure.exit_code()
         }
     }
+}
+
+/// Prints lines to standard output: [`print`](spandrel_error::output::print).
+///
+/// # Errors
+/// Standard output that cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
+    spandrel_error::output::print(text).map_err(Failure::failed)
 }
 
 /// A process that serves objects: its ORB and its data folder.
@@ -246,14 +255,7 @@ pub fn serve(
     .context("cannot handle signals")
     .map_err(Failure::failed)?;
     is_ready()?;
-    let mut out = io::stdout().lock();
-    let lines = services.iter().try_for_each(|service| writeln!(out, "ready: {}", escape(service)));
-    match lines.and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(Failure::failed(anyhow!(error).context("cannot write to standard output")));
-        }
-        _ => drop(out),
-    }
+    print(&services.iter().map(|service| format!("ready: {}\n", escape(service))).collect::<String>())?;
     notify("READY=1");
     wait();
     drop(termination);

@@ -1,4 +1,5 @@
 //! The executable of the naming service: glue of command line, store and service.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,9 @@ enum Command {
         /// The address of the service, or ssliop://HOST[:PORT], or the URL of its object
         #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:2809")]
         server: String,
+        /// The time limit of the whole copy, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+        timeout: u32,
     },
     /// Add the bindings of an omniNames file (omninames-HOST.dat) to the store of a service that does not run
     Import {
@@ -83,17 +87,17 @@ enum Command {
 
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
-        let args = Args::parse();
+        let args = spandrel_daemon::parse::<Args>();
         match &args.command {
             None => args.serve(),
             Some(Command::Check) => {
                 let mut store = args.store()?;
                 let bindings = store.check().context("the store is damaged").map_err(data)?;
-                println!("the store is sound: {bindings} bindings");
+                spandrel_daemon::print(&format!("the store is sound: {bindings} bindings\n"))?;
                 Ok(())
             }
             Some(Command::Recover) => args.recover(),
-            Some(Command::Backup { name, server }) => args.back_up(name, server),
+            Some(Command::Backup { name, server, timeout }) => args.back_up(name, server, *timeout),
             Some(Command::Import { file, code_set }) => args.import(file, *code_set),
             Some(Command::Export { file, host, port, code_set }) => args.export(file, host, *port, *code_set),
         }
@@ -148,7 +152,7 @@ impl Args {
     fn recover(&self) -> Result<(), Failure> {
         let mut store = RedbStore::recover(&self.store_file()?, &RedbStoreOptions::default()).map_err(data)?;
         let bindings = store.check().context("the store is damaged").map_err(data)?;
-        println!("the store has {bindings} bindings");
+        spandrel_daemon::print(&format!("the store has {bindings} bindings\n"))?;
         Ok(())
     }
 
@@ -167,7 +171,10 @@ impl Args {
             .with_context(|| format!("cannot import {}", file.display()))
             .map_err(Failure::failed)?;
         store.synchronize().with_context(|| format!("cannot import {}", file.display())).map_err(data)?;
-        println!("{} bindings and {} contexts were added", entries.bindings, entries.contexts);
+        spandrel_daemon::print(&format!(
+            "{} bindings and {} contexts were added\n",
+            entries.bindings, entries.contexts
+        ))?;
         Ok(())
     }
 
@@ -178,20 +185,21 @@ impl Args {
         let octets = code_set.encode(text).context("cannot export the names").map_err(Failure::failed)?;
         let written = fs::File::create_new(file).and_then(|mut out| std::io::Write::write_all(&mut out, &octets));
         written.with_context(|| format!("cannot write {}", file.display())).map_err(Failure::failed)?;
-        println!("{} bindings and {} contexts were written", entries.bindings, entries.contexts);
+        spandrel_daemon::print(&format!(
+            "{} bindings and {} contexts were written\n",
+            entries.bindings, entries.contexts
+        ))?;
         Ok(())
     }
 
-    fn back_up(&self, name: &str, server: &str) -> Result<(), Failure> {
-        let service = self.daemon.served_object(server, PORT, spandrel_naming::ADMINISTRATION_KEY, BACKUP_LIMIT)?;
+    fn back_up(&self, name: &str, server: &str, timeout: u32) -> Result<(), Failure> {
+        let timeout = Duration::from_secs(timeout.into());
+        let service = self.daemon.served_object(server, PORT, spandrel_naming::ADMINISTRATION_KEY, timeout)?;
         let path = NamingAdministration::unchecked_narrow(&service.object)
             .back_up(name)
             .with_context(|| format!("no backup by the service at {}", service.address))
             .map_err(Failure::failed)?;
-        println!("{}", escape(&path));
+        spandrel_daemon::print(&format!("{}\n", escape(&path)))?;
         Ok(())
     }
 }
-
-/// The time limit of a backup.
-const BACKUP_LIMIT: Duration = Duration::from_secs(600);

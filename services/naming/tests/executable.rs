@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spandrel::services::cos_naming::naming_context::{BindError, RebindError};
 use spandrel::services::cos_naming::{Binding, BindingType, NameComponent, NamingContextExt};
 use spandrel::{ObjectRef, Orb, SystemException};
-use spandrel_test_support::{ChildProcess, wait_until};
+use spandrel_test_support::{ChildProcess, check_output_errors, wait_until};
 
 fn command(data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming"));
@@ -326,4 +326,34 @@ fn a_damaged_redo_log_ends_it_with_code_4_and_recover_says_what_is_lost() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "the store has 1 bindings\n");
     let checked = command(folder.path()).arg("check").output().unwrap();
     assert_eq!(String::from_utf8(checked.stdout).unwrap(), "the store is sound: 1 bindings\n");
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Running::start(folder.path(), "iiop://127.0.0.1:0"));
+    for words in [&["--help"][..], &["check"]] {
+        check_output_errors(|| {
+            let mut command = command(folder.path());
+            command.args(words);
+            command
+        });
+    }
+    // A service whose readiness cannot be told.
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command(folder.path()).args(["--listen", "iiop://127.0.0.1:0"]).stdout(full).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && errors.contains("cannot write to standard output"), "{errors}");
+}
+
+#[test]
+fn a_backup_ends_with_its_time_limit_at_a_silent_service() {
+    // It accepts connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["backup", "monday", "--server", &address, "--timeout", "1"];
+    let (code, errors) = fails(command(folder.path()).args(words));
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("no backup by the service at 127.0.0.1:") && errors.contains("TIMEOUT"), "{errors}");
 }

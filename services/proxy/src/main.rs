@@ -1,5 +1,6 @@
 //! The executable `spandrel-proxy`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -93,7 +94,7 @@ struct ConfigExposure {
 }
 
 fn main() -> ExitCode {
-    spandrel_daemon::run(|| Args::parse().serve())
+    spandrel_daemon::run(|| spandrel_daemon::parse::<Args>().serve())
 }
 
 impl Args {

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
-use spandrel_test_support::ChildProcess;
+use spandrel_test_support::{ChildProcess, check_output_errors};
 
 use crate::fixture::TIMEOUT;
 
@@ -88,4 +88,15 @@ fn an_anonymous_proxy_is_not_addressed_as_another_host() {
     let refused = foreign.map(|host| status(&host));
     assert_eq!([own, local], ["200", "200"]);
     assert_eq!(refused, ["421", "421", "421"]);
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for words in [["--help"], ["--version"]] {
+        check_output_errors(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-proxy"));
+            command.args(words);
+            command
+        });
+    }
 }

@@ -1,4 +1,5 @@
 //! The executable of the interface repository: glue of command line, store and service.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;
 
@@ -31,11 +32,11 @@ enum Command {
 
 fn main() -> ExitCode {
     spandrel_daemon::run(|| {
-        let args = Args::parse();
+        let args = spandrel_daemon::parse::<Args>();
         if let Some(Command::Check) = args.command {
             let file = args.daemon.data_folder()?.join(STORE_FILE);
             let definitions = check_store(&file).map_err(|error| Failure::new(FailureKind::Data, error))?;
-            println!("the store is sound: {definitions} definitions");
+            spandrel_daemon::print(&format!("the store is sound: {definitions} definitions\n"))?;
             return Ok(());
         }
         let daemon = args.daemon.start(PORT)?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spandrel::dynamic::describe;
 use spandrel::services::repository::{Changes, fill, print};
 use spandrel::{ObjectRef, Orb};
-use spandrel_test_support::{ChildProcess, wait_until};
+use spandrel_test_support::{ChildProcess, check_output_errors, wait_until};
 
 use crate::support::{call, lookup_id, make, send};
 
@@ -152,4 +152,17 @@ fn a_damaged_store_ends_it_with_code_4() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("repository.redb"), "{said}");
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    Process::start(folder.path()).kill();
+    for words in [&["--help"][..], &["check"]] {
+        check_output_errors(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-repository"));
+            command.arg("--data").arg(folder.path()).args(words);
+            command
+        });
+    }
 }

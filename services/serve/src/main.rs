@@ -1,9 +1,10 @@
 //! The executable `spandrel-serve`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(unix)]
 use std::io::Seek as _;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,9 +12,10 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use spandrel::diagnostics::log::LogTail;
 use spandrel::net::error::escape;
+use spandrel::net::ipc::is_timeout;
 use spandrel::net::reactor::Reactor;
 use spandrel_configurator::{Configurator, Options, Reload};
-use spandrel_daemon::Failure;
+use spandrel_daemon::{Failure, print};
 use spandrel_serve::{Administered, LogForwarder, catalogue};
 use spandrel_stream::StreamDirectives;
 
@@ -21,7 +23,7 @@ const HELP: &str = "\
 Runs the services of svc.conf files
 
 Usage: spandrel serve [OPTIONS]
-       spandrel serve admin (-u SOCKET | -p PORT) COMMAND…
+       spandrel serve admin (-u SOCKET | -p PORT) [--timeout SECONDS] COMMAND…
 
 Options, as those of ACE's service configurator:
   -f FILE       A file of directives; may be given more than once [default: svc.conf, if there is one]
@@ -44,15 +46,20 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.";
 const ADMIN_HELP: &str = "\
 Sends a command to the service `Administration` of a running process, and prints the answer
 
-Usage: spandrel serve admin (-u SOCKET | -p PORT) COMMAND…
+Usage: spandrel serve admin (-u SOCKET | -p PORT) [--timeout SECONDS] COMMAND…
 
 Options:
   -u SOCKET   The socket of the service, a file
   -p PORT     Its port on the loopback interface
+  --timeout SECONDS
+              The time limit for each line of the answer [default: 60]
   -h, --help  Print help";
 
 /// The first argument of a daemon, which the program gives itself, and the line of output once its services run.
 const DAEMON: &str = "daemon";
+
+/// The time limit for each line of an answer of the administration, unless `--timeout` sets another.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     // Services with processes start this program again.
@@ -71,8 +78,7 @@ fn main() -> ExitCode {
     let is_daemon = arguments.first().is_some_and(|word| word == DAEMON);
     arguments.drain(..usize::from(is_daemon));
     if arguments.iter().any(|word| word == "-h" || word == "--help") {
-        println!("{HELP}");
-        return ExitCode::SUCCESS;
+        return spandrel_daemon::run(|| print(&format!("{HELP}\n")));
     }
     let watch = match take_watch(&mut arguments) {
         Ok(watch) => watch,
@@ -96,12 +102,16 @@ fn main() -> ExitCode {
 /// Takes `-w SECONDS` out of the arguments, which is no option of ACE's.
 fn take_watch(arguments: &mut Vec<String>) -> Result<Option<Duration>, Failure> {
     let Some(at) = arguments.iter().position(|word| word == "-w") else { return Ok(None) };
-    let value = arguments.get(at + 1).cloned().unwrap_or_default();
-    let seconds = value.parse().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
-    let seconds: f64 = seconds
-        .ok_or_else(|| Failure::usage(anyhow!("invalid value \"{value}\" for -w: expected a number of seconds")))?;
+    let time = seconds("-w", arguments.get(at + 1).map_or("", String::as_str), 0.01)?;
     arguments.drain(at..=at + 1);
-    Ok(Some(Duration::from_secs_f64(seconds)))
+    Ok(Some(time))
+}
+
+/// The value of an option: from this number of seconds to a day.
+fn seconds(option: &str, value: &str, least: f64) -> Result<Duration, Failure> {
+    let seconds = value.parse().ok().filter(|seconds| (least..=86_400.0).contains(seconds));
+    let expected = || anyhow!("invalid value \"{value}\" for {option}: expected a number of seconds");
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| Failure::usage(expected()))
 }
 
 fn serve(
@@ -116,8 +126,7 @@ fn serve(
     match rest {
         [] => {}
         [word] if word == "-l" => {
-            catalogue.names().for_each(|name| println!("{name}"));
-            return Ok(());
+            return print(&catalogue.names().map(|name| format!("{name}\n")).collect::<String>());
         }
         [unknown, ..] => return Err(Failure::usage(anyhow!("unknown argument `{unknown}` (--help)"))),
     }
@@ -220,7 +229,7 @@ fn start_daemon() -> Result<ExitCode, Failure> {
         if line == DAEMON {
             return Ok(ExitCode::SUCCESS);
         }
-        _ = writeln!(std::io::stdout(), "{line}");
+        print(&format!("{line}\n"))?;
     }
     let status = daemon.wait().map_err(|error| failed(error, "cannot wait for the daemon (-b)"))?;
     let copied = errors.rewind().and_then(|()| std::io::copy(&mut errors, &mut std::io::stderr()));
@@ -254,7 +263,7 @@ fn nameless_file() -> std::io::Result<std::fs::File> {
 fn detach() -> Result<(), Failure> {
     let detach = || {
         // The other process may have been ended meanwhile.
-        _ = writeln!(std::io::stdout(), "{DAEMON}");
+        _ = print(&format!("{DAEMON}\n"));
         let null = std::fs::File::options().write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdout(&null)?;
         rustix::stdio::dup2_stderr(&null)?;
@@ -277,37 +286,53 @@ fn detach() -> Result<(), Failure> {
 fn administer(arguments: &[String]) -> Result<(), Failure> {
     const USAGE: &str = "expected -u SOCKET or -p PORT, and a command: spandrel serve admin -u SOCKET list";
     if arguments.iter().any(|word| word == "-h" || word == "--help") {
-        _ = writeln!(std::io::stdout(), "{ADMIN_HELP}\n\nCommands:\n{}", Administered::COMMANDS);
-        return Ok(());
+        return print(&format!("{ADMIN_HELP}\n\nCommands:\n{}\n", Administered::COMMANDS));
     }
     let [option, place, command @ ..] = arguments else { return Err(Failure::usage(anyhow!(USAGE))) };
     if command.is_empty() {
         return Err(Failure::usage(anyhow!(USAGE)));
     }
+    let (time, command) = match command {
+        [word, value, command @ ..] if word == "--timeout" => (seconds(word, value, 0.001)?, command),
+        command => (ANSWER_TIMEOUT, command),
+    };
     let line = format!("{}\n", command.join(" "));
     match option.as_str() {
         #[cfg(unix)]
         "-u" => {
             let stream = std::os::unix::net::UnixStream::connect(place);
             let stream = stream.with_context(|| format!("cannot reach {place}")).map_err(Failure::failed)?;
-            exchange(&stream, &stream, &line)
+            let limited = stream.set_read_timeout(Some(time)).and_then(|()| stream.set_write_timeout(Some(time)));
+            limited.map_err(Failure::failed)?;
+            exchange(&stream, &stream, &line, time)
         }
         "-p" => {
             let port: u16 = place.parse().map_err(|_| Failure::usage(anyhow!(USAGE)))?;
-            let stream = std::net::TcpStream::connect(("127.0.0.1", port));
+            let stream = std::net::TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), time);
             let stream = stream.with_context(|| format!("cannot reach 127.0.0.1:{port}")).map_err(Failure::failed)?;
-            exchange(&stream, &stream, &line)
+            let limited = stream.set_read_timeout(Some(time)).and_then(|()| stream.set_write_timeout(Some(time)));
+            limited.map_err(Failure::failed)?;
+            exchange(&stream, &stream, &line, time)
         }
         _ => Err(Failure::usage(anyhow!(USAGE))),
     }
 }
 
-fn exchange(mut writer: impl std::io::Write, reader: impl std::io::Read, line: &str) -> Result<(), Failure> {
+fn exchange(
+    mut writer: impl std::io::Write,
+    reader: impl std::io::Read,
+    line: &str,
+    time: Duration,
+) -> Result<(), Failure> {
     let sent = writer.write_all(line.as_bytes()).context("cannot send the command");
     // The process may have answered and ended the connection before the command.
     for answer in BufReader::new(reader).lines() {
         let answer = match answer {
             Ok(answer) => answer,
+            Err(error) if is_timeout(&error) => {
+                let seconds = time.as_secs_f64();
+                return Err(Failure::failed(anyhow!("the process did not answer within {seconds} s (--timeout)")));
+            }
             Err(error) => {
                 sent.map_err(Failure::failed)?;
                 return Err(Failure::failed(anyhow!(error).context("cannot receive the answer")));
@@ -319,7 +344,7 @@ fn exchange(mut writer: impl std::io::Write, reader: impl std::io::Read, line: &
         if let Some(reason) = answer.strip_prefix("error: ") {
             return Err(Failure::failed(anyhow!("{reason}")));
         }
-        _ = writeln!(std::io::stdout(), "{}", escape(&answer));
+        print(&format!("{}\n", escape(&answer)))?;
     }
     Err(Failure::failed(anyhow!("the process has ended the connection")))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
-use spandrel_test_support::{ChildProcess, eventually, read_some};
+use spandrel_test_support::{ChildProcess, check_output_errors, eventually, read_some};
 use tempfile::TempDir;
 
 /// A running process, with its standard output.
@@ -268,4 +268,15 @@ fn a_daemon_leaves_its_terminal() {
     assert_eq!(rustix::process::getsid(Some(pid)).unwrap(), pid, "it leads its session");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     eventually(|| !at("pid").exists());
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for words in [["--help"], ["-l"]] {
+        check_output_errors(|| {
+            let mut command = command();
+            command.args(words);
+            command
+        });
+    }
 }

@@ -1,5 +1,6 @@
 //! The executable `spandrel-up`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = spandrel_daemon::parse::<Args>();
     match args.log_tail() {
         Some(tail) => spandrel_daemon::run_logged(Some(&tail), || args.serve(tail.clone())),
         None => spandrel_daemon::run(|| args.serve(LogTail::default())),

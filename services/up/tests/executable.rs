@@ -1,11 +1,12 @@
 //! Readiness, state, and the orderly end.
 
 use std::os::unix::net::UnixDatagram;
+use std::process::Command;
 use std::time::Duration;
 
 use spandrel::Orb;
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
-use spandrel_test_support::retry_interrupted;
+use spandrel_test_support::{check_output_errors, retry_interrupted};
 
 use crate::running::{Running, command};
 
@@ -83,5 +84,16 @@ fn exposed_endpoints_are_named_at_the_start() {
             has_warnings,
             "{words:?}: {errors}"
         );
+    }
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for words in [["--help"], ["--version"]] {
+        check_output_errors(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-up"));
+            command.args(words);
+            command
+        });
     }
 }

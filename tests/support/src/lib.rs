@@ -1,4 +1,4 @@
-//! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes, futures
+//! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes and their output, futures
 //! without an executor, certificates, a disk that fails on command, programs of omniORB, a browser.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
@@ -15,6 +15,7 @@ pub mod disk;
 mod futures;
 mod interruption;
 mod omniorb;
+mod output;
 mod process;
 mod waiting;
 
@@ -22,6 +23,7 @@ pub use child::{ChildProcess, exit_without};
 pub use futures::{block_on, is_ready, ready_within, waker_that};
 pub use interruption::{read_some, retry_interrupted};
 pub use omniorb::omniorb_peer;
+pub use output::check_output_errors;
 pub use process::{alone, run_modules_with, this_program};
 pub use waiting::{TEST_TIMEOUT, eventually, holds_within, in_background, wait_until, within_time};
 

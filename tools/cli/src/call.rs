@@ -16,7 +16,6 @@ use crate::{common, json, naming};
 use exception::OperationException;
 pub(crate) use exception::explain;
 use interface::InterfaceArgs;
-pub(crate) use load::duration;
 use values::{shown, with_context};
 
 const EXAMPLES: &str = "\

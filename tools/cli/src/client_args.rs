@@ -9,17 +9,30 @@ use spandrel::{ObjectRef, Orb, OrbBuilder};
 use crate::orb_args::OrbArgs;
 use crate::{common, json};
 
-/// A time limit, the form of the output, and the options of the ORB.
+/// A time limit, and the options of the ORB.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CallArgs {
+    /// The time limit of each call, and of a whole listing of names, as seconds or a number with ms, s or min
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_time)]
+    timeout: Duration,
+    #[command(flatten)]
+    pub(crate) options: OrbArgs,
+}
+
+impl CallArgs {
+    pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
+        self.options.orb(self.timeout)
+    }
+}
+
+/// The options of calls, and the form of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The time limit in seconds of each call, and of a whole listing of names
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_seconds)]
-    timeout: Duration,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    orb: OrbArgs,
+    call: CallArgs,
 }
 
 /// The end of the time for several calls.
@@ -50,26 +63,26 @@ impl Deadline {
 impl ClientArgs {
     /// The end of the time limit, from now on.
     pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::after(self.timeout)
+        Deadline::after(self.call.timeout)
     }
 
     pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
-        self.orb.orb(self.timeout)
+        self.call.orb()
     }
 
     /// As [`ClientArgs::orb`], with settings of the command, which options may replace.
     pub(crate) fn orb_with(&self, set: impl FnOnce(OrbBuilder) -> OrbBuilder) -> anyhow::Result<Orb> {
-        self.orb.orb_with(self.timeout, set)
+        self.call.options.orb_with(self.call.timeout, set)
     }
 
     /// Whether options of the ORB were given.
     pub(crate) fn has_orb_options(&self) -> bool {
-        self.orb.has_options()
+        self.call.options.has_options()
     }
 
     /// Adds a remedy to the error of a call, if the reference shows one.
     pub(crate) fn explained(&self, error: anyhow::Error, ior: &Ior) -> anyhow::Error {
-        self.orb.explained(error, ior)
+        self.call.options.explained(error, ior)
     }
 
     /// Prints a failure as JSON, too, if that is wanted.

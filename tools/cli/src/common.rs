@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,15 +11,15 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use spandrel::dynamic::{Descriptions, describe_file};
-use spandrel::net::error::escape_lines;
+use spandrel::net::error::output;
 use spandrel::net::transport::Address;
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_lab::units::{Octets, UnitError, parse_sizes};
 
-/// Prints lines or JSON to standard output, with the characters escaped that a terminal interprets. A closed reader, such as `head`, is no error.
+/// As [`output::print`].
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    spandrel_lab::output::print(text).context("cannot write to standard output")
+    Ok(output::print(text)?)
 }
 
 /// Whether text on standard error may have colours: on a terminal, unless the environment has `NO_COLOR`
@@ -32,11 +32,6 @@ fn permits_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// Prints a remark to standard error, escaped as by [`print()`].
-pub(crate) fn note(text: &str) {
-    _ = io::stderr().write_all(escape_lines(text).as_bytes());
-}
-
 /// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated,
 /// since some errors include the text of their source. Further lines of a text, which may be a peer's, are indented.
 pub(crate) fn print_error(error: &anyhow::Error) {
@@ -47,7 +42,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
             text.push_str(&format!("  cause: {cause}\n"));
         }
     }
-    note(&text);
+    output::remark(&text);
 }
 
 /// A text without the numbers of the system's errors, as in `(os error 2)`: the words before say the same.
@@ -106,16 +101,38 @@ pub(crate) fn above_zero(
     }
 }
 
-/// Parses a number of seconds, such as 0.5.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let time = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.ok_or_else(|| "expected a number of seconds, such as 0.5".to_owned())
+/// What a time is written as, for errors.
+const TIME: &str = "seconds, or a number with ms, s or min, such as 30s";
+
+/// Parses a time such as `1.5`, `500ms`, `30s` or `2min`; a number without a unit is one of seconds.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0)];
+    let split = units.iter().find_map(|(unit, seconds)| text.strip_suffix(unit).map(|number| (number, *seconds)));
+    let (number, seconds) = split.unwrap_or((text, 1.0));
+    let number = number.trim().parse::<f64>().ok();
+    let time = number.and_then(|number| Duration::try_from_secs_f64(number * seconds).ok());
+    time.ok_or_else(|| format!("expected {TIME}"))
 }
 
-/// As [`seconds`], above zero.
-pub(crate) fn positive_seconds(text: &str) -> Result<Duration, String> {
-    let time = seconds(text).ok().filter(|time| !time.is_zero());
-    time.ok_or_else(|| "expected a number of seconds above zero, such as 0.5".to_owned())
+/// As [`time`], above zero.
+pub(crate) fn positive_time(text: &str) -> Result<Duration, String> {
+    let time = time(text).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| format!("expected a time above zero: {TIME}"))
+}
+
+/// An error of usage, for which the exit code is 2.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct UsageError(anyhow::Error);
+
+/// An error of usage with this text.
+pub(crate) fn usage(text: impl Display) -> anyhow::Error {
+    as_usage(anyhow::anyhow!("{text}"))
+}
+
+/// The error, as one of usage.
+pub(crate) fn as_usage(error: anyhow::Error) -> anyhow::Error {
+    UsageError(error).into()
 }
 
 /// The least similarity of a name that is suggested for another one.
@@ -216,11 +233,18 @@ mod tests {
         for invalid in ["", "0", "x", "-1", "inf", "nan"] {
             assert_eq!(rate(invalid), Err("expected a number of calls".to_owned()), "{invalid}");
         }
-        assert_eq!(seconds("0"), Ok(Duration::ZERO));
-        for invalid in ["", "x", "-1", "inf", "nan", "1e30"] {
-            assert!(seconds(invalid).is_err() && positive_seconds(invalid).is_err(), "{invalid}");
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        for (text, millis) in [("30s", 30_000), ("500ms", 500), ("2min", 120_000), ("1.5", 1500), ("0.5 s", 500)] {
+            assert_eq!(positive_time(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        assert!(positive_seconds("0").is_err());
+        for text in ["", "s", "-1s", "fast", "1h", "inf", "nan", "1e30"] {
+            assert!(time(text).is_err() && positive_time(text).is_err(), "{text}");
+        }
+        assert_eq!(time("0"), Ok(Duration::ZERO));
+        assert!(positive_time("0ms").is_err());
     }
 
     #[test]

@@ -22,8 +22,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
+use crate::client_args::CallArgs;
 use crate::common::whole;
-use crate::orb_args::OrbArgs;
 use connections::Connections;
 use conversation::Style;
 use output::{LimitReached, Output};
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     count: Option<u64>,
     #[command(flatten)]
-    orb: OrbArgs,
+    call: CallArgs,
 }
 
 impl Args {
@@ -102,12 +102,14 @@ impl Args {
             described.push(crate::common::read_idl(file, &self.include)?);
         }
         if let Some(url) = &self.repository {
-            described.push(crate::idl::repository::describe(&self.orb, url)?);
+            described.push(crate::idl::repository::describe(&self.call, url)?);
         }
         let mut types = Types::new(&described, self.interface_of_objects.as_deref(), self.json)?;
         let mut out = Output { is_json: self.json, left: self.count.unwrap_or(u64::MAX).max(1) };
         let shown = match (&self.listen, &self.to) {
-            (Some(listen), Some(to)) => relay::run(listen, self.orb.server(to)?, &mut types, self.style(), &mut out),
+            (Some(listen), Some(to)) => {
+                relay::run(listen, self.call.options.server(to)?, &mut types, self.style(), &mut out)
+            }
             _ => self.packets(&mut types, &mut out),
         };
         match shown {

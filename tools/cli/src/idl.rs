@@ -8,8 +8,8 @@ use anyhow::{Context, anyhow, bail};
 use spandrel_idl::rust::{Collocation, Options, Sides, generate, generate_files};
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model, json};
 
+use crate::client_args::CallArgs;
 use crate::common;
-use crate::orb_args::OrbArgs;
 
 mod depfile;
 pub(crate) mod repository;
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     )]
     from_repository: Option<String>,
     #[command(flatten)]
-    orb: OrbArgs,
+    call: CallArgs,
     /// Write the source files of each Rust file to this file, as a rule of make
     #[arg(long, value_name = "FILE", conflicts_with = "stdout")]
     depfile: Option<PathBuf>,
@@ -138,10 +138,10 @@ enum Form {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let Some(url) = &self.from_repository {
-            return repository::print(&self.orb, url, &self.files);
+            return repository::print(&self.call, url, &self.files);
         }
-        let options = self.options()?;
-        let repository = self.to_repository.as_ref().map(|url| repository::Filler::new(&self.orb, url)).transpose()?;
+        let options = self.options().map_err(common::as_usage)?;
+        let repository = self.to_repository.as_ref().map(|url| repository::Filler::new(&self.call, url)).transpose()?;
         let mut failed = 0;
         let mut depfile = Depfile::default();
         for file in &self.files {

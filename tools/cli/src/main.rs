@@ -4,6 +4,7 @@
 //! codes and error output: one line, with its causes below. Exit codes: 0 success, 1 failure, 2 wrong usage.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
 mod call;
@@ -33,6 +34,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use spandrel_error::output;
 use spandrel_lab::LabError;
 
 /// Distribution middleware in Rust: experiments, diagnosis and the IDL compiler.
@@ -81,10 +83,8 @@ impl Cli {
         if env::args_os().len() < 2 || env::args_os().any(prints_help) {
             command = command.after_help(external::help() + EXIT_CODES);
         }
-        match Self::from_arg_matches(&command.get_matches()) {
-            Ok(cli) => cli,
-            Err(error) => error.exit(),
-        }
+        let parsed = command.try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
+        parsed.unwrap_or_else(|error| output::end_with(&error))
     }
 
     /// The names of the commands, without hidden ones.
@@ -136,7 +136,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             common::print_error(&error);
-            let usage = matches!(error.downcast_ref(), Some(LabError::Settings(_)));
+            let usage = error.is::<common::UsageError>() || matches!(error.downcast_ref(), Some(LabError::Settings(_)));
             ExitCode::from(if usage { 2 } else { 1 })
         }
     }

@@ -14,6 +14,7 @@ use spandrel::services::name;
 use spandrel::{ObjectRef, Orb};
 
 use crate::client_args::Deadline;
+use crate::common;
 use crate::orb_args;
 
 pub(crate) use bind::Args as BindArgs;
@@ -78,7 +79,7 @@ impl Place {
     pub(crate) fn name(&self) -> anyhow::Result<Vec<NameComponent>> {
         use naming_context_ext::ToNameError as Error;
         if self.path.is_empty() {
-            bail!("a name is expected, such as Bank/alice");
+            return Err(common::usage("a name is expected, such as Bank/alice"));
         }
         self.root.to_name(&self.path).map_err(|error| match error {
             Error::InvalidName(_) => self.invalid(),
@@ -86,14 +87,21 @@ impl Place {
         })
     }
 
+    /// The error of a name that cannot be followed. `rest` begins with the component that is not bound; where an object is
+    /// in the place of a context, services begin it with that object (CosNaming 1.3, 2.4.1), or behind it (omniNames).
     pub(crate) fn not_found(&self, why: naming_context::NotFoundReason, rest: &[NameComponent]) -> anyhow::Error {
         use naming_context::NotFoundReason as Reason;
-        let rest = name::Path(rest).to_string();
-        let rest = escape(&rest);
+        let end = name::Path(rest).to_string();
+        let first = name::Path(rest.get(..1).unwrap_or_default()).to_string();
+        // The whole name up to there, if the service repeats its end.
+        let begin = self.path.strip_suffix(&end).unwrap_or_default();
+        let name = format!("{begin}{first}");
         match why {
-            Reason::MissingNode => anyhow!("there is no binding from `{rest}` on"),
-            Reason::NotContext => anyhow!("what is before `{rest}` is not a context"),
-            Reason::NotObject => anyhow!("what is bound at `{rest}` is a context, not an object"),
+            Reason::MissingNode => anyhow!("`{}` is not bound", escape(&name)),
+            Reason::NotContext => {
+                anyhow!("the name leads through an object that is no context (from `{}` on)", escape(&end))
+            }
+            Reason::NotObject => anyhow!("`{}` is bound to a context, not to an object", escape(&name)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use spandrel::net::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
 use spandrel::types::Ior;
 use spandrel::{ObjectRef, Orb, OrbBuilder};
@@ -20,8 +20,9 @@ const MAX_TEXT_OCTETS: u64 = 16 << 20;
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct OrbArgs {
     /// An option of the ORB and its value, such as '-ORBTransports uds'; may be given more than once
-    #[arg(long = "orb", value_name = "OPTION", allow_hyphen_values = true, help_heading = "Options of the ORB")]
-    options: Vec<String>,
+    #[arg(long = "orb", value_name = "OPTION", allow_hyphen_values = true, value_parser = orb_option,
+        help_heading = "Options of the ORB")]
+    options: Vec<[String; 2]>,
     /// TLS: this client's certificate, and those of intermediate authorities (PEM)
     #[arg(long, value_name = "FILE", requires = "key", help_heading = "Options of the ORB")]
     cert: Option<PathBuf>,
@@ -47,7 +48,7 @@ impl OrbArgs {
     ) -> anyhow::Result<Orb> {
         let builder = set(Orb::builder().connect_timeout(Some(timeout)).request_timeout(Some(timeout)));
         let mut args: Vec<String> = self.all_options()?.into_iter().flatten().collect();
-        Ok(with_tls(builder).take_args(&mut args)?.build()?)
+        Ok(with_tls(builder).take_args(&mut args).context("cannot use --orb").map_err(common::as_usage)?.build()?)
     }
 
     /// The options of the ORB with their values, those of TLS first.
@@ -59,9 +60,7 @@ impl OrbArgs {
                 options.push([option.to_owned(), file.display().to_string()]);
             }
         }
-        for option in &self.options {
-            options.push(split_option(option)?);
-        }
+        options.extend_from_slice(&self.options);
         Ok(options)
     }
 
@@ -70,7 +69,7 @@ impl OrbArgs {
         let (scheme, address) = text.split_once("://").unwrap_or(("iiop", text));
         let address = Address::new(scheme.to_owned(), address);
         if matches!(scheme, "iiop" | "ssliop") && address.host_and_port().is_none() {
-            bail!("invalid value `{text}` for --to: expected {SCHEMES}");
+            return Err(common::usage(format!("invalid value `{text}` for --to: expected {SCHEMES}")));
         }
         let connect: Connect = match scheme {
             "iiop" => connector(Iiop, &address),
@@ -84,12 +83,15 @@ impl OrbArgs {
                 for option in self.all_options()? {
                     let [option, value] = option;
                     if !ssliop.option(&option, &value).map_err(|error| anyhow::anyhow!("{option}: {error}"))? {
-                        bail!("`{option}` is not an option of TLS");
+                        return Err(common::usage(format!("`{option}` is not an option of TLS")));
                     }
                 }
                 connector(ssliop, &address)
             }
-            other => bail!("unknown transport `{other}` in `{text}`, the value of --to: expected {SCHEMES}"),
+            other => {
+                let unknown = format!("unknown transport `{other}` in `{text}`, the value of --to: expected {SCHEMES}");
+                return Err(common::usage(unknown));
+            }
         };
         Ok(Server { address, connect })
     }
@@ -102,7 +104,7 @@ impl OrbArgs {
     /// Adds a remedy to the error of a call, if the reference shows one.
     pub(crate) fn explained(&self, error: anyhow::Error, ior: &Ior) -> anyhow::Error {
         let has = |file: &Option<PathBuf>, name: &str| {
-            file.is_some() || self.options.iter().any(|option| option.contains(name))
+            file.is_some() || self.options.iter().any(|[option, _]| option == name)
         };
         let trusts = has(&self.ca, "-ORBSSLCA");
         let identifies = has(&self.cert, "-ORBSSLCertificate");
@@ -173,15 +175,15 @@ fn with_tls(builder: OrbBuilder) -> OrbBuilder {
     builder
 }
 
-/// An option and its value: `-ORBName value` or `-ORBName=value`.
-fn split_option(text: &str) -> anyhow::Result<[String; 2]> {
+/// Parses an option and its value: `-ORBName value` or `-ORBName=value`.
+fn orb_option(text: &str) -> Result<[String; 2], String> {
     let text = text.trim();
     let place = text.find(char::is_whitespace).or_else(|| text.find('='));
     match place.map(|place| (&text[..place], text[place + 1..].trim())) {
         Some((option, value)) if option.starts_with("-ORB") && !value.is_empty() => {
             Ok([option.to_owned(), value.to_owned()])
         }
-        _ => bail!("invalid value `{text}` for --orb: expected an option and its value, such as `-ORBTransports uds`"),
+        _ => Err("expected an option and its value, such as `-ORBTransports uds`".to_owned()),
     }
 }
 
@@ -210,11 +212,11 @@ pub(crate) fn reference_text(given: &str) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::split_option;
+    use super::orb_option;
 
     #[test]
     fn an_option_is_split_from_its_value() {
-        let split = |text: &str| split_option(text).ok().map(|[option, value]| format!("{option}|{value}"));
+        let split = |text: &str| orb_option(text).ok().map(|[option, value]| format!("{option}|{value}"));
         assert_eq!(split("-ORBTransports uds").as_deref(), Some("-ORBTransports|uds"));
         assert_eq!(split("-ORBInitRef=Bank=corbaloc::a/b").as_deref(), Some("-ORBInitRef|Bank=corbaloc::a/b"));
         assert_eq!(split("-ORBInitRef Bank=IOR:00").as_deref(), Some("-ORBInitRef|Bank=IOR:00"));

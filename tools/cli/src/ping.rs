@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spandrel_lab::reference::ping::{self, Settings};
 
-use crate::common::{self, positive_seconds, seconds, whole};
+use crate::common::{self, positive_time, time, whole};
 use crate::json::failure;
 use crate::orb_args::{OrbArgs, object, reference_text};
 
@@ -14,7 +14,7 @@ Examples:
   spandrel ping --count 1 --timeout 0.5 corbaloc:iiop:1.2@server.example:2809/NameService
   spandrel ping --ca authority.pem --json corbaname::server.example#bank/account
 
-Exit codes: 0 the object exists, 1 it does not, or nothing was answered, 2 wrong usage.";
+Exit codes: 0 the object exists, 1 it does not, or `_non_existent` failed, 2 wrong usage.";
 
 /// Check whether an object exists and answers.
 ///
@@ -27,11 +27,11 @@ pub(crate) struct Args {
     /// Number of rounds
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = whole(1..=u32::MAX))]
     count: u32,
-    /// Seconds between rounds
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    /// The time between rounds: seconds, or a number with ms, s or min
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = time)]
     interval: Duration,
-    /// Time limit of connecting, and of each answer, in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
+    /// Time limit of connecting, and of each answer, as seconds or a number with ms, s or min
+    #[arg(short, long, value_name = "SECONDS", default_value = "5", value_parser = positive_time)]
     timeout: Duration,
     /// Print one JSON object for each round, and one at the end
     #[arg(long)]

@@ -171,7 +171,7 @@ impl Args {
         }
         let server = ControlServer::open(addr)?;
         common::print(&format!("receiving; control address {}\n", server.local_addr()))?;
-        Ok(server.run(|line| eprintln!("{line}"))?)
+        Ok(server.run(|line| spandrel::net::error::output::remark(&format!("{line}\n")))?)
     }
 
     fn settings(&self) -> Settings {

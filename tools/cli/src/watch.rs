@@ -44,10 +44,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     interface: InterfaceArgs,
     /// The time between two calls: seconds, or a number with ms, s or min
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = crate::call::duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = common::positive_time)]
     interval: Duration,
     /// End after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = crate::call::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = common::positive_time)]
     time: Option<Duration>,
     /// End after this many changes
     #[arg(long, value_name = "N", value_parser = common::whole(1..=u64::MAX))]

@@ -2,6 +2,13 @@
 
 use crate::support;
 
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+
+#[cfg(unix)]
+use assert_cmd::cargo::CommandCargoExt as _;
+#[cfg(unix)]
+use spandrel_test_support::{ChildProcess, wait_until};
 use support::bank::{Bank, Certificates};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
@@ -20,8 +27,12 @@ impl Bank {
 
     #[track_caller]
     fn fails(&self, words: &[&str], expected: &str) {
+        self.ends(words, 1, expected);
+    }
+
+    fn ends(&self, words: &[&str], code: i32, expected: &str) {
         let output = self.call(words);
-        check_code(&output, 1);
+        check_code(&output, code);
         assert!(stderr(&output).contains(expected), "{words:?}: {}", stderr(&output));
     }
 }
@@ -111,8 +122,8 @@ fn call_errors_name_their_reason() {
         "does not declare `Bank::Acount`: did you mean `Bank::Account`?",
     );
     bank.fails(&["--ca", "nosuch.pem", "nothing"], "error: cannot read nosuch.pem: No such file or directory\n");
-    bank.fails(&["--orb", "-ORBTransport uds", "nothing"], "`-ORBTransport` is not an ORB option");
-    bank.fails(&["--orb", "uds", "nothing"], "expected an option and its value");
+    bank.ends(&["--orb", "-ORBTransport uds", "nothing"], 2, "`-ORBTransport` is not an ORB option");
+    bank.ends(&["--orb", "uds", "nothing"], 2, "expected an option and its value");
 }
 
 /// The JSON that a command prints.
@@ -172,12 +183,12 @@ fn the_file_of_an_interface_may_stand_behind_include() {
     let output = spandrel(&["call", "-I", file, "-I", folder, &bank.reference, "deposit", "5", "x"]);
     check_code(&output, 0);
     assert!(stdout(&output).starts_with("105\n"));
-    bank.fails(&["-I", "missing.idl", "owner"], "missing.idl");
+    bank.ends(&["-I", "missing.idl", "owner"], 2, "missing.idl");
     let output = spandrel(&["call", "-I", "missing.idl", &bank.reference, "owner"]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("cannot read missing.idl"), "{}", stderr(&output));
     let output = spandrel(&["call", "-I", file, "--idl", file, &bank.reference, "owner"]);
-    check_code(&output, 1);
+    check_code(&output, 2);
     assert!(stderr(&output).contains("one file declares the interface"), "{}", stderr(&output));
 }
 
@@ -225,6 +236,22 @@ fn a_load_reports_times_and_failures() {
     assert!(stderr(&output).contains("cannot begin the load"), "{}", stderr(&output));
     check_code(&bank.call(&["--rate", "5"]), 2);
     check_code(&bank.call(&["--duration", "5s", "sort"]), 2);
+}
+
+/// Ctrl-C ends a load, and prints the distribution of the calls until then.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_load_prints_its_report() {
+    let bank = Bank::open();
+    let idl = bank.file.to_str().unwrap();
+    let mut command = Command::cargo_bin("spandrel").unwrap();
+    command.args(["call", "--idl", idl, "--rate", "200", "--duration", "60min", &bank.reference, "tick"]);
+    let mut load = ChildProcess::start(command.stdout(Stdio::piped()));
+    wait_until("some calls", || support::bank::ticks() > 20);
+    assert!(Command::new("kill").args(["-INT", &load.id().to_string()]).status().unwrap().success());
+    let text = std::io::read_to_string(load.stdout.take().unwrap()).unwrap();
+    assert_eq!(load.wait().unwrap().code(), Some(0), "{text}");
+    assert!(text.contains("stopped before its time\n") && text.contains("scheduled to answered"), "{text}");
 }
 
 /// The server stalls once for 300 ms: a quarter of the calls of a second were due meanwhile.
@@ -366,4 +393,17 @@ fn values_of_every_type_are_those_of_static_stubs() {
         assert!(stdout(&text).lines().count() >= 3 * cases.len(), "{}", stdout(&text));
     }
     server.shutdown().unwrap();
+}
+
+#[test]
+fn the_error_of_an_idl_file_stands_before_its_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.idl");
+    std::fs::write(&file, "valuetype Never;\ninterface A { void f(in lnog x); };\n").unwrap();
+    let output = spandrel(&["call", "--idl", file.to_str().unwrap(), "corbaloc::127.0.0.1:1/x", "f"]);
+    check_code(&output, 1);
+    let text = stderr(&output);
+    let cause = text.lines().find(|line| line.starts_with("  cause: ")).unwrap_or_default();
+    assert_eq!(cause, "  cause: error: `lnog` is not defined", "{text}");
+    assert!(text.contains("warning: valuetype `Never` is declared and never defined"), "{text}");
 }

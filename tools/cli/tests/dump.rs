@@ -585,7 +585,7 @@ fn dump_relays_to_a_server_of_another_transport() {
         }
     }
     let output = spandrel(&["dump", "--listen", "127.0.0.1:0", "--to", "pipe://x"]);
-    check_code(&output, 1);
+    check_code(&output, 2);
     assert!(stderr(&output).contains("unknown transport `pipe`"), "{}", stderr(&output));
 }
 

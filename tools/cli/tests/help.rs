@@ -2,6 +2,10 @@
 
 use crate::support;
 
+use std::process::Command;
+
+use assert_cmd::cargo::CommandCargoExt as _;
+use spandrel_test_support::check_output_errors;
 use support::{check_code, spandrel, stderr, stdout};
 
 #[test]
@@ -68,7 +72,7 @@ fn an_invalid_argument_is_explained() {
         (call(&["--rate", "x"]), "'x' for '--rate <CALLS>': expected a number of calls each second, such as 5000"),
         (
             call(&["--rate", "5", "--duration", "3d"]),
-            "'3d' for '--duration <TIME>': expected seconds, or a number with",
+            "'3d' for '--duration <TIME>': expected a time above zero: seconds, or a number with",
         ),
         (
             call(&["--rate", "5", "--connections", "0"]),
@@ -76,11 +80,11 @@ fn an_invalid_argument_is_explained() {
         ),
         (
             call(&["--timeout", "0"]),
-            "'0' for '--timeout <SECONDS>': expected a number of seconds above zero, such as 0.5",
+            "'0' for '--timeout <SECONDS>': expected a time above zero: seconds, or a number with ms, s or min",
         ),
         (
             vec!["ping", "--interval=-1", "IOR:00"],
-            "'-1' for '--interval <SECONDS>': expected a number of seconds, such as",
+            "'-1' for '--interval <TIME>': expected seconds, or a number with ms, s or min, such as",
         ),
         (vec!["dump", "--port", "65536"], "'65536' for '--port <PORT>': expected a whole number from 1 to 65535"),
         (vec!["ttcp", "--transmit", "here"], "'here' for '--transmit <HOST:PORT>': expected host:port, such as"),
@@ -92,6 +96,7 @@ fn an_invalid_argument_is_explained() {
         (vec!["latency", "--connect", "here"], "'here' for '--connect <HOST:PORT>': expected host:port, such as"),
         (vec!["latency", "--servants", "1,x"], WHOLE),
         (vec!["soak", "--seconds", "x"], "'x' for '--seconds <SECONDS>': expected a number of seconds, at least 0.5"),
+        (call(&["--orb", "x y"]), "'x y' for '--orb <OPTION>': expected an option and its value, such as"),
         (vec!["bench", "demux", "--objects", "x"], WHOLE),
         (vec!["bench", "reactor", "--seconds", "x"], "expected a number of seconds above zero, such as 0.5"),
     ] {
@@ -99,5 +104,34 @@ fn an_invalid_argument_is_explained() {
         check_code(&output, 2);
         let text = stderr(&output);
         assert!(text.starts_with("error: invalid value") && text.contains(expected), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for words in [&["--help"][..], &["--version"], &["ior", "corbaloc::127.0.0.1:1/x"], &["idl", "--help"]] {
+        check_output_errors(|| {
+            let mut command = Command::cargo_bin("spandrel").unwrap();
+            command.args(words);
+            command
+        });
+    }
+}
+
+#[test]
+fn errors_of_usage_have_exit_code_2() {
+    for (words, expected) in [
+        (&["bind", "x"][..], "<REFERENCE>"),
+        (&["bind", "", "corbaloc::127.0.0.1:1/x"], "a name is expected"),
+        (&["list", "--orb", "-ORBNoSuch yes"], "cannot use --orb"),
+        (&["idl", "--runtime", "1x", "x.idl"], "cannot use --runtime"),
+        (&["idl", "--from-repository", "A", "B"], "--from-repository takes one scope"),
+        (&["dump", "--listen", "x", "--to", "127.0.0.1:1"], "for --listen: expected host:port"),
+        (&["dump", "--listen", "127.0.0.1:0", "--to", "x"], "for --to: expected"),
+        (&["call", "--idl", "a.idl", "-I", "b.idl", "corbaloc::127.0.0.1:1/x", "y"], "one file declares the interface"),
+    ] {
+        let output = spandrel(words);
+        check_code(&output, 2);
+        assert!(stderr(&output).contains(expected), "{words:?}: {}", stderr(&output));
     }
 }

@@ -133,7 +133,7 @@ fn a_refused_connection_is_a_failure_with_its_cause() {
     let output = spandrel(&["ping", "--count", "1", &reference]);
     check_code(&output, 1);
     let text = stderr(&output);
-    assert!(text.starts_with("error: cannot reach the object: nothing was answered"), "{text}");
+    assert!(text.starts_with("error: cannot reach the object: LocateRequest and `_non_existent` failed"), "{text}");
     assert!(text.contains("\n  cause: CORBA::TRANSIENT") && text.contains("refused"), "{text}");
 
     let output = spandrel(&["ping", "--count", "1", "corbaloc::no-such-host.invalid/key"]);
@@ -150,7 +150,7 @@ fn a_silent_server_is_a_failure_at_the_timeout() {
     let text = stdout(&output);
     assert!(text.contains("LocateRequest: CORBA::TIMEOUT"), "{text}");
     assert!(text.contains("_non_existent: CORBA::TIMEOUT"), "{text}");
-    assert!(stderr(&output).contains("nothing was answered"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("LocateRequest and `_non_existent` failed"), "{}", stderr(&output));
 }
 
 #[test]
@@ -199,5 +199,36 @@ fn names_are_resolved_by_every_command() {
     let output = spandrel(&["call", "--idl", bank.file.to_str().unwrap(), &url, "sort"]);
     check_code(&output, 0);
     assert_eq!(stdout(&output), "saving\n");
+    orb.shutdown().unwrap();
+}
+
+/// A servant that raises an exception in all operations.
+struct Refusing;
+
+impl Servant for Refusing {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Refusing:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        true
+    }
+
+    fn dispatch(&self, _: &str, _: ServerCall<'_>) -> Result<Replied, SystemException> {
+        Err(SystemException::no_permission(0, spandrel::CompletionStatus::No))
+    }
+}
+
+#[test]
+fn an_object_that_answers_only_locate_requests_was_reached() {
+    let orb = Orb::builder().build().unwrap();
+    let object = Poa::root(&orb).unwrap().activate(Refusing).unwrap();
+    let output = spandrel(&["ping", "--count", "2", "--interval", "1ms", &orb.object_to_string(&object)]);
+    check_code(&output, 1);
+    let text = stderr(&output);
+    let expected =
+        "error: cannot ask the object whether it exists: LocateRequest was answered, and `_non_existent` failed\n";
+    assert!(text.starts_with(expected) && text.contains("  cause: CORBA::NO_PERMISSION"), "{text}");
+    assert!(stdout(&output).contains("2 LocateRequests, 2 answered"), "{}", stdout(&output));
     orb.shutdown().unwrap();
 }

@@ -1,11 +1,9 @@
 //! Folders of results.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use spandrel::net::error::escape_lines;
 
 use crate::LabError;
 
@@ -17,19 +15,6 @@ pub fn default_directory(experiment: &str) -> PathBuf {
         Path::new("target").join(experiment)
     } else {
         PathBuf::from(format!("spandrel-{experiment}"))
-    }
-}
-
-/// Prints lines or JSON to standard output, [escaped](escape_lines). A closed reader, such as `head`, is no error.
-///
-/// # Errors
-/// Standard output that cannot be written.
-pub fn print(text: &str) -> io::Result<()> {
-    let text = escape_lines(text);
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
     }
 }
 

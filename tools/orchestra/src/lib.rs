@@ -3,6 +3,7 @@
 //! An *agent* runs on each machine. Its `Harness` starts, measures and ends the servers under test, its `WorkTeam`
 //! applies load. A *supervisor* finds both in the naming service, and carries out a plan or a script.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
 pub mod load;
@@ -13,14 +14,6 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod script;
-
-/// Prints to standard output.
-fn print(text: &str) -> Result<(), spandrel_daemon::Failure> {
-    use anyhow::Context as _;
-
-    let printed = spandrel_lab::output::print(text).context("cannot write to standard output");
-    printed.map_err(spandrel_daemon::Failure::failed)
-}
 
 /// The types and interfaces of `idl/orchestra.idl`.
 #[allow(clippy::all, missing_docs, unreachable_pub, missing_debug_implementations)]

@@ -1,5 +1,6 @@
 //! The executable `spandrel-orchestra`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;
 
@@ -29,7 +30,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Args::parse().command;
+    let command = spandrel_daemon::parse::<Args>().command;
     spandrel_daemon::run(|| match command {
         Command::Agent(args) => args.run(),
         Command::Run(args) => args.run(),

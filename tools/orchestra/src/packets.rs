@@ -71,7 +71,7 @@ impl PacketsArgs {
         }
         let lines = self.dissect().map_err(Failure::failed)?;
         let packets = connection(&lines, self.client).map_err(Failure::failed)?;
-        crate::print(&table(&packets, &names))
+        spandrel_daemon::print(&table(&packets, &names))
     }
 
     /// The TCP packets of the capture, each a line of fields.

@@ -10,7 +10,7 @@ use spandrel::{Endpoint, Orb};
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_orchestra::idl::orchestra::{Harness, WorkTeam};
 use spandrel_orchestra::names::{self, Names};
-use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, holds_within};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, check_output_errors, holds_within};
 
 use crate::server;
 
@@ -160,4 +160,15 @@ pub(crate) fn records(file: &Path, kind: &str) -> Vec<serde_json::Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     lines.filter(|record| record["record"] == kind).collect()
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for words in [&["--help"][..], &["run", "--help"], &["--version"]] {
+        check_output_errors(|| {
+            let mut command = orchestra();
+            command.args(words);
+            command
+        });
+    }
 }

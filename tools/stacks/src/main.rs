@@ -1,8 +1,13 @@
 //! The executable behind `spandrel bench stacks`.
 
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::builder::TypedValueParser;
+use spandrel_error::{escape, output};
 use spandrel_lab::machine::Machine;
 use spandrel_stacks::architecture::{Architecture, Locks, Protocol, Queues, Settings};
 use spandrel_stacks::bench::{self, Plan, Results};
@@ -41,37 +46,37 @@ struct Args {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     queues: Vec<Queues>,
     /// Numbers of threads (processing elements)
-    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,3,4")]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,3,4", value_parser = within(1, 64))]
     threads: Vec<usize>,
     /// Number of TCP connections, which take turns; each stream of the task-based architecture has one at least
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = within(1, 256))]
     connections: usize,
     /// Number of messages of all connections [default: 10000; with --quick: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within(8, 1_000_000))]
     messages: Option<usize>,
     /// Octets of a message
-    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096, value_parser = within(16, 60_000))]
     size: usize,
     /// Octets of data in a TCP segment
-    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096, value_parser = within(64, 60_000))]
     segment: usize,
-    /// Window of the receiver in octets
-    #[arg(long, value_name = "OCTETS", default_value_t = 64 << 10)]
+    /// Window of the receiver in octets, a segment at least
+    #[arg(long, value_name = "OCTETS", default_value_t = 64 << 10, value_parser = within(64, 1 << 30))]
     window: usize,
     /// Percent of frames that the device loses
-    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=50))]
     loss: u8,
     /// Percent of frames that come twice
-    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
     duplication: u8,
     /// Percent of frames that come after later ones
-    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
     reordering: u8,
     /// Seed of the faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Rounds, in each of which every run has its turn [default: 9; with --quick: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within(1, 1000))]
     rounds: Option<usize>,
     /// Leave the placement of threads to the system, instead of one core for each processing element
     #[arg(long)]
@@ -82,6 +87,11 @@ struct Args {
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A parser of whole numbers in a range.
+fn within(least: u32, most: u32) -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u32).range(i64::from(least)..=i64::from(most)).map(|number| number as usize)
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -100,10 +110,11 @@ struct TtcpArgs {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     architectures: Vec<Architecture>,
     /// Windows in octets
-    #[arg(long, value_name = "OCTETS,..", value_delimiter = ',', default_value = "8192,32768,65536,262144")]
+    #[arg(long, value_name = "OCTETS,..", value_delimiter = ',', default_value = "8192,32768,65536,262144",
+        value_parser = within(1, 1 << 30))]
     windows: Vec<usize>,
     /// Numbers of applications, each with a connection
-    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4")]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4", value_parser = within(1, 256))]
     applications: Vec<usize>,
     /// Locks: sleeping, adaptive
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
@@ -112,22 +123,22 @@ struct TtcpArgs {
     #[arg(long, value_name = "NAME", default_value = "locked")]
     queues: Queues,
     /// Messages of all applications together
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = within(1, 1_000_000))]
     messages: usize,
     /// Octets of a message
-    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096, value_parser = within(16, 60_000))]
     size: usize,
     /// Octets of data in a segment
-    #[arg(long, value_name = "OCTETS", default_value_t = 4096)]
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096, value_parser = within(64, 60_000))]
     segment: usize,
     /// Threads of the receiving side; task-based, each two have a stack and a link [default: 1; task-based: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within(1, 64))]
     threads: Option<usize>,
     /// Frames that a link holds in each direction; more are lost
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = within(1, 1_000_000))]
     link: usize,
     /// Rounds
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = within(1, 1000))]
     rounds: usize,
     /// Print the results as JSON
     #[arg(long)]
@@ -183,20 +194,13 @@ struct RelayArgs {
 
 impl TtcpArgs {
     fn run(&self) -> anyhow::Result<()> {
-        anyhow::ensure!((64..=60_000).contains(&self.segment), "a segment has 64 to 60000 octets");
-        anyhow::ensure!((16..=60_000).contains(&self.size), "a message has 16 to 60000 octets");
-        anyhow::ensure!(self.windows.iter().all(|window| (1..=1 << 30).contains(window)), "a window has up to 1 GiB");
-        anyhow::ensure!(self.applications.iter().all(|n| (1..=256).contains(n)), "there are 1 to 256 applications");
-        anyhow::ensure!(self.threads.is_none_or(|n| (1..=64).contains(&n)), "there are 1 to 64 threads");
-        anyhow::ensure!(self.rounds > 0 && self.link > 0, "there is no round, or no frame fits the link");
         let rows = bench::ttcp(self.rounds, &self.transfers())?;
         let machine = Machine::here();
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "rows": rows }))?);
+        Ok(output::print(&if self.json {
+            format!("{}\n", serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "rows": rows }))?)
         } else {
-            print!("{}\n{}\n{}", machine.summary(), machine.warning().unwrap_or_default(), bench::ttcp_text(&rows));
-        }
-        Ok(())
+            format!("{}\n{}\n{}", machine.summary(), machine.warning().unwrap_or_default(), bench::ttcp_text(&rows))
+        })?)
     }
 }
 
@@ -232,16 +236,18 @@ impl TapArgs {
                 let opener = if we_open { "own" } else { "kernel" };
                 let capture = self.captures.join(format!("{opener}-opens-loses-{lose}.pcap"));
                 let exchange = tap::exchange(&self.device, self.octets, we_open, lose, &capture)?;
-                println!(
-                    "{opener} TCP opens, 1 of {lose} frames lost: {} octets in each direction in {:.3} s; {} segments \
-                     received, {} sent, {} again, {} time-outs",
+                let lost =
+                    if lose == 0 { "no frames are lost".to_owned() } else { format!("each {lose}th frame is lost") };
+                output::print(&format!(
+                    "{opener} TCP opens, {lost}: {} octets in each direction in {:.3} s; {} segments received, {} sent, \
+                     {} again, {} time-outs\n",
                     exchange.octets,
                     exchange.elapsed.as_secs_f64(),
                     exchange.statistics.received,
                     exchange.statistics.sent,
                     exchange.statistics.retransmitted,
                     exchange.statistics.timeouts,
-                );
+                ))?;
             }
         }
         Ok(())
@@ -257,14 +263,19 @@ impl RelayArgs {
             lateness: *self.lateness,
             seed: self.seed,
         };
-        let counts = relay::run([&self.one, &self.other], settings, self.capture.as_deref(), || println!("ready"))?;
-        println!("{}", serde_json::to_string(&counts)?);
-        Ok(())
+        let ready = || output::print("ready\n");
+        let counts = relay::run([&self.one, &self.other], settings, self.capture.as_deref(), ready)?;
+        Ok(output::print(&format!("{}\n", serde_json::to_string(&counts)?))?)
     }
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args: Args = output::parse();
+    if args.command.is_none() && args.window < args.segment {
+        let (window, segment) = (args.window, args.segment);
+        output::remark(&format!("error: --window {window} is less than --segment {segment}\n"));
+        return ExitCode::from(2);
+    }
     let outcome = match &args.command {
         None => run(&args),
         Some(Command::Ttcp(args)) => args.run(),
@@ -276,7 +287,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::remark(&format!("error: {}\n", escape(&format!("{error:#}"))));
             ExitCode::FAILURE
         }
     }
@@ -288,14 +299,8 @@ fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let (messages, rounds) = if args.quick { (1000, 2) } else { (10_000, 9) };
-    anyhow::ensure!(args.loss <= 50 && args.duplication <= 100 && args.reordering <= 100, "at most 50 % can be lost");
-    anyhow::ensure!((64..=60_000).contains(&args.segment), "a segment has 64 to 60000 octets");
-    anyhow::ensure!((16..=60_000).contains(&args.size), "a message has 16 to 60000 octets");
-    anyhow::ensure!(args.window >= args.segment, "the window is less than a segment");
     let faults = Faults { loss: args.loss, duplication: args.duplication, reordering: args.reordering };
     let messages = args.messages.unwrap_or(messages);
-    anyhow::ensure!((1..=256).contains(&args.connections), "there are 1 to 256 connections");
-    anyhow::ensure!((8..=1_000_000).contains(&messages), "there are 8 to 1000000 messages");
     let base = Settings {
         connections: args.connections,
         messages,
@@ -317,14 +322,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         rounds: args.rounds.unwrap_or(rounds),
         with_smoltcp: true,
     };
-    anyhow::ensure!(plan.threads.iter().all(|threads| (1..=64).contains(threads)), "there are 1 to 64 threads");
     let machine = Machine::here();
-    let rows = bench::measure(&plan, |round| eprintln!("round {} of {}", round + 1, plan.rounds))?;
+    let rows = bench::measure(&plan, |round| {
+        output::remark(&format!("round {} of {}\n", round + 1, plan.rounds));
+    })?;
     let results = Results { machine, rows, costs: costs::measure()? };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&results)?);
+    Ok(output::print(&if args.json {
+        format!("{}\n", serde_json::to_string_pretty(&results)?)
     } else {
-        print!("{}", bench::text(&results));
-    }
-    Ok(())
+        bench::text(&results)
+    })?)
 }

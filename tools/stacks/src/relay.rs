@@ -144,7 +144,12 @@ impl Impairment {
 ///
 /// # Errors
 /// A device that cannot be opened; a capture that cannot be written.
-pub fn run(names: [&str; 2], settings: Settings, capture: Option<&Path>, ready: impl FnOnce()) -> io::Result<Counts> {
+pub fn run(
+    names: [&str; 2],
+    settings: Settings,
+    capture: Option<&Path>,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Counts> {
     let mut devices = [open(names[0])?, open(names[1])?];
     let mut capture = capture.map(Capture::create).transpose()?;
     let mut poll = Poll::new()?;
@@ -159,7 +164,7 @@ pub fn run(names: [&str; 2], settings: Settings, capture: Option<&Path>, ready: 
         _ = io::stdin().lock().read_to_end(&mut Vec::new());
         _ = waking.wake();
     });
-    ready();
+    ready()?;
     let (begin, mut link, mut events) = (Instant::now(), Impairment::new(settings), Events::with_capacity(8));
     loop {
         let now = begin.elapsed();

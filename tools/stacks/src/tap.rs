@@ -64,7 +64,7 @@ pub fn exchange(device: &str, octets: usize, we_open: bool, lose: u64, capture: 
     while tcb.state() != State::Closed {
         let now = begin.elapsed();
         if now > LIMIT {
-            return Err(io::Error::other(format!("no end: {tcb:?}")));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, unfinished(octets, handed, received.len(), &tcb)));
         }
         if tcb.next_timer().is_some_and(|at| at <= now) {
             tcb.on_timer(now);
@@ -133,6 +133,16 @@ pub fn exchange(device: &str, octets: usize, we_open: bool, lose: u64, capture: 
         )));
     }
     Ok(Exchange { octets, elapsed, statistics: tcb.statistics() })
+}
+
+/// The state of an exchange that has not ended in time.
+fn unfinished(octets: usize, handed: usize, received: usize, tcb: &Tcb) -> String {
+    let (limit, state, counts) = (LIMIT.as_secs(), tcb.state(), tcb.statistics());
+    format!(
+        "the exchange did not end within {limit} s: of {octets} octets, TCP took {handed} and delivered {received}; its \
+         state is {state:?}, with {} segments received, {} sent, {} again, {} time-outs",
+        counts.received, counts.sent, counts.retransmitted, counts.timeouts
+    )
 }
 
 /// The kernel's side: sends, and receives to the end.

@@ -1,8 +1,9 @@
 //! The executable `transfer-server`: one service in a server architecture chosen by name.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use spandrel_architectures::http::Http;
 use spandrel_architectures::transfer::Transfer;
 use spandrel_architectures::{Architecture, Port, Service, Settings};
-use spandrel_error::report_in_line;
+use spandrel_error::{escape, output, report_in_line};
 use spandrel_reactor::on_termination;
 
 const HELP: &str = "\
@@ -70,23 +71,25 @@ fn main() -> ExitCode {
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.iter().any(|word| word == "-h" || word == "--help") {
-        println!("{HELP}");
-        return ExitCode::SUCCESS;
+        return ended(output::print(&format!("{HELP}\n")));
     }
     if words.iter().any(|word| word == "--list") {
         let available = Architecture::ALL.iter().filter(|architecture| architecture.is_available());
-        available.for_each(|architecture| println!("{architecture}"));
-        return ExitCode::SUCCESS;
+        return ended(output::print(&available.map(|architecture| format!("{architecture}\n")).collect::<String>()));
     }
     match parse(words).map_err(Failure::Usage).and_then(|arguments| serve(&arguments).map_err(Failure::Failed)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(reason)) => fail(&reason, 2),
-        Err(Failure::Failed(error)) => fail(&report_in_line(&error), 1),
+        Err(Failure::Failed(error)) => ended(Err(error)),
     }
 }
 
-fn fail(reason: &dyn Display, code: u8) -> ExitCode {
-    eprintln!("transfer-server: {reason}");
+fn ended(outcome: io::Result<()>) -> ExitCode {
+    outcome.map_or_else(|error| fail(&report_in_line(&error), 1), |()| ExitCode::SUCCESS)
+}
+
+fn fail(reason: &str, code: u8) -> ExitCode {
+    output::remark(&format!("transfer-server: {}\n", escape(reason)));
     ExitCode::from(code)
 }
 
@@ -174,15 +177,12 @@ fn serve(arguments: &Arguments) -> io::Result<()> {
     let is_ending = AtomicBool::new(false);
     let _handler = on_termination(move |_| !is_ending.swap(true, Ordering::SeqCst) && ending.send(()).is_ok())?;
     let server = arguments.architecture.start(&port, &service, &arguments.settings)?;
-    let mut output = io::stdout().lock();
-    writeln!(output, "listening {}", port.addr()?)?;
-    output.flush()?;
-    drop(output);
+    output::print(&format!("listening {}\n", port.addr()?))?;
     // The sender lives as long as its handler.
     let _ = ends.recv();
     match server.stop(arguments.drain) {
         0 => {}
-        cut => eprintln!("transfer-server: {cut} connections were cut"),
+        cut => output::remark(&format!("transfer-server: {cut} connections were cut\n")),
     }
     Ok(())
 }

@@ -22,6 +22,13 @@ impl Diagnostics {
         rendered.map(|diagnostic| render(diagnostic, &self.sources, colour) + "\n\n").collect()
     }
 
+    /// As [`render`](Self::render) without colours, with the errors before the warnings.
+    pub(super) fn render_errors_first(&self) -> String {
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            self.list.iter().partition(|diagnostic| diagnostic.severity == Severity::Error);
+        errors.into_iter().chain(warnings).map(|diagnostic| render(diagnostic, &self.sources, false) + "\n\n").collect()
+    }
+
     /// The first error in one line with its place, and the number of the others: ``bank.idl:3:7: `Strin` is not defined;
     /// 2 more errors``. Empty without errors.
     pub fn in_line(&self) -> String {

@@ -9,7 +9,7 @@ fn outcome(folder: &str, name: &str) -> Result<String, String> {
     let file = Path::new("tests/idl").join(folder).join(name).with_extension("idl");
     match compile(&FrontEndOptions::default(), &file) {
         Ok(model) => Ok(format!("{}{}", model.dump(), model.warnings())),
-        Err(diagnostics) => Err(diagnostics.to_string()),
+        Err(diagnostics) => Err(diagnostics.render(false)),
     }
 }
 

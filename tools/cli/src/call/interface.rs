@@ -50,7 +50,8 @@ impl InterfaceArgs {
         let mut files = self.idl.iter().chain(self.include.iter().filter(|path| is_idl(path)));
         match (files.next(), files.next()) {
             (Some(one), Some(other)) => {
-                bail!("{} and {} are given: one file declares the interface", one.display(), other.display())
+                let both = format!("{} and {} are given", one.display(), other.display());
+                Err(common::usage(format!("{both}: one file declares the interface")))
             }
             (one, _) => Ok(one.map(PathBuf::as_path)),
         }

@@ -1,10 +1,13 @@
 //! Calls at a fixed rate: an open-loop load on one object.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use spandrel::dynamic::{DynamicObject, RequestError};
-use spandrel_lab::load::{self, LoadReport, LoadSettings};
+use spandrel::net::reactor::on_termination;
+use spandrel_lab::load::{self, LoadReport, LoadSettings, LoadStop};
 
 use super::exception::explain;
 use crate::common;
@@ -21,7 +24,7 @@ pub(crate) struct LoadArgs {
         value_parser = common::above_zero("a number of calls each second, such as 5000"))]
     rate: Option<f64>,
     /// The time of the load: seconds, or a number with ms, s or min
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, requires = "rate",
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = common::positive_time, requires = "rate",
         help_heading = "Options of a load")]
     duration: Duration,
     /// The number of connections, each of an ORB of its own
@@ -63,8 +66,18 @@ impl LoadArgs {
         let workers = objects.iter().flat_map(|object| (0..self.in_flight).map(move |_| object));
         let call = &call;
         let workers: Vec<_> = workers.map(|object| move || call(object).map_err(|error| kind(&error))).collect();
-        let Some(report) = load::run(&settings, workers) else {
-            bail!("--rate {rate} during {:?} is not a single call", self.duration);
+        // Ctrl-C ends the load, and the second one the process.
+        let stop = Arc::new(LoadStop::default());
+        let (stopping, is_first) = (Arc::clone(&stop), AtomicBool::new(true));
+        let handler = on_termination(move |_| {
+            stopping.stop();
+            is_first.swap(false, Ordering::Relaxed)
+        });
+        let handler = handler.context("cannot handle Ctrl-C")?;
+        let report = load::run(&settings, workers, &stop);
+        drop(handler);
+        let Some(report) = report else {
+            return Err(common::usage(format!("--rate {rate} during {:?} is not a single call", self.duration)));
         };
         common::print(&if is_json { json(&report)? } else { report.to_string() })?;
         if report.answered == 0 {
@@ -87,33 +100,5 @@ fn kind(error: &RequestError) -> String {
             exception.to_string()
         }
         other => other.to_string(),
-    }
-}
-
-/// Parses a time such as `30s`, `500ms`, `2min` or `1.5`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0)];
-    let split = units.iter().find_map(|(unit, seconds)| text.strip_suffix(unit).map(|number| (number, *seconds)));
-    let (number, seconds) = split.unwrap_or((text, 1.0));
-    let expected = || "expected seconds, or a number with ms, s or min, such as 30s".to_owned();
-    let number: f64 = number.trim().parse().map_err(|_| expected())?;
-    match Duration::try_from_secs_f64(number * seconds) {
-        Ok(time) if !time.is_zero() => Ok(time),
-        _ => Err(expected()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_a_unit() {
-        for (text, millis) in [("30s", 30_000), ("500ms", 500), ("2min", 120_000), ("1.5", 1500), ("0.5 s", 500)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-        for text in ["", "s", "0", "-1s", "fast", "1h", "nan"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 }

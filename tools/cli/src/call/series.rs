@@ -31,7 +31,7 @@ pub(crate) struct SeriesArgs {
         help_heading = "Options of a series of calls", value_parser = common::whole(1..=1_000_000_000_u64))]
     repeat: u64,
     /// The pause between two calls: seconds, or a number with ms, s or min
-    #[arg(long, value_name = "TIME", value_parser = super::load::duration, conflicts_with = "rate",
+    #[arg(long, value_name = "TIME", value_parser = common::positive_time, conflicts_with = "rate",
         help_heading = "Options of a series of calls")]
     interval: Option<Duration>,
     /// Send calls without waiting for the replies of earlier ones (up to 256); results are printed in the order of the calls

@@ -10,9 +10,9 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use socket2::{Domain, Protocol, Socket, Type};
+use spandrel::net::error::output;
 
 use super::packet::{Link, Segment, segment};
-use crate::common;
 
 /// `ETH_P_ALL`, in network byte order.
 const ALL: i32 = 0x0003_u16.to_be() as i32;
@@ -31,7 +31,7 @@ pub(super) fn run(
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(ALL)));
     let mut socket =
         socket.context("cannot open a packet socket (that needs CAP_NET_RAW; --listen needs no privileges)")?;
-    common::note(&format!("watching {name}\n"));
+    output::remark(&format!("watching {name}\n"));
     let mut room = vec![0; ROOM];
     loop {
         let count = match socket.read(&mut room) {

@@ -12,7 +12,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use spandrel::net::error::output;
 use spandrel::net::ipc::inet::{Acceptor, Addr, Stream};
 use spandrel::net::transport::{Address, Transport};
 
@@ -78,13 +79,13 @@ enum EventKind {
 pub(super) fn run(listen: &str, to: Server, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
     let place = Address::new("iiop", listen);
     let Some((host, port)) = place.host_and_port() else {
-        bail!("invalid value `{listen}` for --listen: expected host:port");
+        return Err(common::usage(format!("invalid value `{listen}` for --listen: expected host:port")));
     };
     let opened = Addr::new(host, port).and_then(|address| Acceptor::open(&address));
     let listener = opened.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     // Printed, so that a port chosen by the system is known.
-    common::note(&format!("listening on {address}, passing on to {}\n", to.name()));
+    output::remark(&format!("listening on {address}, passing on to {}\n", to.name()));
     let (events, shown) = mpsc::sync_channel(MAX_WAITING);
     let unforwarded = Arc::default();
     let display = DisplayQueue { events, unforwarded: Arc::clone(&unforwarded) };
@@ -138,7 +139,7 @@ fn accept(listener: &Acceptor, server: &Server, display: &DisplayQueue) {
     loop {
         let Ok((client, address)) = listener.accept() else { continue };
         if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
-            common::note(&format!("a client was rejected: {MAX_CONNECTIONS} connections are open\n"));
+            output::remark(&format!("a client was rejected: {MAX_CONNECTIONS} connections are open\n"));
             continue;
         }
         count += 1;
@@ -146,7 +147,7 @@ fn accept(listener: &Acceptor, server: &Server, display: &DisplayQueue) {
         let (server, display, open) = (server.clone(), display.clone(), Arc::clone(&open));
         thread::spawn(move || {
             if let Err(error) = pass_on(client, &address, &server, count, &display) {
-                common::note(&format!("#{count} {error}\n"));
+                output::remark(&format!("#{count} {error}\n"));
             }
             open.fetch_sub(1, Ordering::Relaxed);
         });

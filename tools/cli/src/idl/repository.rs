@@ -1,21 +1,19 @@
 //! IDL into an interface repository, and out of it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use spandrel::dynamic::Descriptions;
 use spandrel::services::repository::{self, Changes};
 use spandrel::{ObjectRef, Orb};
 use spandrel_idl::Model;
 
+use crate::client_args::CallArgs;
 use crate::common;
-use crate::orb_args::{OrbArgs, object};
+use crate::orb_args::object;
 
 /// The repository of `spandrel up` on this machine.
 pub(crate) const DEFAULT: &str = "corbaloc::localhost:2809/InterfaceRepository";
-/// The time limit of each call.
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A repository to be filled.
 #[derive(Debug)]
@@ -27,8 +25,8 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    pub(crate) fn new(orb: &OrbArgs, url: &str) -> anyhow::Result<Self> {
-        let orb_of_command = orb.orb(TIMEOUT)?;
+    pub(crate) fn new(call: &CallArgs, url: &str) -> anyhow::Result<Self> {
+        let orb_of_command = call.orb()?;
         let repository = object(&orb_of_command, url)?;
         Ok(Self { repository, url: url.to_owned(), _orb: orb_of_command })
     }
@@ -51,25 +49,25 @@ impl Filler {
 }
 
 /// Prints the definitions of a repository as IDL, or those of one scope.
-pub(crate) fn print(orb: &OrbArgs, url: &str, scopes: &[PathBuf]) -> anyhow::Result<()> {
+pub(crate) fn print(call: &CallArgs, url: &str, scopes: &[PathBuf]) -> anyhow::Result<()> {
     let scope = match scopes {
         [] => None,
         [scope] => Some(scope.to_string_lossy()),
-        _ => bail!("--from-repository takes one scope"),
+        _ => return Err(common::usage("--from-repository takes one scope")),
     };
-    let text = idl(orb, url, scope.as_deref())?;
+    let text = idl(call, url, scope.as_deref())?;
     common::print(&text)
 }
 
 /// Describes all definitions of a repository.
-pub(crate) fn describe(orb: &OrbArgs, url: &str) -> anyhow::Result<Descriptions> {
-    let text = idl(orb, url, None)?;
+pub(crate) fn describe(call: &CallArgs, url: &str) -> anyhow::Result<Descriptions> {
+    let text = idl(call, url, None)?;
     spandrel::dynamic::describe(&text)
         .with_context(|| format!("the repository {url} has definitions that are not valid IDL"))
 }
 
-fn idl(orb: &OrbArgs, url: &str, scope: Option<&str>) -> anyhow::Result<String> {
-    let orb_of_command = orb.orb(TIMEOUT)?;
+fn idl(call: &CallArgs, url: &str, scope: Option<&str>) -> anyhow::Result<String> {
+    let orb_of_command = call.orb()?;
     let repository = object(&orb_of_command, url)?;
     repository::print(&repository, scope).with_context(|| format!("cannot print the repository {url}"))
 }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     name: String,
     /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input; --context without one makes a
     /// new context
-    #[arg(index = 2)]
+    #[arg(index = 2, required_unless_present = "context")]
     reference: Option<String>,
     /// Bind a context, which then takes part in longer names
     #[arg(short, long)]
@@ -53,8 +53,7 @@ impl Args {
         let place = Place::of(&orb, &self.name)?;
         let name = place.name()?;
         let object = match &self.reference {
-            None if self.context => None,
-            None => bail!("a reference is expected behind the name; --context makes a new context"),
+            None => None, // a new context
             Some(reference) => {
                 let text = reference_text(reference)?;
                 Some(object(&orb, &text)?)

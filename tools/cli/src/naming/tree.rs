@@ -2,7 +2,7 @@
 
 use std::slice::from_ref;
 
-use spandrel::net::error::escape;
+use spandrel::net::error::{escape, output};
 use spandrel::services::cos_naming::NamingContextExt;
 
 use super::{Place, bounded, is_context, sorted_bindings};
@@ -59,7 +59,7 @@ impl Args {
             Walk { args: self, text: String::new(), above: vec![context.clone()], left: MAX_BINDINGS, deadline };
         let children = walk.context(&context, "")?;
         if walk.left == 0 {
-            common::note(&format!("only the first {MAX_BINDINGS} bindings are shown\n"));
+            output::remark(&format!("only the first {MAX_BINDINGS} bindings are shown\n"));
         }
         common::print(&if self.client.json { format!("{}\n", array(children)) } else { walk.text })
     }

@@ -35,6 +35,7 @@ module Bank {
     Holder pass(in Holder what);
     void open_with(in Vault key);
     void stall();
+    void tick();
   };
 };
 ";
@@ -74,12 +75,23 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
             }
             Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap())
         }
+        "tick" => {
+            TICKS.fetch_add(1, Ordering::Relaxed);
+            Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap())
+        }
         _ => Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap()),
     }
 }
 
 /// The number of calls of `stall`, which one test makes.
 static STALLS: AtomicU32 = AtomicU32::new(0);
+
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// The number of calls of `tick`, which one test makes.
+pub(crate) fn ticks() -> u32 {
+    TICKS.load(Ordering::Relaxed)
+}
 
 /// An authority, and a certificate for this host, in files.
 pub(crate) struct Certificates {

@@ -19,17 +19,19 @@ use std::time::Instant;
 
 use record::Record;
 pub use report::{LoadReport, Times};
-pub use schedule::LoadSettings;
 use schedule::Schedule;
 pub use schedule::wait_until;
+pub use schedule::{LoadSettings, LoadStop};
 
 /// Applies the load with one thread for each worker, and reports.
 ///
 /// A worker makes one request each time that it is called, and returns after its answer. The error is the kind
 /// of the failure, by which failures are counted.
 ///
+/// `stop` ends the load before its time; the report is then that of the requests that were due until then.
+///
 /// Returns `None` for no workers, or a rate or duration without a single request.
-pub fn run<W>(settings: &LoadSettings, workers: Vec<W>) -> Option<LoadReport>
+pub fn run<W>(settings: &LoadSettings, workers: Vec<W>, stop: &LoadStop) -> Option<LoadReport>
 where
     W: FnMut() -> Result<(), String> + Send,
 {
@@ -38,19 +40,21 @@ where
     }
     let schedule = Schedule::new(settings, Instant::now())?;
     let records: Vec<Record> = thread::scope(|scope| {
-        let started: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| work(&schedule, worker))).collect();
+        let started: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| work(&schedule, worker, stop))).collect();
         started.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Record::of_panic())).collect()
     });
-    let elapsed = schedule.start().elapsed();
+    let ended = schedule.start().elapsed();
     let mut whole = Record::new();
     records.iter().for_each(|record| whole.add(record));
-    Some(LoadReport::of(settings, &schedule, &whole, elapsed))
+    Some(LoadReport::of(settings, &schedule, &whole, ended, stop.time()))
 }
 
-fn work(schedule: &Schedule, mut request: impl FnMut() -> Result<(), String>) -> Record {
+fn work(schedule: &Schedule, mut request: impl FnMut() -> Result<(), String>, stop: &LoadStop) -> Record {
     let mut record = Record::new();
     while let Some(due) = schedule.next() {
-        wait_until(due);
+        if !stop.wait_until(due) {
+            break;
+        }
         if schedule.is_over(Instant::now()) {
             record.given_up += 1;
             continue;
@@ -94,7 +98,7 @@ mod tests {
                 Ok(())
             }
         });
-        let report = run(&settings(2000.0, 100), workers.collect()).unwrap();
+        let report = run(&settings(2000.0, 100), workers.collect(), &LoadStop::default()).unwrap();
         assert_eq!((report.due, report.answered, report.failed, report.given_up), (200, 200, 0, 0));
         assert_eq!(made.into_inner(), 200);
     }
@@ -111,7 +115,7 @@ mod tests {
             }
             Ok(())
         };
-        let report = run(&settings(1000.0, 1000), vec![worker]).unwrap();
+        let report = run(&settings(1000.0, 1000), vec![worker], &LoadStop::default()).unwrap();
         assert_eq!(report.answered, 1000);
         let times = report.times.unwrap();
         assert!(times.p90 > 50_000.0, "{times:?}");
@@ -132,7 +136,7 @@ mod tests {
                 Ok(())
             }
         });
-        let report = run(&settings(500.0, 400), workers.collect()).unwrap();
+        let report = run(&settings(500.0, 400), workers.collect(), &LoadStop::default()).unwrap();
         let times = report.times.unwrap();
         assert!(times.max >= 300_000.0 * 0.99, "{times:?}");
         assert!(times.median < 100_000.0, "{times:?}");
@@ -149,7 +153,7 @@ mod tests {
                 _ => Ok(()),
             }
         };
-        let report = run(&settings(10_000.0, 100), vec![worker]).unwrap();
+        let report = run(&settings(10_000.0, 100), vec![worker], &LoadStop::default()).unwrap();
         assert_eq!(report.due, 1000);
         assert_eq!(report.answered + report.failed, 1000);
         assert_eq!(report.failures["TRANSIENT"], 250);
@@ -164,7 +168,7 @@ mod tests {
             Ok(())
         };
         let settings = LoadSettings { drain: Duration::ZERO, ..settings(1000.0, 250) };
-        let report = run(&settings, vec![worker]).unwrap();
+        let report = run(&settings, vec![worker], &LoadStop::default()).unwrap();
         assert_eq!(report.due, 250);
         assert!(report.given_up > 200, "{report}");
         assert_eq!(report.answered + report.given_up, 250);
@@ -172,11 +176,27 @@ mod tests {
     }
 
     #[test]
+    fn a_stopped_load_reports_the_requests_that_were_due() {
+        let (stop, mut made) = (LoadStop::default(), 0);
+        let worker = || {
+            made += 1;
+            if made == 5 {
+                stop.stop();
+            }
+            Ok(())
+        };
+        let report = run(&settings(100.0, 3_600_000), vec![worker], &stop).unwrap();
+        assert_eq!(report.answered, 5);
+        assert!((5..360_000).contains(&report.due) && report.given_up == report.due - 5, "{report}");
+        assert!(report.seconds < 3_600.0 && report.to_string().contains("stopped before its time"), "{report}");
+    }
+
+    #[test]
     fn a_load_without_requests_has_no_report() {
-        assert!(run(&settings(1.0, 100), Vec::<fn() -> Result<(), String>>::new()).is_none());
+        assert!(run(&settings(1.0, 100), Vec::<fn() -> Result<(), String>>::new(), &LoadStop::default()).is_none());
         let nothing = || || Ok(());
-        assert!(run(&settings(0.0, 100), vec![nothing()]).is_none());
-        assert!(run(&settings(f64::NAN, 100), vec![nothing()]).is_none());
-        assert!(run(&settings(1.0, 0), vec![nothing()]).is_none());
+        assert!(run(&settings(0.0, 100), vec![nothing()], &LoadStop::default()).is_none());
+        assert!(run(&settings(f64::NAN, 100), vec![nothing()], &LoadStop::default()).is_none());
+        assert!(run(&settings(1.0, 0), vec![nothing()], &LoadStop::default()).is_none());
     }
 }

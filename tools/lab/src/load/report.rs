@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::histogram::Histogram;
 use serde::Serialize;
@@ -17,7 +17,9 @@ pub struct LoadReport {
     pub rate: f64,
     /// The time during which requests were due, in seconds.
     pub seconds: f64,
-    /// The requests of the schedule.
+    /// Whether the load was stopped before its time.
+    pub stopped: bool,
+    /// The requests of the schedule; of a stopped load those until then.
     pub due: u64,
     /// Requests with an answer.
     pub answered: u64,
@@ -72,16 +74,28 @@ impl Times {
 }
 
 impl LoadReport {
-    pub(super) fn of(settings: &LoadSettings, schedule: &Schedule, record: &Record, elapsed: Duration) -> Self {
-        let answered = record.times.count();
+    /// The report of a record: `elapsed` is the time until the last answer, `stopped` that at which the load was stopped.
+    pub(super) fn of(
+        settings: &LoadSettings,
+        schedule: &Schedule,
+        record: &Record,
+        elapsed: Duration,
+        stopped: Option<Instant>,
+    ) -> Self {
+        let (answered, failed) = (record.times.count(), record.failures.values().sum());
+        let stopped = stopped.filter(|stopped| *stopped < schedule.start() + settings.duration);
+        let duration = stopped.map_or(settings.duration, |stopped| stopped.saturating_duration_since(schedule.start()));
+        // A stopped load has sent some, and has left the others that were due.
+        let due = stopped.map_or(schedule.count(), |stopped| schedule.count_before(stopped).max(answered + failed));
         Self {
             rate: settings.rate,
-            seconds: settings.duration.as_secs_f64(),
-            due: schedule.count(),
+            seconds: duration.as_secs_f64(),
+            stopped: stopped.is_some(),
+            due,
             answered,
-            failed: record.failures.values().sum(),
-            given_up: record.given_up,
-            achieved_rate: answered as f64 / elapsed.max(settings.duration).as_secs_f64(),
+            failed,
+            given_up: stopped.map_or(record.given_up, |_| due - answered - failed),
+            achieved_rate: answered as f64 / elapsed.max(duration).as_secs_f64(),
             failures: record.failures.clone(),
             times: Times::of(&record.times),
             send_delays: Times::of(&record.delays),
@@ -97,6 +111,9 @@ impl fmt::Display for LoadReport {
             "{} of {} requests answered in {:.1} s: {:.1} per second of {:.1} scheduled",
             self.answered, self.due, self.seconds, self.achieved_rate, self.rate
         )?;
+        if self.stopped {
+            writeln!(f, "stopped before its time")?;
+        }
         if self.given_up > 0 {
             writeln!(f, "{} requests given up: those before them took too long", self.given_up)?;
         }

@@ -1,6 +1,7 @@
 //! The times at which requests are due.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,43 @@ pub struct LoadSettings {
     pub duration: Duration,
     /// The time after that in which late requests are still sent; the rest is given up.
     pub drain: Duration,
+}
+
+/// Ends a load before its time: no further request is sent.
+#[derive(Debug, Default)]
+pub struct LoadStop {
+    stopped: Mutex<Option<Instant>>,
+    changed: Condvar,
+}
+
+impl LoadStop {
+    /// Ends the load. Requests that were sent are still awaited.
+    pub fn stop(&self) {
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        stopped.get_or_insert_with(Instant::now);
+        self.changed.notify_all();
+    }
+
+    /// The time at which the load was ended.
+    pub(super) fn time(&self) -> Option<Instant> {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`wait_until`], but only until the load ends. Returns whether it goes on.
+    pub(super) fn wait_until(&self, due: Instant) -> bool {
+        let left = due.saturating_duration_since(Instant::now()).saturating_sub(NOT_SLEPT);
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !left.is_zero() {
+            let waited = self.changed.wait_timeout_while(stopped, left, |stopped| stopped.is_none());
+            stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let goes_on = stopped.is_none();
+        drop(stopped);
+        if goes_on {
+            wait_until(due);
+        }
+        goes_on
+    }
 }
 
 /// The scheduled requests, of which workers take one after the other.
@@ -40,6 +78,12 @@ impl Schedule {
         }
         let end = start.checked_add(settings.duration)?.checked_add(settings.drain)?;
         Some(Self { start, rate: settings.rate, count: count as u64, next: AtomicU64::new(0), end })
+    }
+
+    /// The number of requests that are due before a time.
+    pub(super) fn count_before(&self, time: Instant) -> u64 {
+        let seconds = time.saturating_duration_since(self.start).as_secs_f64();
+        ((seconds * self.rate).ceil() as u64).min(self.count)
     }
 
     pub(super) fn start(&self) -> Instant {

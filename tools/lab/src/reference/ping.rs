@@ -175,7 +175,7 @@ impl Event<'_> {
 /// Runs the checks, and passes each event to `say` as soon as it is known.
 ///
 /// # Errors
-/// If no check was answered, with the exception of the last one; or the object does not exist.
+/// If `_non_existent` was not answered, with the exception of the last check; or the object does not exist.
 pub fn run(object: &ObjectRef, settings: &Settings, mut say: impl FnMut(&Event<'_>)) -> Result<(), LabError> {
     let located = object.orb().reference(object.ior().clone());
     let (mut locates, mut calls) = (Answers::default(), Answers::default());
@@ -207,11 +207,18 @@ pub fn run(object: &ObjectRef, settings: &Settings, mut say: impl FnMut(&Event<'
             let detail = "the server answers, and the object does not exist".to_owned();
             Err(LabError::Peer { role: "ping".to_owned(), detail })
         }
-        (None, Some(cause)) => {
-            Err(LabError::Call { action: "reach the object: nothing was answered".to_owned(), cause })
-        }
+        (None, Some(cause)) => Err(LabError::Call { action: unanswered(!locates.millis.is_empty()), cause }),
         (None, None) => Err(LabError::Peer { role: "ping".to_owned(), detail: "nothing was answered".to_owned() }),
     }
+}
+
+/// What failed without an answer of `_non_existent`, in words that follow "cannot".
+fn unanswered(is_located: bool) -> String {
+    match is_located {
+        true => "ask the object whether it exists: LocateRequest was answered, and `_non_existent` failed",
+        false => "reach the object: LocateRequest and `_non_existent` failed",
+    }
+    .to_owned()
 }
 
 /// The locate status, as the standard names it.

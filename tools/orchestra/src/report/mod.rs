@@ -51,7 +51,7 @@ impl ReportArgs {
         let folder = self.output.clone().unwrap_or_else(|| default_directory("orchestra"));
         let text = write(&results, &summary, &folder).context("cannot write the report (--output)");
         let text = text.map_err(Failure::failed)?;
-        crate::print(&format!("{text}\nReport: {}\n", folder.join("report.html").display()))
+        spandrel_daemon::print(&format!("{text}\nReport: {}\n", folder.join("report.html").display()))
     }
 }
 

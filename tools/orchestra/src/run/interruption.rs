@@ -34,10 +34,10 @@ impl Interruption {
         let handler = on_termination(move |request| {
             let is_first = handling.request();
             if is_first {
-                eprintln!(
+                spandrel_daemon::remark(&format!(
                     "{request}: the present sample is given up, once its server has started or ended if it is \
-                     doing so; another signal ends the run at once"
-                );
+                     doing so; another signal ends the run at once\n"
+                ));
             }
             is_first
         });

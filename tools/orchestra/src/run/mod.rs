@@ -66,7 +66,7 @@ impl RunArgs {
                 let names: Vec<&str> = step.targets.iter().map(|target| &*targets[*target].name).collect();
                 format!("{} {} {}\n", step.round + 1, names.join(" "), plan.loads[step.load].name)
             };
-            return crate::print(&steps.into_iter().map(line).collect::<String>());
+            return spandrel_daemon::print(&steps.into_iter().map(line).collect::<String>());
         }
         let path = self.results.clone().unwrap_or_else(|| self.plan.with_extension("jsonl"));
         let orb = self.client.orb(TIMEOUT)?;
@@ -78,7 +78,7 @@ impl RunArgs {
         let mut supervisor = Supervisor { orb, names, targets, plan, file, done, lost, interruption };
         supervisor.describe_hosts().map_err(Failure::failed)?;
         let missing = supervisor.take_all().map_err(Failure::failed)?;
-        crate::print(&format!("results: {}\n", path.display()))?;
+        spandrel_daemon::print(&format!("results: {}\n", path.display()))?;
         match missing {
             1.. if supervisor.interruption.is_requested() => {
                 Err(Failure::failed(anyhow!("the run was interrupted: the same command continues it")))
@@ -222,7 +222,7 @@ impl Supervisor {
             && !self.lost.contains(&host)
             && !self.is_back(&host)
         {
-            eprintln!("the agent of {host} is lost: its samples are left out");
+            spandrel_daemon::remark(&format!("the agent of {host} is lost: its samples are left out\n"));
             self.lost.insert(host);
         }
         Ok(())

@@ -134,7 +134,7 @@ fn run(text: &str, arguments: &[String], finder: Finder, max_operations: u64) ->
     engine.set_max_map_size(1 << 16);
     engine.set_module_resolver(DummyModuleResolver::new()); // a script is one file
     engine.disable_symbol("eval");
-    engine.on_print(|text| _ = crate::print(&format!("{text}\n")));
+    engine.on_print(|text| _ = spandrel_daemon::print(&format!("{text}\n")));
     let finder = Arc::new(finder);
     engine.register_type_with_name::<Handle>("Handle");
     engine.register_fn("get_handle", move |name: &str| finder.handle(name).map_err(failed));

@@ -1,0 +1,121 @@
+//! Output of executables: `println!` and `eprintln!` panic if their reader is gone or their device is full.
+
+use std::io::{self, Write as _};
+
+use crate::escape_lines;
+
+/// Prints lines or JSON to standard output, [escaped](escape_lines), and flushes it. A closed reader, such as `head`, is no
+/// error.
+///
+/// # Errors
+/// Standard output that cannot be written, such as a file on a full device. The text names standard output and the reason.
+pub fn print(text: &str) -> io::Result<()> {
+    write_to(io::stdout().lock(), escape_lines(text).as_bytes())
+}
+
+/// Prints a remark or an error to standard error, [escaped](escape_lines). If it cannot be written, there is no other place
+/// to tell it.
+pub fn remark(text: &str) {
+    _ = io::stderr().write_all(escape_lines(text).as_bytes());
+}
+
+fn write_to(mut output: impl io::Write, octets: &[u8]) -> io::Result<()> {
+    unless_closed(output.write_all(octets).and_then(|()| output.flush()))
+}
+
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Parses the command line. Prints help, the version and errors of usage, and then ends the process: see [`end_with`].
+#[cfg(feature = "clap")]
+#[must_use]
+pub fn parse<A: clap::Parser>() -> A {
+    A::try_parse().unwrap_or_else(|error| end_with(&error))
+}
+
+/// Prints what the parser of the command line has instead of arguments, and ends the process: with 0 after help and
+/// version, with 2 after an error of usage, with 1 if standard output cannot be written.
+///
+/// An error of a number says what was expected, in place of the text of Rust's parser.
+#[cfg(feature = "clap")]
+pub fn end_with(error: &clap::Error) -> ! {
+    if let Some(text) = number_error(error) {
+        remark(&text);
+        std::process::exit(error.exit_code())
+    }
+    let printed = unless_closed(error.print().and_then(|()| io::stdout().flush()));
+    if let (Err(reason), false) = (printed, error.use_stderr()) {
+        remark(&format!("error: {reason}\n"));
+        std::process::exit(1)
+    }
+    std::process::exit(error.exit_code())
+}
+
+/// The text of an error that is one of Rust's parsers of numbers.
+#[cfg(feature = "clap")]
+fn number_error(error: &clap::Error) -> Option<String> {
+    use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
+
+    let source = std::error::Error::source(error)?;
+    let reason = match source.downcast_ref().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow) => "the number is too large",
+        Some(IntErrorKind::NegOverflow) => "the number is too small",
+        Some(_) => "expected a whole number",
+        None => source.is::<ParseFloatError>().then_some("expected a number")?,
+    };
+    Some(error.render().to_string().replace(&source.to_string(), reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Failing(io::ErrorKind);
+
+    impl io::Write for Failing {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            Ok(octets.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn a_closed_reader_is_no_error_and_a_full_device_is() {
+        assert!(write_to(Failing(io::ErrorKind::BrokenPipe), b"text").is_ok());
+        let error = write_to(Failing(io::ErrorKind::StorageFull), b"text").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().starts_with("cannot write to standard output: "), "{error}");
+    }
+
+    #[test]
+    #[cfg(feature = "clap")]
+    fn errors_of_numbers_say_what_is_expected() {
+        use clap::{Arg, Command, value_parser};
+
+        let command = Command::new("x")
+            .arg(Arg::new("n").long("n").value_parser(value_parser!(u64)))
+            .arg(Arg::new("r").long("r").value_parser(value_parser!(u16).range(1..)))
+            .arg(Arg::new("f").long("f").value_parser(value_parser!(f64)));
+        for (words, expected) in [
+            (["x", "--n", "x"], "'x' for '--n <n>': expected a whole number"),
+            (["x", "--n", "99999999999999999999"], "'--n <n>': the number is too large"),
+            (["x", "--n", ""], "'' for '--n <n>': expected a whole number"),
+            (["x", "--r", "x"], "'x' for '--r <r>': expected a whole number"),
+            (["x", "--r", "0"], "0 is not in 1..=65535"),
+            (["x", "--f", "x"], "'x' for '--f <f>': expected a number"),
+        ] {
+            let error = command.clone().try_get_matches_from(words).unwrap_err();
+            let text = number_error(&error).unwrap_or_else(|| error.to_string());
+            assert!(text.contains(expected), "{words:?}: {text}");
+        }
+    }
+}
