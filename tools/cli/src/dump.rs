@@ -3,9 +3,11 @@
 mod capture;
 mod connections;
 mod conversation;
+mod fragments;
 mod framer;
 #[cfg(target_os = "linux")]
 mod interface;
+mod omitted;
 mod output;
 mod packet;
 mod relay;
@@ -21,13 +23,15 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use spandrel::net::error::output::remark;
 
 use crate::client_args::CallArgs;
 use crate::common::whole;
 use connections::Connections;
 use conversation::Style;
+use omitted::Omission;
 use output::{LimitReached, Output};
-use packet::Segment;
+use packet::{Packets, Segment};
 use typed::Types;
 
 const EXAMPLES: &str = "\
@@ -124,25 +128,50 @@ impl Args {
 
     fn packets(&self, types: &mut Types, out: &mut Output) -> anyhow::Result<()> {
         let mut connections = Connections::new(self.style());
-        let mut take = |time, segment: &Segment<'_>| {
-            let is_wanted = self.port.is_none_or(|port| segment.from.port() == port || segment.to.port() == port);
-            if is_wanted { connections.take(time, segment, types, out) } else { Ok(()) }
+        let is_wanted = |segment: &Segment<'_>| {
+            self.port.is_none_or(|port| segment.from.port() == port || segment.to.port() == port)
         };
         if let Some(name) = &self.interface {
             #[cfg(target_os = "linux")]
-            return interface::run(name, &mut take);
+            return interface::run(name, &mut |time, segment| match is_wanted(segment) {
+                true => connections.take(time, segment, types, out),
+                false => Ok(()),
+            });
             #[cfg(not(target_os = "linux"))]
             bail!("--interface {name} works on Linux only; use a capture, or --listen");
         }
-        let mut of_packet = |packet: &capture::Packet<'_>| match packet::segment(packet.link, packet.octets) {
-            Some(segment) => take(packet.time, &segment),
-            None => Ok(()),
-        };
+        let (mut packets, mut segments) = (Packets::default(), 0_u64);
+        let mut of_packet =
+            |packet: &capture::Packet<'_>| match packets.segment(packet.link, packet.octets, packet.is_cut) {
+                Some(segment) if is_wanted(&segment) => {
+                    segments += 1;
+                    connections.take(packet.time, &segment, types, out)
+                }
+                _ => Ok(()),
+            };
         let read = capture::read(self.open()?, &mut of_packet);
+        if !matches!(&read, Err(error) if error.is::<LimitReached>()) {
+            // Also of a capture that is broken at its end.
+            connections.end(types, out)?;
+        }
+        packets.end();
+        packets.omitted.add(Omission::Discarded, connections.discarded());
+        let omitted = packets.omitted;
         if read.is_ok() && connections.counted() == 0 {
-            bail!("there is no GIOP in this capture (encrypted connections cannot be decoded)");
+            match (omitted.is_empty(), segments) {
+                (false, _) => bail!("there is no GIOP in this capture; left out: {omitted}"),
+                (true, 0) => bail!("there is no GIOP in this capture: it has no packet of TCP{}", self.of_port()),
+                _ => bail!("there is no GIOP in this capture (encrypted connections cannot be decoded)"),
+            }
+        }
+        if !omitted.is_empty() {
+            remark(&format!("left out: {omitted}\n"));
         }
         read
+    }
+
+    fn of_port(&self) -> String {
+        self.port.map(|port| format!(" with the port {port}")).unwrap_or_default()
     }
 
     fn open(&self) -> anyhow::Result<Box<dyn Read + Send>> {

@@ -323,6 +323,96 @@ fn segments_are_sorted_and_gaps_skipped() {
     assert!(text.contains("Request 2 deposit") && text.contains("Reply 2 deposit NO_EXCEPTION"), "{text}");
 }
 
+/// The output and the remarks of a dump of a capture.
+fn dumped(file: &[u8], code: i32) -> [String; 2] {
+    let case = Case::new(file);
+    let output = spandrel(&["dump", case.path("capture").to_str().unwrap()]);
+    check_code(&output, code);
+    [stdout(&output), stderr(&output)]
+}
+
+#[test]
+fn a_message_whose_end_is_not_captured_is_shown() {
+    let [request, reply] = deposit(LITTLE, 7);
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &request);
+    capture.send(1, &reply[..40]);
+    let [text, _] = dumped(&capture.pcap(), 0);
+    assert!(text.ends_with("#1 <- … 40 octets of a message whose end is missing\n"), "{text}");
+    // Also of the only message, and behind a gap.
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &request[..40]);
+    let [text, _] = dumped(&capture.pcap(), 0);
+    assert!(text.ends_with("#1 -> … 40 octets of a message whose end is missing\n"), "{text}");
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &request);
+    capture.sequence[0] = capture.sequence[0].wrapping_add(5);
+    capture.send(0, &request);
+    let [text, _] = dumped(&capture.pcap(), 0);
+    assert!(
+        text.contains("5 octets outside of messages, or missing") && text.matches("Request 7").count() == 2,
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_left_out_is_told_with_counts() {
+    let [request, reply] = deposit(LITTLE, 7);
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &request);
+    capture.send(1, &reply);
+    let whole = capture.packets.clone();
+    // The first of two fragments, SCTP, an unknown protocol, and MIOP.
+    let mut fragment = whole[2].clone();
+    fragment[14 + 6] = 0x20;
+    let [mut sctp, mut unknown] = [whole[2].clone(), whole[2].clone()];
+    sctp[14 + 9] = 132;
+    unknown[12..14].copy_from_slice(&[0x88, 0xcd]);
+    let mut miop = Vec::new();
+    let builder = PacketBuilder::ethernet2([0; 6], [0; 6]).ipv4([127, 0, 0, 1], [224, 0, 0, 1], 64).udp(9, 10);
+    builder.write(&mut miop, b"MIOP\x10\x00").unwrap();
+    capture.packets.extend([fragment, sctp.clone(), sctp, unknown, miop.clone()]);
+    let [text, remark] = dumped(&capture.pcap(), 0);
+    assert!(text.contains("Reply 7 deposit"), "{text}");
+    let expected = "left out: 1 IP fragment of incomplete datagrams, 1 packet of EtherType 0x88cd, 2 packets of IP protocol 132 \
+                    (SCTP), 1 datagram of MIOP\n";
+    assert_eq!(remark, expected);
+    // Without any message, they are the reason.
+    capture.packets = vec![miop.clone(), miop];
+    let [_, error] = dumped(&capture.pcap(), 1);
+    assert_eq!(error, "error: there is no GIOP in this capture; left out: 2 datagrams of MIOP\n");
+    capture.packets = Vec::new();
+    let [_, error] = dumped(&capture.pcap(), 1);
+    assert_eq!(error, "error: there is no GIOP in this capture: it has no packet of TCP\n");
+    // A snapshot length that cuts messages.
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &request);
+    capture.send(1, &reply);
+    let mut file = capture.pcap()[..24].to_vec();
+    for packet in &capture.packets {
+        let (len, kept) = (packet.len() as u32, packet.len().min(96));
+        file.extend([3600, 0, kept as u32, len].iter().flat_map(|n: &u32| n.to_le_bytes()));
+        file.extend(&packet[..kept]);
+    }
+    let [text, remark] = dumped(&file, 0);
+    assert!(text.contains("octets of a message whose end is missing"), "{text}");
+    assert_eq!(remark, "left out: 2 packets cut by the snapshot length\n");
+}
+
+#[test]
+fn compressed_messages_are_named() {
+    let [request, reply] = deposit(LITTLE, 7);
+    let mut capture = Capture::new(Front::Ethernet);
+    let mut compressed = request;
+    compressed[0] = b'Z';
+    capture.send(0, &compressed);
+    capture.send(1, &reply);
+    let [text, _] = dumped(&capture.pcap(), 0);
+    let expected =
+        "#1 -> Request (ZIOP) (GIOP 1.2, little-endian, 73 octets)\n    ! it is compressed (ZIOP), and not decoded\n";
+    assert!(text.contains(expected) && text.contains("Reply 7"), "{text}");
+}
+
 #[test]
 fn contexts_exceptions_and_bare_messages_are_shown_by_name() {
     let mut capture = Capture::new(Front::Ethernet);

@@ -22,6 +22,8 @@ pub(super) struct Packet<'p> {
     pub(super) time: Duration,
     pub(super) link: Link,
     pub(super) octets: &'p [u8],
+    /// It was longer than the snapshot length.
+    pub(super) is_cut: bool,
 }
 
 /// The callback for each packet.
@@ -94,13 +96,14 @@ fn read_old(input: &mut impl Read, order: Order, precision: Precision, each: Eac
     while let Some(seconds) = number(input, order)? {
         let mut rest = [0; 12];
         input.read_exact(&mut rest).map_err(truncated)?;
-        let [fraction, len, _] = [0, 4, 8].map(|at| order.u32_at(&rest, at).unwrap_or(0));
+        let [fraction, len, original] = [0, 4, 8].map(|at| order.u32_at(&rest, at).unwrap_or(0));
         read_octets(input, len, &mut octets)?;
         let fraction = match precision {
             Precision::Micros => Duration::from_micros(fraction.into()),
             Precision::Nanos => Duration::from_nanos(fraction.into()),
         };
-        each(&Packet { time: Duration::from_secs(seconds.into()).saturating_add(fraction), link, octets: &octets })?;
+        let time = Duration::from_secs(seconds.into()).saturating_add(fraction);
+        each(&Packet { time, link, octets: &octets, is_cut: original > len })?;
     }
     Ok(())
 }
@@ -223,7 +226,8 @@ impl Section {
             let seconds = Duration::from_secs((units / interface.resolution).saturating_add(interface.offset));
             let rest = u128::from(units % interface.resolution) * 1_000_000_000 / u128::from(interface.resolution);
             let time = seconds.saturating_add(Duration::from_nanos(u64::try_from(rest).unwrap_or(0)));
-            Packet { time, link: interface.link, octets }
+            let is_cut = number(16).is_some_and(|original| original as usize > octets.len());
+            Packet { time, link: interface.link, octets, is_cut }
         }))
     }
 
@@ -232,7 +236,8 @@ impl Section {
         Some(self.interfaces.first().map(|interface| {
             let captured = if interface.snap_len == 0 { len } else { len.min(interface.snap_len) };
             let octets = octets.get(..captured as usize).unwrap_or(octets);
-            Packet { time: Duration::ZERO, link: interface.link, octets }
+            let is_cut = len as usize > octets.len();
+            Packet { time: Duration::ZERO, link: interface.link, octets, is_cut }
         }))
     }
 }

@@ -7,6 +7,7 @@ use super::{
     output::Output,
     packet::Segment,
     stream::{Piece, Stream},
+    summary::MessageSummary,
     typed::Types,
 };
 
@@ -25,6 +26,7 @@ pub(super) struct Connections {
     /// The number of connections with messages.
     counted: usize,
     buffered: usize,
+    discarded: u64,
     /// Counts segments, to find the connection that has been silent for longest.
     turn: u64,
     style: Style,
@@ -40,11 +42,13 @@ struct Connection {
     number: Option<usize>,
     ended: [bool; 2],
     turn: u64,
+    /// Of its last segment.
+    time: Duration,
 }
 
 impl Connections {
     pub(super) fn new(style: Style) -> Self {
-        Self { open: HashMap::new(), counted: 0, buffered: 0, turn: 0, style }
+        Self { open: HashMap::new(), counted: 0, buffered: 0, discarded: 0, turn: 0, style }
     }
 
     /// The number of connections with messages.
@@ -64,6 +68,7 @@ impl Connections {
         let begins = segment.opens && segment.acknowledged.is_none();
         if begins && let Some(before) = self.open.remove(&endpoints) {
             self.buffered -= before.buffered();
+            self.discarded += before.buffered() as u64;
         }
         if !self.open.contains_key(&endpoints) {
             self.make_room();
@@ -77,6 +82,32 @@ impl Connections {
         let before = connection.buffered();
         let summaries = connection.take(time, segment, types, self.style);
         self.buffered = self.buffered - before + connection.buffered();
+        self.print(&endpoints, summaries, out)?;
+        let has_ended = self.open.get(&endpoints).is_some_and(|connection| connection.ended == [true; 2]);
+        if has_ended || self.buffered > MAX_BUFFERED {
+            self.forget(&endpoints);
+        }
+        Ok(())
+    }
+
+    /// Records the end of the capture: messages whose end is missing are shown.
+    pub(super) fn end(&mut self, types: &mut Types, out: &mut Output) -> anyhow::Result<()> {
+        let mut open: Vec<_> = self.open.iter().map(|(endpoints, connection)| (connection.turn, *endpoints)).collect();
+        open.sort_unstable_by_key(|(turn, _)| *turn);
+        for (_, endpoints) in open {
+            let summaries = self.open.get_mut(&endpoints).map(|connection| connection.end(types, self.style));
+            self.print(&endpoints, summaries.unwrap_or_default(), out)?;
+        }
+        Ok(())
+    }
+
+    /// The number of octets that were buffered, and discarded to make room.
+    pub(super) fn discarded(&self) -> u64 {
+        self.discarded
+    }
+
+    fn print(&mut self, endpoints: &Endpoints, summaries: Vec<MessageSummary>, out: &mut Output) -> anyhow::Result<()> {
+        let Some(connection) = self.open.get_mut(endpoints) else { return Ok(()) };
         for mut one in summaries {
             let number = match connection.number {
                 Some(number) => number,
@@ -91,15 +122,13 @@ impl Connections {
             one.connection = number;
             out.print(&one)?;
         }
-        if connection.ended == [true; 2] || self.buffered > MAX_BUFFERED {
-            self.forget(&endpoints);
-        }
         Ok(())
     }
 
     fn forget(&mut self, endpoints: &Endpoints) {
         if let Some(connection) = self.open.remove(endpoints) {
             self.buffered -= connection.buffered();
+            self.discarded += connection.buffered() as u64;
         }
     }
 
@@ -123,6 +152,7 @@ impl Connection {
             number: None,
             ended: [false; 2],
             turn: 0,
+            time: Duration::ZERO,
         }
     }
 
@@ -130,13 +160,8 @@ impl Connection {
         self.streams.iter().map(Stream::buffered).sum::<usize>() + self.conversation.buffered()
     }
 
-    fn take(
-        &mut self,
-        time: Duration,
-        segment: &Segment<'_>,
-        types: &mut Types,
-        style: Style,
-    ) -> Vec<super::summary::MessageSummary> {
+    fn take(&mut self, time: Duration, segment: &Segment<'_>, types: &mut Types, style: Style) -> Vec<MessageSummary> {
+        self.time = time;
         let direction = if segment.from == self.client { FlowDirection::Out } else { FlowDirection::Back };
         let other = if direction == FlowDirection::Out { FlowDirection::Back } else { FlowDirection::Out };
         let (mut summary, conversation) = (Vec::new(), &mut self.conversation);
@@ -154,6 +179,25 @@ impl Connection {
             self.ended[direction as usize] = true;
             self.streams[direction as usize].end(&mut |piece| note(direction, piece));
             summary.extend(self.conversation.end(direction, time));
+        }
+        summary
+    }
+
+    /// Ends both directions, unless they have ended.
+    fn end(&mut self, types: &mut Types, style: Style) -> Vec<MessageSummary> {
+        let (mut summary, conversation, time) = (Vec::new(), &mut self.conversation, self.time);
+        for direction in [FlowDirection::Out, FlowDirection::Back] {
+            if self.ended[direction as usize] {
+                continue;
+            }
+            self.ended[direction as usize] = true;
+            self.streams[direction as usize].end(&mut |piece| {
+                summary.extend(match piece {
+                    Piece::Octets(octets) => conversation.take(direction, time, octets, types, style),
+                    Piece::Gap(octets) => conversation.gap(direction, time, octets),
+                });
+            });
+            summary.extend(conversation.end(direction, time));
         }
         summary
     }

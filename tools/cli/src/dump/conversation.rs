@@ -121,7 +121,15 @@ impl Conversation {
                     ..empty_summary(direction, time)
                 }
             }
+            Framed::Compressed(header) => MessageSummary {
+                kind: format!("{} (ZIOP)", header.message_type),
+                notes: vec!["it is compressed (ZIOP), and not decoded".to_owned()],
+                version: Some(version(&header)),
+                octets: header.total_len(),
+                ..empty_summary(direction, time)
+            },
             Framed::Skipped(count) => undecodable(direction, time, count),
+            Framed::Incomplete(count) => incomplete(direction, time, count),
         }
     }
 
@@ -405,9 +413,15 @@ fn undecodable(direction: FlowDirection, time: Duration, octets: usize) -> Messa
     MessageSummary { kind, octets, ..empty_summary(direction, time) }
 }
 
+fn incomplete(direction: FlowDirection, time: Duration, octets: usize) -> MessageSummary {
+    let kind = format!("… {octets} octets of a message whose end is missing");
+    MessageSummary { kind, octets, ..empty_summary(direction, time) }
+}
+
 fn skipped(direction: FlowDirection, time: Duration, framed: &Framed) -> Option<MessageSummary> {
     match framed {
         Framed::Skipped(octets) => Some(undecodable(direction, time, *octets)),
+        Framed::Incomplete(octets) => Some(incomplete(direction, time, *octets)),
         _ => None,
     }
 }

@@ -17,7 +17,14 @@ pub(super) enum Framed {
     Skipped(usize),
     /// A message that is not decoded, and the reason.
     Refused(MessageHeader, GiopError),
+    /// A message of the Zipped Inter-ORB Protocol, which is compressed.
+    Compressed(MessageHeader),
+    /// So many octets came of a message whose end is missing.
+    Incomplete(usize),
 }
+
+/// The first octets of a message that is compressed. Its header is otherwise that of GIOP (CORBA 3.4, 9.12).
+const ZIOP: &[u8; 4] = b"ZIOP";
 
 /// The state of one direction.
 #[derive(Debug)]
@@ -81,8 +88,18 @@ impl Framer {
 
     /// Records the end of the stream.
     pub(super) fn end(&mut self, out: &mut dyn FnMut(Framed)) {
-        self.skipped += std::mem::take(&mut self.buffer).len();
+        let buffered = std::mem::take(&mut self.buffer).len();
+        let mut incomplete = self.assembler.held();
+        // Behind the beginning of a message, or else behind the last one.
+        if self.is_searching {
+            self.skipped += buffered
+        } else {
+            incomplete += buffered
+        }
         self.report_skipped(out);
+        if incomplete > 0 {
+            out(Framed::Incomplete(incomplete));
+        }
     }
 
     fn report_skipped(&mut self, out: &mut dyn FnMut(Framed)) {
@@ -97,13 +114,18 @@ impl Framer {
     fn step(&mut self, at: usize, out: &mut dyn FnMut(Framed)) -> Option<usize> {
         let rest = &self.buffer[at..];
         if self.is_searching {
-            let begins = rest.windows(4).position(|four| four == b"GIOP");
+            let begins = rest.windows(4).position(|four| four == b"GIOP" || four == ZIOP);
             let passed = begins.unwrap_or(rest.len().saturating_sub(3));
             self.is_searching = begins.is_none();
             self.skipped += passed;
             return (passed > 0 || begins.is_some()).then_some(passed);
         }
-        let header = match MessageHeader::parse(rest.first_chunk::<HEADER_LEN>()?) {
+        let mut header = *rest.first_chunk::<HEADER_LEN>()?;
+        let is_compressed = header.first_chunk() == Some(ZIOP);
+        if is_compressed {
+            header[0] = b'G';
+        }
+        let header = match MessageHeader::parse(&header) {
             Ok(header) => header,
             Err(_) => {
                 // Not a beginning; perhaps it is one octet further on.
@@ -113,11 +135,14 @@ impl Framer {
             }
         };
         let len = header.total_len();
-        if len > MAX_MESSAGE {
+        if len > MAX_MESSAGE || is_compressed {
             let done = rest.len().min(len);
             self.begin(out);
             self.ignored = len - done;
-            out(Framed::Refused(header, GiopError::TooLarge { len, limit: MAX_MESSAGE }));
+            out(match is_compressed {
+                true => Framed::Compressed(header),
+                false => Framed::Refused(header, GiopError::TooLarge { len, limit: MAX_MESSAGE }),
+            });
             return Some(done);
         }
         let octets = rest.get(..len)?;
@@ -160,13 +185,16 @@ mod tests {
         bare_message(GiopVersion::V1_2, ByteOrder::Little, MessageType::CloseConnection)
     }
 
-    /// `M` for each message, the number of octets for skipped runs, `R` for refused messages.
+    /// `M` for each message, the number of octets for skipped runs, `R` for refused messages, `Z` for compressed ones, `I` and
+    /// the number of octets for incomplete ones.
     fn summary(parts: &[&[u8]]) -> String {
         let (mut framer, mut summary) = (Framer::default(), String::new());
         let mut note = |framed| match framed {
             Framed::Message(_) => summary.push('M'),
             Framed::Skipped(count) => summary.push_str(&count.to_string()),
             Framed::Refused(..) => summary.push('R'),
+            Framed::Compressed(_) => summary.push('Z'),
+            Framed::Incomplete(octets) => summary.push_str(&format!("I{octets}")),
         };
         parts.iter().for_each(|part| framer.take(part, &mut note));
         framer.end(&mut note);
@@ -186,6 +214,25 @@ mod tests {
         let noise = [&close()[..], b"GIOPGIOP\x09 noise GIO", &close()].concat();
         assert_eq!(summary(&[&noise]), "M19M");
         assert_eq!(summary(&[b"SSH-2.0-nothing of ours"]), "");
+    }
+
+    #[test]
+    fn compressed_messages_are_named_and_passed() {
+        let mut compressed = close();
+        compressed[0] = b'Z';
+        compressed[7] = MessageType::Request as u8;
+        compressed[8] = 5;
+        assert_eq!(summary(&[&close(), &compressed, b"GIOPx", &close()]), "MZM");
+        assert_eq!(summary(&[&compressed[..7], &compressed[7..], b"GI", b"OPx", &close()]), "ZM");
+    }
+
+    #[test]
+    fn octets_of_a_message_without_an_end_are_told() {
+        assert_eq!(summary(&[&close()[..11]]), "I11", "not yet a header");
+        let mut long = close();
+        (long[7], long[8]) = (MessageType::Request as u8, 100);
+        assert_eq!(summary(&[&close(), &long, &[0; 30]]), "MI42");
+        assert_eq!(summary(&[&long, &[0; 30]]), "I42");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use socket2::{Domain, Protocol, Socket, Type};
 use spandrel::net::error::output;
 
-use super::packet::{Link, Segment, segment};
+use super::packet::{Link, Packets, Segment};
 
 /// `ETH_P_ALL`, in network byte order.
 const ALL: i32 = 0x0003_u16.to_be() as i32;
@@ -32,7 +32,7 @@ pub(super) fn run(
     let mut socket =
         socket.context("cannot open a packet socket (that needs CAP_NET_RAW; --listen needs no privileges)")?;
     output::remark(&format!("watching {name}\n"));
-    let mut room = vec![0; ROOM];
+    let (mut room, mut packets) = (vec![0; ROOM], Packets::default());
     loop {
         let count = match socket.read(&mut room) {
             Ok(count) => count,
@@ -41,7 +41,7 @@ pub(super) fn run(
             Err(error) if error.kind() == io::ErrorKind::NetworkDown => continue,
             Err(error) => return Err(error).context("no further packet can be read"),
         };
-        let Some(segment) = segment(Link::Raw, &room[..count]) else { continue };
+        let Some(segment) = packets.segment(Link::Raw, &room[..count], false) else { continue };
         let is_of = |address: IpAddr| addresses.as_ref().is_none_or(|known| known.contains(&address));
         if is_of(segment.from.ip()) || is_of(segment.to.ip()) {
             let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
