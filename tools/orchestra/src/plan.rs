@@ -257,6 +257,17 @@ impl Plan {
         if self.pools.contains(&0) {
             bail!("a pool has at least one worker (pools)");
         }
+        // A server without one of these would be left out.
+        for server in &self.servers {
+            let empty = [
+                ("architectures", server.architectures.is_empty()),
+                ("greetings", server.greetings.is_empty()),
+                ("pools", server.pooled && self.pools.is_empty()),
+            ];
+            if let Some((name, _)) = empty.iter().find(|(_, is_empty)| *is_empty) {
+                bail!("`{name}` is empty, so that the command `{}` has no server", server.command);
+            }
+        }
         if self.samples > MAX_SAMPLES {
             bail!("there are at most {MAX_SAMPLES} samples of each server and load");
         }
@@ -275,6 +286,14 @@ impl Plan {
             if !targets.iter().any(|target| target.name == *name) {
                 let known: Vec<&str> = targets.iter().map(|target| &*target.name).collect();
                 bail!("a pair names `{name}`, which is none of its servers: {}", known.join(", "));
+            }
+        }
+        for (index, pair) in self.pairs.iter().enumerate() {
+            if pair.first == pair.second {
+                bail!("a pair compares `{}` with itself", pair.first);
+            }
+            if self.pairs[..index].contains(pair) {
+                bail!("the pair of `{}` and `{}` occurs twice", pair.first, pair.second);
             }
         }
         if let Some(base) = &self.base
@@ -337,7 +356,9 @@ impl Plan {
                 let base = Server { name: other.server.name.clone(), ..target.server.clone() };
                 Some(&other.server.name) == self.base.as_ref() && other.server == base && other.host == target.host
             });
-            pairs.extend(counterpart.map(|other| PairPlan { first: target.name.clone(), second: other.name.clone() }));
+            let pair = counterpart.map(|other| PairPlan { first: target.name.clone(), second: other.name.clone() });
+            // It may be one of the plan's own.
+            pairs.extend(pair.filter(|pair| !self.pairs.contains(pair)));
         }
         pairs
     }

@@ -1,5 +1,6 @@
 //! Agents: allowed and forbidden commands, usage, the paper's operations, live samples, and the end.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use spandrel::SystemExceptionKind;
@@ -214,6 +215,7 @@ fn the_papers_operations_start_load_and_measure_a_server() {
     let (is_known, usage) = harness.getcurrent().unwrap();
     assert!(is_known && usage.user >= 0.0 && usage.total_user + usage.total_system >= 0.0);
     assert!(harness.signal(15).unwrap());
+    assert!(!harness.signal(15).unwrap(), "it was told so");
     wait_until("the server ends", || harness.server_address(0).is_err());
 }
 
@@ -325,4 +327,21 @@ fn an_agent_ends_with_its_server_and_its_names() {
     assert!(missing.contains("no agent has registered it"), "{missing}");
     let connected = std::net::TcpStream::connect((address.host.as_str(), address.port));
     assert!(connected.is_err(), "the server has ended");
+}
+
+/// As the paper prints it (A.2): `harness.start("myserver")`.
+#[test]
+fn a_command_with_one_architecture_needs_no_other_word() {
+    let site = Site::new();
+    let config = site.config("alpha", "max_workers = 100");
+    let text = fs::read_to_string(&config).unwrap();
+    let program = text.lines().find(|line| line.starts_with("program = ")).unwrap();
+    fs::write(&config, format!("{text}\n[commands.myserver]\n{program}\narchitectures = [\"steady\"]\n")).unwrap();
+    let _agent = Agent::start(&site, "alpha", orchestra().args(["agent", "--insecure", "--config"]).arg(config));
+    let harness = site.harness("alpha");
+    assert!(harness.start("myserver").unwrap());
+    assert!(harness.signal(15).unwrap());
+    assert!(harness.start("myserver --no-greeting").unwrap());
+    assert!(!harness.start("test").unwrap(), "it has several");
+    assert!(!harness.start("none").unwrap() && !harness.start("").unwrap());
 }

@@ -380,6 +380,24 @@ fn clients_pools_and_samples_are_bounded() {
         ("clients = [\"b\"]\npools = [5, 0]", "a pool has at least one worker"),
         ("clients = [\"b\"]\nsamples = 4000000000", "at most 100000 samples"),
         (
+            "clients = [\"b\"]\npools = []\n[[server]]\nhost = \"h\"\ncommand = \"p\"\narchitectures = [\"a\"]\npooled = true",
+            "`pools` is empty, so that the command `p` has no server",
+        ),
+        (
+            "clients = [\"b\"]\n[[server]]\nhost = \"h\"\ncommand = \"p\"\narchitectures = []",
+            "`architectures` is empty, so that the command `p` has no server",
+        ),
+        (
+            "clients = [\"b\"]\n[[server]]\nhost = \"h\"\ncommand = \"p\"\narchitectures = [\"a\"]\ngreetings = []",
+            "`greetings` is empty, so that the command `p` has no server",
+        ),
+        ("clients = [\"b\"]\n[[pair]]\nfirst = \"c/a\"\nsecond = \"c/a\"", "a pair compares `c/a` with itself"),
+        (
+            "clients = [\"b\"]\n[[server]]\nhost = \"h\"\ncommand = \"p\"\narchitectures = [\"a\"]\n\
+             [[pair]]\nfirst = \"c/a\"\nsecond = \"p/a\"\n[[pair]]\nfirst = \"c/a\"\nsecond = \"p/a\"",
+            "the pair of `c/a` and `p/a` occurs twice",
+        ),
+        (
             "clients = [\"b\", \"d\", \"e\"]\nrequests = 2",
             "load `closed`: 2 requests are fewer than one of each of 3 clients",
         ),
@@ -404,6 +422,9 @@ fn servers_are_compared_with_those_of_the_base_command() {
     let pairs: Vec<_> = plan.all_pairs().into_iter().map(|pair| (pair.first, pair.second)).collect();
     let expected = ["iterative", "pool-5", "pool-10"].map(|name| (format!("ours/{name}"), format!("native/{name}")));
     assert_eq!(pairs, expected, "the paper's pools are the default");
+    let own = "[[pair]]\nfirst = \"ours/iterative\"\nsecond = \"native/iterative\"\n";
+    fs::write(&file, format!("{text}{own}")).unwrap();
+    assert_eq!(Plan::read(&file).unwrap().all_pairs().len(), 3, "a pair of its own that is one of the base, too");
     assert_eq!((plan.requests, plan.octets, plan.workers, plan.samples), (20_000, 4000, 5, 50));
     assert_eq!(plan.steps().len(), 50 * 7);
     assert_ne!(

@@ -114,7 +114,7 @@ fn names_with_characters_of_markdown_are_shown_as_they_are() {
     let (target, load) = (plan.targets()[0].name.clone(), plan.loads[0].name.clone());
     let sample = Sample { target: target.clone(), load: load.clone(), elapsed: 5.0, ..Sample::default() };
     file.append(&Record::Sample(Box::new(sample))).unwrap();
-    let reason = "a | b\nc".to_owned();
+    let reason = "a | b\n\u{1b}c".to_owned();
     file.append(&Record::Failure(Failure { target, load, round: 0, at: 0.0, lost_agent: None, reason })).unwrap();
     let done = output(orchestra().arg("report").arg(&results).arg("--output").arg(folder.path().join("report")));
     let shown = text(&done);
@@ -125,8 +125,8 @@ fn names_with_characters_of_markdown_are_shown_as_they_are() {
         "\n## \\`p\\`\n",
         "\n| x\\|y\\<b>/a_b | ",
         " \\~l\\~ \\\\ \\&lt; \\_m\\_ |",
-        " a \\| b c |",
-        "\n| C\\| \\| |    1\\|2 |",
+        " a \\| b\\\\n\\\\u001bc |",
+        "\n| C\\|\\\\n\\| |    1\\|2 |",
     ] {
         assert!(shown.contains(part), "`{part}` is missing in\n{shown}");
     }

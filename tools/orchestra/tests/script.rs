@@ -161,6 +161,14 @@ fn a_script_without_an_end_is_ended() {
     let done = script(&site, endless, &["--max-operations", "10000"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(text(&done).contains("Too many operations"), "{}", text(&done));
+    // Steps are no time: a pause is one step.
+    let text_of = text;
+    for text in ["sleep(3000)", "try { sleep(3000) } catch { sleep(3000) }", "loop { }"] {
+        let slow = site.write("slow.rhai", text);
+        let done = script(&site, slow, &["--max-time", "300ms", "--max-operations", "0"]);
+        assert_eq!(done.status.code(), Some(1), "{text}");
+        assert!(text_of(&done).contains("did not end within 300ms (--max-time)"), "{text}: {}", text_of(&done));
+    }
     let wrong = site.write("wrong.rhai", "let = 1;");
     let done = script(&site, wrong, &[]);
     assert!(text(&done).contains("wrong.rhai") && text(&done).contains("line 1"), "{}", text(&done));

@@ -78,9 +78,10 @@ impl Harness {
 
 /// The paper's interface (figure A.2).
 impl PaperHarness for Harness {
-    /// Starts a command of the configuration: `NAME ARCHITECTURE [--workers N] [--no-greeting]`.
+    /// Starts a command of the configuration: `NAME [ARCHITECTURE] [--workers N] [--no-greeting]`. A command with a single
+    /// architecture needs no other word, as in the paper.
     fn start(&self, cmd: &str) -> Result<bool, SystemException> {
-        let started = match parse(cmd) {
+        let started = match parse(cmd, &self.config) {
             Ok(server) => self.start_allowed(&server, &[]),
             Err(refused) => Err(refused.into()),
         };
@@ -94,6 +95,7 @@ impl PaperHarness for Harness {
         }
     }
 
+    /// Whether the server was running and was not told so before: each signal that ends processes is sent once.
     fn signal(&self, signum: i16) -> Result<bool, SystemException> {
         Ok(self.servers().running(LAST).is_ok_and(|server| server.signal(signum)))
     }
@@ -177,14 +179,20 @@ impl HarnessServant for Harness {
 }
 
 /// The server of a command line.
-fn parse(text: &str) -> Result<Server, Refused> {
-    let mut words = text.split_whitespace();
-    let mut next = |expected: &str| {
-        let word = words.next().map(str::to_owned);
-        word.ok_or_else(|| Refused { reason: format!("`{text}` lacks {expected}: NAME ARCHITECTURE [--workers N]") })
+fn parse(text: &str, config: &AgentConfig) -> Result<Server, Refused> {
+    let mut words = text.split_whitespace().peekable();
+    let lacks = |expected: &str| Refused {
+        reason: format!("`{text}` lacks {expected}: NAME [ARCHITECTURE] [--workers N] [--no-greeting]"),
     };
-    let mut server =
-        Server { name: next("a command")?, architecture: next("an architecture")?, workers: 0, greeting: true };
+    let name = words.next().ok_or_else(|| lacks("a command"))?.to_owned();
+    let architecture = match words.next_if(|word| !word.starts_with("--")) {
+        Some(word) => word.to_owned(),
+        None => match config.commands.get(&name).map(|command| &command.architectures[..]) {
+            Some([only]) => only.clone(),
+            _ => return Err(lacks("an architecture")),
+        },
+    };
+    let mut server = Server { name, architecture, workers: 0, greeting: true };
     while let Some(word) = words.next() {
         match word {
             "--no-greeting" => server.greeting = false,

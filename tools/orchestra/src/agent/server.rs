@@ -105,6 +105,8 @@ pub(crate) struct RunningServer {
     output: Output,
     /// The time of the machine when the server began to listen.
     machine_before: CpuTime,
+    /// The signals to end that were sent to it.
+    ending: Vec<i16>,
 }
 
 impl RunningServer {
@@ -136,7 +138,7 @@ impl RunningServer {
         }
         let address = Address { host: String::new(), port: 0 };
         let machine_before = CpuTime::default();
-        let mut running = Self { child, group, end: config.end, address, output, machine_before };
+        let mut running = Self { child, group, end: config.end, address, output, machine_before, ending: Vec::new() };
         let address = match listening.recv_timeout(config.start_timeout) {
             Ok(address) => address,
             Err(RecvTimeoutError::Timeout) => {
@@ -182,9 +184,17 @@ impl RunningServer {
         }
     }
 
-    /// Sends a signal to its first process; whether that was possible.
+    /// Sends a signal to its first process; whether that was possible. A signal that ends processes is sent once: the process
+    /// may still be there, and has ended for its caller.
     pub(crate) fn signal(&mut self, number: i16) -> bool {
-        self.exit_status().is_none() && send_signal(self.child.id(), i32::from(number))
+        if self.ending.contains(&number) || self.exit_status().is_some() {
+            return false;
+        }
+        let is_sent = send_signal(self.child.id(), i32::from(number));
+        if is_sent && ENDING.contains(&number) {
+            self.ending.push(number);
+        }
+        is_sent
     }
 
     /// Ends it.
@@ -287,6 +297,8 @@ fn parse(text: &str) -> Option<Address> {
 }
 
 const TERM: i16 = 15;
+/// The signals whose purpose is the end of a process: SIGINT, SIGQUIT, SIGABRT, SIGKILL, SIGTERM.
+const ENDING: [i16; 5] = [2, 3, 6, 9, TERM];
 
 #[cfg(unix)]
 fn send_signal(process: u32, number: i32) -> bool {

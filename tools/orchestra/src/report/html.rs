@@ -81,6 +81,7 @@ fn class(rows: &[Vec<String>], column: usize) -> &'static str {
     }
 }
 
+/// A text in one line, without a meaning for HTML.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    spandrel::net::error::escape(text).to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use spandrel_lab::stats::{Moments, SIGNIFICANT_Z};
+use spandrel::net::error::escape;
+use spandrel_lab::stats::{Comparison, LARGE_SAMPLE, Moments};
 use spandrel_lab::table::{Table, with_header};
 
 use super::figures::Figure;
@@ -15,7 +16,10 @@ it has started, also ended ones (without control groups: its process tree). The 
 processors (5.5.1); load that runs on the same machine is in it.";
 /// The note about Z.
 const SCORES: &str = "Z below 1.65: nothing suggests that the means differ at the level of 5 % (5.7); valid \
-from 30 samples on. Noise lowers Z: the interval shows how much the means may differ.";
+from 30 samples on. Noise lowers Z: the interval, of Student's t, shows how much the means may differ.";
+/// The note about comparisons of small samples.
+const SMALL: &str = "Comparisons of fewer than 30 samples are marked *: their Z is not valid, and they differ if the \
+interval excludes zero.";
 
 /// A part of a report: a heading, and a table or a text.
 pub(super) struct Part {
@@ -55,8 +59,9 @@ pub(super) fn text(summary: &Summary, figures: &[Figure]) -> String {
     text
 }
 
-/// A text in one line, without a meaning for Markdown, its tables or HTML.
+/// A text in one line, [without control characters](escape), and without a meaning for Markdown, its tables or HTML.
 fn escaped(text: &str) -> String {
+    let text = escape(text).to_string();
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     for (at, letter) in text.char_indices() {
@@ -72,7 +77,7 @@ fn escaped(text: &str) -> String {
         if has_meaning {
             escaped.push('\\');
         }
-        escaped.push(if letter.is_control() { ' ' } else { letter });
+        escaped.push(letter);
         before = letter;
     }
     escaped
@@ -175,15 +180,21 @@ fn pairs(summary: &Summary) -> Part {
                     format!("{:.2}", found.z),
                     format!("{:+.1} %", found.relative * 100.0),
                     format!("{:+.1} % to {:+.1} %", found.interval.0 * 100.0, found.interval.1 * 100.0),
-                    if found.z < SIGNIFICANT_Z { "no" } else { "yes" }.to_owned(),
+                    format!("{}{}", if found.differs() { "yes" } else { "no" }, if is_small(found) { "*" } else { "" }),
                 ],
                 None => ["-"; 4].map(str::to_owned),
             });
             part.rows.push(cells);
         }
     }
-    part.note = SCORES.to_owned();
+    let all = summary.pairs.iter().flat_map(|pair| [&pair.server, &pair.machine]).flatten();
+    let has_small = all.filter_map(|compared| compared.comparison.as_ref()).any(is_small);
+    part.note = if has_small { format!("{SCORES} {SMALL}") } else { SCORES.to_owned() };
     part
+}
+
+fn is_small(comparison: &Comparison) -> bool {
+    comparison.values < LARGE_SAMPLE
 }
 
 fn latencies(summary: &Summary) -> Part {

@@ -1,5 +1,6 @@
 //! Objects as values of a script, called dynamically.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use spandrel::services::repository::interface_of;
 use spandrel::types::{Any, TypeCode};
 use spandrel::{ObjectRef, Orb};
 
-use super::value;
+use super::{TimeLimit, value};
 use crate::names::Names;
 
 /// Finds objects and their interfaces.
@@ -22,11 +23,12 @@ pub(super) struct Finder {
     names: Names,
     /// IDL of files, then that of the Orchestrator.
     idl: Arc<Vec<Descriptions>>,
+    limit: TimeLimit,
 }
 
 impl Finder {
-    pub(super) fn new(orb: Orb, names: Names, idl: Vec<Descriptions>) -> Self {
-        Self { orb, names, idl: Arc::new(idl) }
+    pub(super) fn new(orb: Orb, names: Names, idl: Vec<Descriptions>, limit: TimeLimit) -> Self {
+        Self { orb, names, idl: Arc::new(idl), limit }
     }
 
     /// The object with a name or a URL.
@@ -44,7 +46,7 @@ impl Finder {
         };
         let interface = self.interface(&object).with_context(|| format!("the interface of `{text}` is unknown"))?;
         let (orb, idl) = (self.orb.clone(), Arc::clone(&self.idl));
-        Ok(Handle { orb, idl, object: DynamicObject::new(object, interface) })
+        Ok(Handle { orb, idl, object: DynamicObject::new(object, interface), limit: self.limit })
     }
 
     /// The interface of the reference's type: from IDL, or else from an interface repository. A reference without a
@@ -88,21 +90,33 @@ pub(super) struct Handle {
     orb: Orb,
     idl: Arc<Vec<Descriptions>>,
     object: DynamicObject,
+    limit: TimeLimit,
 }
 
 impl Handle {
+    /// The object, with the time that the script has left for a call.
+    fn bound(&self) -> anyhow::Result<Cow<'_, DynamicObject>> {
+        Ok(match self.limit.left_for_call()? {
+            None => Cow::Borrowed(&self.object),
+            Some(left) => {
+                let object = self.object.object().with_timeout(Some(left));
+                Cow::Owned(DynamicObject::new(object, self.object.interface().clone()))
+            }
+        })
+    }
+
     /// Calls an operation.
     pub(super) fn call(&self, operation: &str, arguments: &Array) -> anyhow::Result<Dynamic> {
         let description = self.object.interface().callable(operation, false)?;
         let arguments = self.arguments(description, arguments)?;
-        let outcome = self.object.call(&description.name, &arguments).map_err(explained)?;
+        let outcome = self.bound()?.call(&description.name, &arguments).map_err(explained)?;
         let json: serde_json::Value = serde_json::from_str(&outcome.to_json()?)?;
         value::of_outcome(&json)
     }
 
     /// The value of an attribute.
     pub(super) fn get(&self, attribute: &str) -> anyhow::Result<Dynamic> {
-        let got = self.object.get(attribute).map_err(explained)?;
+        let got = self.bound()?.get(attribute).map_err(explained)?;
         Ok(value::of_json(&serde_json::from_str(&DynAny::new(&got)?.to_json()?)?))
     }
 
@@ -111,7 +125,7 @@ impl Handle {
         let description = self.object.interface().callable(attribute, true)?;
         let arguments = self.arguments(description, &vec![to.clone()])?;
         let argument = arguments.first().ok_or_else(|| anyhow!("`{attribute}` is no attribute"))?;
-        self.object.set(attribute, argument).map_err(explained)
+        self.bound()?.set(attribute, argument).map_err(explained)
     }
 
     /// The values of `in` and `inout` parameters.

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use rhai::module_resolvers::DummyModuleResolver;
@@ -60,6 +60,9 @@ pub struct ScriptArgs {
     /// The most steps of the script
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000_000)]
     max_operations: u64,
+    /// The time limit of the whole script [default: none]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    max_time: Option<Duration>,
     /// The time limit of a call
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = time)]
     timeout: Duration,
@@ -88,10 +91,18 @@ impl ScriptArgs {
         let orb = self.client.orb(self.timeout)?;
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         idl.push(own_idl());
-        let finder = Finder::new(orb.clone(), names, idl);
-        let outcome = run(&text, &self.arguments, finder, self.max_operations);
+        let limit = TimeLimit::new(self.max_time, self.timeout);
+        let finder = Finder::new(orb.clone(), names, idl, limit);
+        let outcome = run(&text, &self.arguments, finder, self.max_operations, limit);
         _ = orb.shutdown();
         let script = self.script.display();
+        // A limit that ends the script is no error that `try` catches.
+        let outcome = outcome.map_err(|error| match *error {
+            EvalAltResult::ErrorTerminated(reason, position) if reason.is_string() => {
+                EvalAltResult::ErrorRuntime(reason, position).into()
+            }
+            other => Box::new(other),
+        });
         outcome.map_err(|error| match missing_argument(&error, &text) {
             Some(index) => Failure::usage(anyhow!(
                 "{script} needs argument {} (ARGS[{index}], {}), and {} are given: spandrel orchestra script \
@@ -124,9 +135,18 @@ fn own_idl() -> Descriptions {
 }
 
 /// Runs a script with these arguments.
-fn run(text: &str, arguments: &[String], finder: Finder, max_operations: u64) -> Result<(), Box<EvalAltResult>> {
+fn run(
+    text: &str,
+    arguments: &[String],
+    finder: Finder,
+    max_operations: u64,
+    limit: TimeLimit,
+) -> Result<(), Box<EvalAltResult>> {
     let mut engine = Engine::new();
     engine.set_max_operations(max_operations);
+    if limit.end.is_some() {
+        engine.on_progress(move |_| limit.left().err().map(|error| error.to_string().into()));
+    }
     engine.set_max_call_levels(64);
     engine.set_max_expr_depths(128, 64);
     engine.set_max_string_size(1 << 20);
@@ -147,8 +167,8 @@ fn run(text: &str, arguments: &[String], finder: Finder, max_operations: u64) ->
         handle.set(name, &value).map_err(failed)
     });
     // Instead of those of the language, which panic for long times.
-    engine.register_fn("sleep", |seconds: f64| pause(seconds));
-    engine.register_fn("sleep", |seconds: i64| pause(seconds as f64));
+    engine.register_fn("sleep", move |seconds: f64| pause(seconds, limit));
+    engine.register_fn("sleep", move |seconds: i64| pause(seconds as f64, limit));
     engine.register_fn("mean", |values: Array| moments(&values).map(|moments| moments.mean));
     engine.register_fn("deviation", |values: Array| moments(&values).map(|moments| moments.deviation));
     register_operations(&mut engine, text);
@@ -199,13 +219,49 @@ fn moments(values: &Array) -> Result<Moments, Box<EvalAltResult>> {
     numbers.and_then(Moments::of).ok_or_else(|| "expected an array of numbers, with one at least".into())
 }
 
-/// Sleeps for at most [`MAX_PAUSE`] seconds.
-fn pause(seconds: f64) -> Result<(), Box<EvalAltResult>> {
+/// The end of the time of a script (`--max-time`).
+#[derive(Clone, Copy, Debug)]
+struct TimeLimit {
+    /// And the whole time.
+    end: Option<(Instant, Duration)>,
+    /// The time limit of a call.
+    call: Duration,
+}
+
+impl TimeLimit {
+    fn new(limit: Option<Duration>, call: Duration) -> Self {
+        Self { end: limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))), call }
+    }
+
+    /// The time that is left for a call; `None` without a limit of the script.
+    ///
+    /// # Errors
+    /// The time is over.
+    fn left_for_call(self) -> anyhow::Result<Option<Duration>> {
+        Ok(self.left()?.map(|left| left.min(self.call)))
+    }
+
+    /// The time that is left; `None` without a limit.
+    ///
+    /// # Errors
+    /// The time is over.
+    fn left(self) -> anyhow::Result<Option<Duration>> {
+        let Some((end, limit)) = self.end else { return Ok(None) };
+        match end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            Some(left) => Ok(Some(left)),
+            None => Err(anyhow!("the script did not end within {} (--max-time)", humantime::format_duration(limit))),
+        }
+    }
+}
+
+/// Sleeps for at most [`MAX_PAUSE`] seconds, within the time of the script.
+fn pause(seconds: f64, limit: TimeLimit) -> Result<(), Box<EvalAltResult>> {
     if !(0.0..=MAX_PAUSE).contains(&seconds) {
         return Err(failed(anyhow!("a pause of {seconds:?} s is not from 0 s to a day")));
     }
-    thread::sleep(Duration::from_secs_f64(seconds));
-    Ok(())
+    let (pause, left) = (Duration::from_secs_f64(seconds), limit.left().map_err(failed)?);
+    thread::sleep(left.map_or(pause, |left| pause.min(left)));
+    limit.left().map(drop).map_err(failed)
 }
 
 /// An error of the script's language.
