@@ -1,7 +1,8 @@
 //! The executable `spandrel-top`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use spandrel_error::escape;
+use spandrel_error::{escape, output};
 use spandrel_top::{Rows, Sample, Source, View, text};
 
 /// The longest time between a key and its effect.
@@ -50,10 +51,10 @@ fn interval(text: &str) -> Result<f64, String> {
 }
 
 fn main() -> ExitCode {
-    match run(Args::parse()) {
+    match run(output::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", escape(&format!("{error:#}")));
+            output::remark(&format!("error: {}\n", escape(&format!("{error:#}"))));
             ExitCode::FAILURE
         }
     }
@@ -77,8 +78,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     let first = read()?;
     if args.once {
         thread::sleep(interval);
-        print!("{}", text(&Rows::new(Some(&first), &read()?)));
-        return Ok(std::io::stdout().flush()?);
+        return Ok(output::print(&text(&Rows::new(Some(&first), &read()?)))?);
     }
     if !std::io::stdout().is_terminal() {
         bail!("the output is no terminal; --once prints text");
@@ -126,6 +126,8 @@ fn show(
                     KeyCode::Char('p' | ' ') => view.is_paused = !view.is_paused,
                     KeyCode::Up => view.scroll(-1),
                     KeyCode::Down => view.scroll(1),
+                    KeyCode::Left => view.scroll_sideways(-1),
+                    KeyCode::Right => view.scroll_sideways(1),
                     KeyCode::PageUp => view.scroll(-PAGE),
                     KeyCode::PageDown => view.scroll(PAGE),
                     KeyCode::Home => view.offset = 0,
@@ -141,7 +143,13 @@ fn show(
                 }
                 (before, view.error) = (now, None);
             }
-            Ok(Err(error)) => view.error = Some(format!("{error:#}")),
+            Ok(Err(error)) => {
+                // Rates of a process that does not answer are not known.
+                if !view.is_paused {
+                    view.rows = Rows::new(None, &before);
+                }
+                view.error = Some(format!("{error:#}"));
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => bail!("no samples are read any more"),
         }

@@ -13,7 +13,7 @@ use spandrel_stream::{
     Asynchronous, ConfiguredStream, Context, HEAD, Message, Module, PassThrough, PutError, Query, Service,
     StreamDirectives, Task, Wait, WaterMarks, module_factory,
 };
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{check_output_errors, wait_until};
 use spandrel_top::{OrbRow, Rows, Sample, Source, TaskRow, View, text};
 
 /// Takes all messages, in a thread of its own.
@@ -142,6 +142,24 @@ fn a_stopped_module_shows_its_queue_and_flow_control() {
     assert!(line.contains("stopped") && line.contains("██████████ 120 %"), "{line}");
     assert!(shown.contains("spandrel top   http://127.0.0.1:"), "{shown}");
     assert!(screen(&View { error: Some("gone".to_owned()), ..View::default() }, 40, 5).contains("gone"));
+
+    // Each column can be seen in a terminal of 80 columns.
+    let mut view = view;
+    let narrow = screen(&view, 80, 20);
+    assert!(!narrow.contains("waiting") && narrow.contains("← → more columns"), "{narrow}");
+    view.scroll_sideways(5);
+    let right = screen(&view, 80, 20);
+    assert!(right.contains("lock waits/s  waiting") && right.contains("threads"), "{right}");
+    view.scroll_sideways(-100);
+    assert_eq!(screen(&view, 80, 20), narrow);
+    assert!(!shown.contains("more columns"), "{shown}");
+
+    // The numbers of a process that does not answer are old, and its rates not known.
+    view.error = Some("cannot read http://127.0.0.1:9464/metrics: Connection refused".to_owned());
+    view.rows = Rows::new(None, &sample(&source));
+    let old = screen(&view, 80, 20);
+    assert!(old.contains("no answer: cannot read http://127.0.0.1:9464/metrics: Connection refused"), "{old}");
+    assert!(old.contains("Streams   of the last answer"), "{old}");
 }
 
 #[test]
@@ -264,5 +282,16 @@ fn scrolling_stays_within_the_lines() {
     // A terminal that is too small shows less, and nothing fails.
     for size in 1..8 {
         screen(&view, size, size);
+    }
+}
+
+#[test]
+fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
+    for words in [["--help"], ["--version"]] {
+        check_output_errors(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-top"));
+            command.args(words);
+            command
+        });
     }
 }
