@@ -13,6 +13,7 @@ pub mod bench;
 #[cfg(target_os = "linux")]
 mod capture;
 pub mod checksum;
+pub mod command_line;
 mod connections;
 pub mod costs;
 pub mod device;

@@ -14,7 +14,8 @@ use spandrel::services::repository::interface_of;
 use spandrel::types::{Any, TypeCode};
 use spandrel::{ObjectRef, Orb};
 
-use super::{TimeLimit, value};
+use super::time_limit::TimeLimit;
+use super::value;
 use crate::names::Names;
 
 /// Finds objects and their interfaces.

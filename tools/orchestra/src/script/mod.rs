@@ -15,6 +15,7 @@
 //! that `try` catches.
 
 mod handle;
+mod time_limit;
 mod value;
 
 use std::any::TypeId;
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use rhai::module_resolvers::DummyModuleResolver;
@@ -33,6 +34,7 @@ use spandrel_lab::stats::Moments;
 
 use crate::names::{DEFAULT_NAMING, Names};
 use handle::{Finder, Handle};
+use time_limit::TimeLimit;
 
 /// The most arguments of an operation that is called like a method.
 const MAX_ARGUMENTS: usize = 12;
@@ -144,7 +146,7 @@ fn run(
 ) -> Result<(), Box<EvalAltResult>> {
     let mut engine = Engine::new();
     engine.set_max_operations(max_operations);
-    if limit.end.is_some() {
+    if limit.is_set() {
         engine.on_progress(move |_| limit.left().err().map(|error| error.to_string().into()));
     }
     engine.set_max_call_levels(64);
@@ -217,41 +219,6 @@ fn moments(values: &Array) -> Result<Moments, Box<EvalAltResult>> {
         .map(|value| value.as_float().or_else(|_| value.as_int().map(|value| value as f64)).ok())
         .collect();
     numbers.and_then(Moments::of).ok_or_else(|| "expected an array of numbers, with one at least".into())
-}
-
-/// The end of the time of a script (`--max-time`).
-#[derive(Clone, Copy, Debug)]
-struct TimeLimit {
-    /// And the whole time.
-    end: Option<(Instant, Duration)>,
-    /// The time limit of a call.
-    call: Duration,
-}
-
-impl TimeLimit {
-    fn new(limit: Option<Duration>, call: Duration) -> Self {
-        Self { end: limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))), call }
-    }
-
-    /// The time that is left for a call; `None` without a limit of the script.
-    ///
-    /// # Errors
-    /// The time is over.
-    fn left_for_call(self) -> anyhow::Result<Option<Duration>> {
-        Ok(self.left()?.map(|left| left.min(self.call)))
-    }
-
-    /// The time that is left; `None` without a limit.
-    ///
-    /// # Errors
-    /// The time is over.
-    fn left(self) -> anyhow::Result<Option<Duration>> {
-        let Some((end, limit)) = self.end else { return Ok(None) };
-        match end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            Some(left) => Ok(Some(left)),
-            None => Err(anyhow!("the script did not end within {} (--max-time)", humantime::format_duration(limit))),
-        }
-    }
 }
 
 /// Sleeps for at most [`MAX_PAUSE`] seconds, within the time of the script.
