@@ -173,7 +173,8 @@ impl OperationDescription {
             // A structure has members.
             let is_empty = text.split_whitespace().collect::<String>();
             return match is_empty.as_str() {
-                "{}" | "[]" | "null" => Ok(Vec::new()),
+                "{}" | "[]" => Ok(Vec::new()),
+                "null" if !context.is_strict => Ok(Vec::new()),
                 _ => Err(ArgumentError::Number { operation: self.to_string(), expected: 0, given: 1 }),
             };
         }
@@ -206,12 +207,14 @@ impl Outcome {
 }
 
 impl UnknownUserException {
-    /// The exception as one JSON object: `{"id":…,"members":{…}}`; the members are null if they cannot be decoded.
+    /// The exception as one JSON object: `{"id":…,"members":{…}}`; the members are null if they cannot be decoded. The id
+    /// is cut as in a message.
     #[must_use]
     pub fn to_json(&self) -> String {
         let members = DynAny::new(&self.exception).and_then(|members| members.to_json());
         let members = members.unwrap_or_else(|_| "null".to_owned());
-        format!("{{\"id\":{},\"members\":{members}}}", quoted_json(self.repository_id()))
+        let id = spandrel_error::excerpt(self.repository_id()).to_string();
+        format!("{{\"id\":{},\"members\":{members}}}", quoted_json(&id))
     }
 }
 

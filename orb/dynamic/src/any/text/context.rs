@@ -26,13 +26,14 @@ pub struct TextContext<'n> {
     pub(super) value_types: Option<&'n ValueTypes>,
     pub(super) types: &'n dyn Fn(&str) -> Option<TypeCode>,
     pub(super) references: &'n dyn Fn(&str) -> Result<Ior, String>,
+    pub(crate) is_strict: bool,
 }
 
 impl<'n> TextContext<'n> {
     /// A context without names.
     #[must_use]
     pub fn new() -> Self {
-        Self { value_types: None, types: &no_type, references: &only_ior }
+        Self { value_types: None, types: &no_type, references: &only_ior, is_strict: false }
     }
 
     /// The permitted types of values where a base of theirs is declared.
@@ -41,7 +42,7 @@ impl<'n> TextContext<'n> {
         Self { value_types: Some(value_types), ..self }
     }
 
-    /// The types that an `any` may name, by their scoped names and repository ids.
+    /// The types that an `any` may name, by their scoped names and repository ids, and further value types.
     #[must_use]
     pub fn types(self, types: &'n dyn Fn(&str) -> Option<TypeCode>) -> Self {
         Self { types, ..self }
@@ -51,6 +52,24 @@ impl<'n> TextContext<'n> {
     #[must_use]
     pub fn references(self, references: &'n dyn Fn(&str) -> Result<Ior, String>) -> Self {
         Self { references, ..self }
+    }
+
+    /// Reads each value in the one JSON form that [`DynAny::to_json`](crate::DynAny::to_json) writes, which a schema can
+    /// describe: no number for a character, no list of numbers for octets, no value without a type for an `any`. The text has
+    /// to be JSON; that is not checked.
+    ///
+    /// ```
+    /// use spandrel_cdr::TypeCode;
+    /// use spandrel_dynamic::{DynAny, TextContext};
+    ///
+    /// let strict = TextContext::new().strict();
+    /// assert!(DynAny::from_text_with(&TypeCode::CHAR, "7", &TextContext::new()).is_ok());
+    /// assert!(DynAny::from_text_with(&TypeCode::CHAR, "7", &strict).is_err());
+    /// assert!(DynAny::from_text_with(&TypeCode::CHAR, "\"7\"", &strict).is_ok());
+    /// ```
+    #[must_use]
+    pub fn strict(self) -> Self {
+        Self { is_strict: true, ..self }
     }
 }
 
@@ -62,7 +81,8 @@ impl Default for TextContext<'_> {
 
 impl fmt::Debug for TextContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TextContext").field("value_types", &self.value_types).finish_non_exhaustive()
+        let mut shown = f.debug_struct("TextContext");
+        shown.field("value_types", &self.value_types).field("is_strict", &self.is_strict).finish_non_exhaustive()
     }
 }
 

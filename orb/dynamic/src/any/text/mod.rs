@@ -36,6 +36,7 @@ mod print;
 mod quote;
 mod read;
 mod scan;
+mod strict;
 mod tree;
 mod type_form;
 

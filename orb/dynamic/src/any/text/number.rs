@@ -101,6 +101,18 @@ pub(super) fn long_double(word: &str) -> Result<LongDouble, String> {
     }
 }
 
+/// Whether a text is the name of a number that is not finite, with lower-case digits.
+pub(super) fn is_canonical<F: Float>(text: &str) -> bool {
+    matches!(text, "NaN" | "Infinity" | "-Infinity")
+        || (text.starts_with("NaN:") && float::<F>(text).is_ok_and(|value| format!("NaN:{:#x}", value.bits()) == text))
+}
+
+/// As [`is_canonical`], or the bits of a `long double`.
+pub(super) fn is_canonical_long_double(text: &str) -> bool {
+    let is_bits = |value: LongDouble| format!("0x{:032x}", value.to_bits()) == text;
+    is_canonical::<f64>(text) || (text.starts_with("0x") && long_double(text).is_ok_and(is_bits))
+}
+
 /// Whether a word has digits.
 pub(super) fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'))

@@ -17,6 +17,7 @@ use super::{
     context::TextContext,
     number::{self, float},
     scan::{Scanner, TextError},
+    strict,
     tree::{self, Form, Member, Members, Node},
     type_form,
 };
@@ -73,6 +74,7 @@ impl DynAny {
             meter: Meter::new(Self::COMPONENTS),
             numbered: HashMap::new(),
             local_types: ValueTypes::new(),
+            is_in_any: false,
         };
         let resolved = of.without_aliases();
         let is_bare = Scanner::new(text).peek().is_none_or(|first| first != '"');
@@ -103,6 +105,8 @@ struct Reader<'c> {
     numbered: HashMap<u32, Link>,
     /// The value types that the text describes in the `any` around the value.
     local_types: ValueTypes,
+    /// Whether the value is inside of an `any`.
+    is_in_any: bool,
 }
 
 /// The beginning of a value of a value type.
@@ -151,6 +155,9 @@ impl Reader<'_> {
     fn of_type(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let of = of.without_aliases();
         check_untyped(&of, &node)?;
+        if self.context.is_strict {
+            strict::check(&of, &node, self.is_in_any)?;
+        }
         match of.kind() {
             TcKind::Struct | TcKind::Except => self.structure(&of, node).map(Value::Parts),
             TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface => self.value_type(&of, node),
@@ -194,7 +201,8 @@ impl Reader<'_> {
         located(at, self.meter.enter_value())?;
         let parts = match content {
             Content::Box(node) => self.boxed(&of, node),
-            Content::Positional(node) => self.structure(&of, node),
+            Content::Positional(Node { at, form: Form::List(nodes) }) => self.positional(&of, nodes, at),
+            Content::Positional(node) => failed(node.at, "expected `[`"),
             Content::Members(members) => self.members(&of, members),
         };
         self.meter.leave_value();
@@ -223,7 +231,13 @@ impl Reader<'_> {
             return self.repeated(declared, &node).map(|link| ParsedStart::Complete(Value::Link(link)));
         }
         let of = match members.take(TYPE)? {
-            Some(node) => self.named_type(declared, node)?,
+            Some(node) => {
+                let of = self.named_type(declared, node)?;
+                if is_unspecific(&of) {
+                    return failed(at, format!("`{}` has no values of its own", id_of(&of)));
+                }
+                of
+            }
             None if is_unspecific(declared) => {
                 return failed(at, format!("`_type` is needed for the type of the `{}`", id_of(declared)));
             }
@@ -262,9 +276,9 @@ impl Reader<'_> {
         } else {
             let id = type_form::text_of(node)?;
             let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.local_types.get(&id) };
-            let known = known.or_else(|| self.context.value_types?.get(&id));
-            match known {
-                Some(of) => of.clone(),
+            let known = known.or_else(|| self.context.value_types?.get(&id)).cloned();
+            match known.or_else(|| (self.context.types)(&id)) {
+                Some(of) => of,
                 None => return failed(at, format!("unknown value type `{id}`")),
             }
         };
@@ -390,7 +404,11 @@ impl Reader<'_> {
         // The member that the discriminator selects, where the type code has no names.
         if let (VALUE, Some(discriminator)) = (name, discriminator) {
             let selected = located(at, of.selected_member(located(at, label_of(discriminator))?))?;
-            return selected.map_or_else(|| failed(at, "the discriminator selects no member"), Ok);
+            match selected {
+                Some(place) if of.member_name(place).is_ok_and(str::is_empty) => return Ok(place),
+                Some(_) => {}
+                None => return failed(at, "the discriminator selects no member"),
+            }
         }
         let count = of.member_count().unwrap_or(0);
         let names = || (0..count).map(|index| of.member_name(index).unwrap_or_default());
@@ -558,10 +576,10 @@ impl Reader<'_> {
     /// An `any` with a value of this type. Its values are not shared with those outside.
     fn any_of(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let at = node.at;
-        let outer = (mem::take(&mut self.numbered), self.local_types.clone());
+        let outer = (mem::take(&mut self.numbered), self.local_types.clone(), mem::replace(&mut self.is_in_any, true));
         self.local_types.add(of);
         let value = self.value(of, node);
-        (self.numbered, self.local_types) = outer;
+        (self.numbered, self.local_types, self.is_in_any) = outer;
         located(at, value?.to_any()).map(|any| Value::Leaf(Leaf::Any(any)))
     }
 }

@@ -14,7 +14,7 @@ use spandrel_cdr::{Label, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibi
 use super::{
     quote::{json_integer, quoted},
     scan::TextError,
-    tree::{Form, Members, Node},
+    tree::{Form, Member, Members, Node},
 };
 
 /// The maximum nesting of `sequence<…>` in a text.
@@ -299,6 +299,9 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
     let failed = |message: String| TextError { message, at };
     let missing = |what: &str| TextError { message: format!("the type has no `{what}`"), at };
     let kind = text_of(parts.take("kind")?.ok_or_else(|| missing("kind"))?)?;
+    if let Some(Member { at, name, .. }) = parts.members.iter().find(|part| !parts_of(&kind).contains(&&*part.name)) {
+        return Err(TextError { message: format!("unexpected `{name}` of a type of kind `{kind}`"), at: *at });
+    }
     let id = parts.take("id")?.map(text_of).transpose()?.unwrap_or_default();
     let name = parts.take("name")?.map(text_of).transpose()?.unwrap_or_default();
     let content = parts.take("type")?.map(|node| read(node, known)).transpose()?;
@@ -317,7 +320,7 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
             names.collect::<Result<_, _>>()?
         }
         Some(Node { form: Form::List(nodes), .. }) => {
-            nodes.into_iter().map(|node| TypeMember::read(node, known)).collect::<Result<_, _>>()?
+            nodes.into_iter().map(|node| TypeMember::read(node, &kind, known)).collect::<Result<_, _>>()?
         }
         Some(Node { at, .. }) => return Err(TextError { message: "expected `[`, the members".to_owned(), at }),
     };
@@ -363,6 +366,20 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
     made.map_err(|error| failed(error.to_string()))
 }
 
+/// The parts of a type of this kind besides the kind.
+fn parts_of(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "sequence" => &["type", "bound"],
+        "array" => &["type", "length"],
+        "typedef" | "valuebox" => &["id", "name", "type"],
+        "struct" | "exception" | "enum" => &["id", "name", "members"],
+        "union" => &["id", "name", "discriminator", "members"],
+        "valuetype" => &["id", "name", "modifier", "base", "members"],
+        "recursive" => &["id"],
+        _ => &["id", "name"],
+    }
+}
+
 struct TypeMember {
     name: String,
     of: TypeCode,
@@ -371,20 +388,32 @@ struct TypeMember {
 }
 
 impl TypeMember {
-    fn read(node: Node<'_>, known: Lookup<'_>) -> Result<Self, TextError> {
+    fn read(node: Node<'_>, kind: &str, known: Lookup<'_>) -> Result<Self, TextError> {
         let Node { at, form: Form::Members(mut parts) } = node else {
             return Err(TextError { message: "expected `{`, a member".to_owned(), at: node.at });
         };
         let missing = |what: &str| TextError { message: format!("the member has no `{what}`"), at };
         let name = parts.take("name")?.map(text_of).transpose()?.unwrap_or_default();
         let of = read(parts.take("type")?.ok_or_else(|| missing("type"))?, known)?;
+        let wrong = parts.members.iter().find(|part| match &*part.name {
+            "label" => kind != "union",
+            "visibility" => kind != "valuetype",
+            _ => false,
+        });
+        if let Some(Member { at, name, .. }) = wrong {
+            return Err(TextError { message: format!("unexpected `{name}` of a member of a `{kind}`"), at: *at });
+        }
         let label = match parts.take("label")? {
             None | Some(Node { form: Form::Word("null"), .. }) => None,
             Some(node) => Some(integer_of(&node)?),
         };
-        let visibility = parts.take("visibility")?.map(text_of).transpose()?;
+        let is_private = match parts.take("visibility")?.map(text_of).transpose()? {
+            None => false,
+            Some(text) if matches!(&*text, "public" | "private") => text == "private",
+            Some(text) => return Err(TextError { message: format!("unknown visibility `{text}`"), at }),
+        };
         parts.end()?;
-        Ok(Self { name, of, label, is_private: visibility.as_deref() == Some("private") })
+        Ok(Self { name, of, label, is_private })
     }
 }
 
@@ -401,7 +430,12 @@ pub(super) fn text_of(node: Node<'_>) -> Result<String, TextError> {
 pub(super) fn integer_of<T: TryFrom<i128>>(node: &Node<'_>) -> Result<T, TextError> {
     let failed = |message: String| TextError { message, at: node.at };
     let word = match &node.form {
-        Form::Word(word) => word,
+        Form::Word(word) => {
+            if let Some(number) = whole_number(word) {
+                return T::try_from(number).map_err(|_| failed(format!("`{word}` is not an integer of this type")));
+            }
+            word
+        }
         Form::Text(text) => text.as_str(),
         _ => return Err(failed("expected an integer".to_owned())),
     };
@@ -413,4 +447,28 @@ pub(super) fn integer_of<T: TryFrom<i128>>(node: &Node<'_>) -> Result<T, TextErr
     let number = number.ok().filter(|_| digits.starts_with(|first: char| first.is_ascii_digit()));
     let number = number.and_then(|number| T::try_from(sign * number).ok());
     number.ok_or_else(|| failed(format!("`{word}` is not an integer of this type")))
+}
+
+/// The value of a number with a point or an exponent that is an integer all the same: `1.0`, `2e3`.
+fn whole_number(word: &str) -> Option<i128> {
+    let (sign, unsigned) = word.strip_prefix('-').map_or((1, word), |unsigned| (-1, unsigned));
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let are_digits = |text: &str| text.bytes().all(|octet| octet.is_ascii_digit());
+    if whole.is_empty() || !are_digits(whole) || !are_digits(fraction) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    let kept = digits.trim_end_matches('0');
+    if kept.is_empty() {
+        return Some(0);
+    }
+    let dropped = i64::try_from(digits.len() - kept.len()).ok()?;
+    let zeros = exponent.checked_add(dropped)?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
+    // A fraction is left, or no type is so large.
+    let factor = 10_i128.checked_pow(u32::try_from(zeros).ok()?)?;
+    kept.parse::<i128>().ok()?.checked_mul(factor)?.checked_mul(sign)
 }
