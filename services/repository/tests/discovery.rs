@@ -1,7 +1,7 @@
 //! Interfaces that clients and servers without IDL find in the repository (CORBA 3.3 Part 1, 8.3.1).
 
-use spandrel::dynamic::{DescribedCall, DescribedServant, DynamicObject, NvList, RequestError, describe};
-use spandrel::services::repository::{documentation, fill, interface_of, repository_of, type_by_id};
+use spandrel::dynamic::{DescribedCall, DescribedServant, DynamicObject, NvList, RequestError, TextContext, describe};
+use spandrel::services::repository::{documentation, fill, interface_by_id, interface_of, repository_of, type_by_id};
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException, SystemExceptionKind, minor};
 
@@ -88,4 +88,42 @@ fn a_server_without_a_repository_says_so() -> Result<(), SystemException> {
     assert_eq!(error.kind(), SystemExceptionKind::IntfRepos);
     client.shutdown()?;
     server.shutdown()
+}
+
+/// As those of an IDL file: a value of a derived type is read where its base is declared.
+#[test]
+fn an_interface_knows_the_derived_types_of_its_values() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(folder.path());
+    let idl = describe(
+        "valuetype Node { public long number; };
+        module Further { module Inside {
+            valuetype Leaf : Node { public string name; };
+            abstract valuetype Basis {};
+            valuetype Carrier : Leaf { public Basis load; };
+            valuetype Load : Basis { public short weight; };
+            valuetype Unrelated { public long other; };
+        }; };
+        interface Nodes { void put(in Node node); };
+        interface Numbers { void put(in long number); };",
+    )
+    .expect("valid IDL");
+    fill(&served.root, &idl).expect("definitions");
+    let repository = served.repository.reference();
+    let interface = interface_by_id(repository, "IDL:Nodes:1.0").expect("an interface");
+    let mut ids: Vec<_> = interface.value_types().iter().map(|of| of.id().expect("an id")).collect();
+    ids.sort_unstable();
+    let inside = |name: &str| format!("IDL:Further/Inside/{name}:1.0");
+    // The abstract value type in one of them may be any.
+    let expected = ["Carrier", "Leaf", "Load", "Unrelated"].map(inside);
+    assert_eq!(
+        ids.iter().filter(|id| !id.contains("Basis")).copied().collect::<Vec<_>>(),
+        [&expected[..], &["IDL:Node:1.0".to_owned()]].concat()
+    );
+    let context = TextContext::new().value_types(interface.value_types());
+    let put = interface.find("put").expect("an operation");
+    put.read_arguments(r#"{"node": {"_type": "IDL:Further/Inside/Leaf:1.0", "number": 1, "name": "x"}}"#, &context)
+        .expect("a derived value");
+    let numbers = interface_by_id(repository, "IDL:Numbers:1.0").expect("an interface");
+    assert!(numbers.value_types().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use spandrel_cdr::TypeCode;
+use spandrel_cdr::{TcKind, TypeCode};
 use spandrel_dynamic::{
     ArgMode, AttributeDescription, Documentation, InterfaceDescription, OperationDescription, ParameterDescription,
     ValueTypes,
@@ -19,6 +19,8 @@ use crate::services::repository::interface_repository::PartDocumentation;
 
 /// The most bases of an interface, inherited ones included. A repository with more is not believed.
 const MAX_BASES: usize = 1_000;
+/// The most modules and the most value types of a repository that are searched for derived value types.
+const MAX_SEARCHED: usize = 1_000;
 
 /// Describes the interface of an object: by the definition that the object's server returns (`get_interface`), and else by
 /// the repository that is the ORB's initial reference `InterfaceRepository`.
@@ -37,6 +39,8 @@ const MAX_BASES: usize = 1_000;
 ///     Ok(())
 /// }
 /// ```
+///
+/// The description has the value types that derive from those in the interface, out of the first thousand of the repository.
 ///
 /// # Errors
 /// INTF_REPOS if no repository is configured, or it does not know the interface; the exceptions of the calls.
@@ -218,7 +222,56 @@ fn describe(definition: &ObjectRef) -> Result<InterfaceDescription, SystemExcept
             Err(error) => made.without(built.name, error.to_string()),
         };
     }
-    Ok(made)
+    let derived = derived_values(definition, &made)?;
+    Ok(made.with_value_types(&derived))
+}
+
+/// The value types of the definition's repository that derive from types in an interface, and from types in these.
+fn derived_values(definition: &ObjectRef, interface: &InterfaceDescription) -> Result<ValueTypes, SystemException> {
+    let is_base = |of: &TypeCode| matches!(of.kind(), TcKind::Value | TcKind::Event | TcKind::AbstractInterface);
+    let mut found = ValueTypes::new();
+    let mut bases: Vec<TypeCode> = interface.named_types().into_iter().filter(is_base).collect();
+    if bases.is_empty() {
+        return Ok(found);
+    }
+    let Some(repository) = call::<Option<ObjectRef>>(definition, "_get_containing_repository", &[])? else {
+        return Ok(found);
+    };
+    let values = values_in(repository)?;
+    let mut seen: HashSet<String> = HashSet::new();
+    while let Some(base) = bases.pop() {
+        for value in values.iter().filter(|value| value.derives_from(&base)) {
+            if value.id().is_ok_and(|id| seen.insert(id.to_owned())) {
+                found.add(value);
+                bases.extend(value.named_types().into_iter().filter(is_base));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The value types and boxes in a repository, as far as it is searched.
+fn values_in(repository: ObjectRef) -> Result<Vec<TypeCode>, SystemException> {
+    let (mut containers, mut searched, mut values) = (vec![repository], 0, Vec::new());
+    let contents = |of: &ObjectRef, kind: Kind| -> Result<Vec<ObjectRef>, SystemException> {
+        let all: Vec<Option<ObjectRef>> = call(of, "contents", &[&kind, &true])?;
+        Ok(all.into_iter().flatten().collect())
+    };
+    while let Some(container) = containers.pop() {
+        for kind in [Kind::DkValue, Kind::DkEvent, Kind::DkValueBox] {
+            for value in contents(&container, kind)? {
+                if values.len() >= MAX_SEARCHED {
+                    return Ok(values);
+                }
+                values.push(call(&value, "_get_type", &[])?);
+            }
+        }
+        searched += 1;
+        if searched < MAX_SEARCHED {
+            containers.extend(contents(&container, Kind::DkModule)?);
+        }
+    }
+    Ok(values)
 }
 
 /// The ids of all direct and indirect bases.
