@@ -1,18 +1,25 @@
 //! OpenAPI 3.1 documents of objects.
 
+mod names;
+mod patterns;
 mod schemas;
+mod shapes;
+mod type_schema;
 
+use std::collections::HashSet;
 use std::slice;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
-use spandrel::dynamic::{DynamicObject, InterfaceDescription, OperationDescription};
+use spandrel::dynamic::{DynamicObject, InterfaceDescription, OperationDescription, ValueTypes};
 use spandrel::services::name;
 use spandrel::types::TcKind;
 
 use crate::problem::PROBLEM_JSON;
+use names::unique;
 use schemas::Schemas;
+use shapes::{list, record};
 
 /// The most objects of a document.
 pub const MAX_OBJECTS: usize = 500;
@@ -25,8 +32,13 @@ pub fn document(
     objects: &[(String, Arc<DynamicObject>)],
     is_permitted: &dyn Fn(&str, &DynamicObject, &OperationDescription) -> bool,
 ) -> Value {
-    let mut schemas = Schemas::new();
+    let mut value_types = ValueTypes::new();
+    for (_, object) in objects {
+        value_types.add_all(object.interface().value_types());
+    }
+    let mut schemas = Schemas::new(&value_types);
     let (mut paths, mut tags) = (Map::new(), Vec::new());
+    let mut ids = HashSet::new();
     for (name, object) in objects {
         let interface = object.interface();
         tags.push(tag(name, interface));
@@ -34,7 +46,11 @@ pub fn document(
             if is_permitted(name, object, operation) {
                 let path = format!("{}/{}", path_of(name), utf8_percent_encode(idl_name(operation), RESERVED));
                 let item = paths.entry(path).or_insert_with(|| json!({}));
-                item[method_of(operation)] = described(name, interface, operation, &mut schemas);
+                let mut described = described(name, interface, operation, &mut schemas);
+                let id = unique(operation_id(name, operation), &|id| ids.contains(id));
+                described["operationId"] = json!(id);
+                ids.insert(id);
+                item[method_of(operation)] = described;
             }
         }
     }
@@ -86,6 +102,14 @@ fn method_of(operation: &OperationDescription) -> &'static str {
     }
 }
 
+/// The id of an operation for generators of clients: letters, digits and underscores. Other names may have the same.
+fn operation_id(name: &str, operation: &OperationDescription) -> String {
+    format!("{name}_{}", operation.name.trim_start_matches('_'))
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '_' })
+        .collect()
+}
+
 fn described(
     name: &str,
     interface: &InterfaceDescription,
@@ -93,23 +117,19 @@ fn described(
     schemas: &mut Schemas,
 ) -> Value {
     let documentation = interface.documentation();
-    let id: String = format!("{name}_{}", operation.name.trim_start_matches('_'))
-        .chars()
-        .map(|character| if character.is_ascii_alphanumeric() { character } else { '_' })
-        .collect();
     let mut described = json!({
-        "operationId": id,
         "tags": [name],
         "responses": responses(interface, operation, schemas),
     });
     if let Some(text) = interface.documentation_of(&operation.name) {
         described["description"] = json!(schemas::trimmed(text));
     }
-    let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
-    if !sent.is_empty() {
-        let members =
-            sent.iter().map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
-        let schema = schemas::object(members.collect());
+    let sent = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent());
+    let members = sent.map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
+    let members: Vec<_> = members.collect();
+    if !members.is_empty() {
+        // By their names, or in order.
+        let schema = json!({ "anyOf": [record(members.clone()), list(members)] });
         described["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
     described
@@ -123,10 +143,10 @@ fn responses(interface: &InterfaceDescription, operation: &OperationDescription,
     }
     let outs = operation.parameters.iter().filter(|parameter| parameter.mode.is_returned());
     let outs = outs.map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
-    members.push(("out", schemas::object(outs.collect())));
+    members.push(("out", record(outs.collect())));
     let result = json!({
         "description": if operation.is_oneway { "The request was sent." } else { "The results." },
-        "content": { "application/json": { "schema": schemas::object(members) } },
+        "content": { "application/json": { "schema": record(members) } },
     });
     let problem = |description: &str, schema: Value| json!({ "description": description, "content": { PROBLEM_JSON: { "schema": schema } } });
     let mut responses = Map::new();
@@ -134,8 +154,7 @@ fn responses(interface: &InterfaceDescription, operation: &OperationDescription,
     if !operation.exceptions.is_empty() {
         let raised = operation.exceptions.iter().map(|of| {
             let members = schemas.of(of, documentation);
-            let exception =
-                schemas::object(vec![("id", json!({ "const": of.id().unwrap_or_default() })), ("members", members)]);
+            let exception = record(vec![("id", json!({ "const": of.id().unwrap_or_default() })), ("members", members)]);
             json!({ "type": "object", "properties": { "exception": exception }, "required": ["exception"] })
         });
         let raised: Vec<Value> = raised.collect();

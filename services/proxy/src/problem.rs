@@ -1,23 +1,27 @@
 //! Problem details (RFC 9457), and the HTTP status of each exception.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use spandrel::dynamic::{RequestError, UnknownUserException};
+use spandrel::net::error::{escape, escape_lines, excerpt};
 use spandrel::{SystemException, SystemExceptionKind};
 
 /// The media type of problem details.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// The reason for which a request has no result.
+/// The most characters of an explanation: some excerpts of what others sent, and the words between them.
+const MAX_DETAIL: usize = 2_048;
+
+/// The reason for which a request has no result. Its texts are in one line and bounded, also where a peer chose them.
 #[derive(Clone, Debug)]
 pub struct Problem {
     status: StatusCode,
     /// The members of the JSON object, without `status`.
     members: Map<String, Value>,
-    /// The time after which the request may be sent again, in seconds.
-    retry_after: Option<u32>,
+    /// Further header fields of the response.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
@@ -26,8 +30,8 @@ impl Problem {
     pub fn new(status: StatusCode, title: impl Into<String>) -> Self {
         let mut members = Map::new();
         members.insert("type".to_owned(), json!("about:blank"));
-        members.insert("title".to_owned(), json!(title.into()));
-        Self { status, members, retry_after: None }
+        members.insert("title".to_owned(), json!(excerpt(&title.into()).to_string()));
+        Self { status, members, headers: Vec::new() }
     }
 
     /// A fault of this server.
@@ -39,15 +43,21 @@ impl Problem {
     /// Adds an explanation.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.members.insert("detail".to_owned(), json!(detail.into()));
+        self.members.insert("detail".to_owned(), json!(escape(&detail.into()).at_most(MAX_DETAIL).to_string()));
+        self
+    }
+
+    /// Adds a header field of the response.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
     /// Says when the request may be sent again.
     #[must_use]
-    pub fn retry_after(mut self, seconds: u32) -> Self {
-        self.retry_after = Some(seconds);
-        self
+    pub fn retry_after(self, seconds: u32) -> Self {
+        self.header(RETRY_AFTER, seconds)
     }
 
     /// Its status.
@@ -71,7 +81,7 @@ impl Problem {
     fn of_user_exception(raised: &UnknownUserException) -> Self {
         let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, raised.to_string());
         let exception = serde_json::from_str(&raised.to_json()).unwrap_or_default();
-        problem.members.insert("type".to_owned(), json!(raised.repository_id()));
+        problem.members.insert("type".to_owned(), json!(excerpt(raised.repository_id()).to_string()));
         problem.members.insert("exception".to_owned(), exception);
         problem
     }
@@ -80,12 +90,16 @@ impl Problem {
     #[must_use]
     pub fn of_system_exception(exception: &SystemException) -> Self {
         let status = status_of(exception.kind());
-        let mut problem = Self::new(status, exception.to_string()).caused_by(exception);
+        let mut problem = Self::new(status, exception.to_string());
+        // The title says what happened, the explanation why.
+        if let Some(cause) = std::error::Error::source(exception) {
+            problem = problem.caused_by(cause);
+        }
         let described = spandrel::dynamic::system_exception_json(exception);
         problem.members.insert("type".to_owned(), json!(exception.kind().repository_id()));
         problem.members.insert("system_exception".to_owned(), serde_json::from_str(&described).unwrap_or_default());
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            problem.retry_after = Some(1);
+            return problem.retry_after(1);
         }
         problem
     }
@@ -119,12 +133,11 @@ impl From<&RequestError> for Problem {
 impl IntoResponse for Problem {
     fn into_response(mut self) -> Response {
         self.members.insert("status".to_owned(), json!(self.status.as_u16()));
-        let mut response = (self.status, Value::Object(self.members).to_string()).into_response();
+        let json = Value::Object(self.members).to_string();
+        let mut response = (self.status, escape_lines(&json).into_owned()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-        if let Some(seconds) = self.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
+        headers.extend(self.headers);
         response
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Extension, FromRequest as _, Request, State};
-use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
@@ -17,6 +17,7 @@ use percent_encoding::percent_decode_str;
 use serde::de::IgnoredAny;
 use spandrel::authorization::Authorizer;
 use spandrel::dynamic::{ArgumentError, CallableError, DynamicObject, OperationDescription, TextContext};
+use spandrel::net::error::escape_lines;
 use spandrel::services::cos_naming::NameComponent;
 use spandrel::services::name;
 use spandrel::types::{Any, Ior, TypeCode};
@@ -105,8 +106,8 @@ async fn call(
     State(proxy): State<Arc<Proxy>>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, Response> {
-    answer(&proxy, &caller, request).await.map_err(|failure| failure.into_response())
+) -> Result<Response, Problem> {
+    answer(&proxy, &caller, request).await
 }
 
 /// Whether the object of a URL that a caller gives would have to be looked up elsewhere: `corbaname:`, `corbaloc:rir:` and
@@ -117,55 +118,30 @@ pub fn is_looked_up(url: &str) -> bool {
     url.starts_with("corbaname:") || url.starts_with("corbaloc:rir") || url.starts_with("file:")
 }
 
-/// A response that is no result.
-enum Failure {
-    Problem(Problem),
-    /// 405 with the permitted methods.
-    Method(&'static str),
-}
-
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
-    }
-}
-
-impl Failure {
-    fn into_response(self) -> Response {
-        match self {
-            Self::Problem(problem) => problem.into_response(),
-            Self::Method(allowed) => {
-                let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed")
-                    .detail(format!("allowed: {allowed}"));
-                let mut response = problem.into_response();
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-                response
-            }
-        }
-    }
-}
-
-async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Response, Failure> {
+async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Response, Problem> {
     let Some((name, member)) = target(request.uri().path()) else {
         return Err(Problem::new(StatusCode::NOT_FOUND, "the path has no object and operation")
-            .detail("expected /NAME/OPERATION, such as /Bank/alice/deposit")
-            .into());
+            .detail("expected /NAME/OPERATION, such as /Bank/alice/deposit"));
     };
     proxy.permits_name(caller, &name)?;
     let timeout = wanted_timeout(request.headers()).map_or(proxy.limits.timeout, |it| it.min(proxy.limits.timeout));
     let found = tokio::time::timeout(timeout, proxy.catalogue.object(&name)).await;
     let object = found.map_err(|_| too_slow("the object or its interface was not found", timeout))??;
     if !proxy.catalogue.serves(&name, &member) {
-        return Err(no_operation(&name, &member).into());
+        return Err(no_operation(&name, &member));
     }
-    let operation = operation_of(&object, &name, &member, request.method())?;
+    let allowed = allowed_methods(&object, &name, &member)?;
+    if request.method() == Method::OPTIONS {
+        return Ok((StatusCode::NO_CONTENT, [(ALLOW, HeaderValue::from_static(allowed))]).into_response());
+    }
+    let operation = operation_of(&object, &name, &member, request.method(), allowed)?;
     proxy.permits(caller, &name, &object, operation)?;
     let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
     let _room = proxy.room.try_acquire_many(proxy.kibibytes(request.headers())).map_err(|_| busy())?;
     let body = body_of(proxy, request).await?;
     let read = tokio::time::timeout(timeout, proxy.arguments(&object, operation, &body)).await;
     let arguments = read.map_err(|_| too_slow("the types in the arguments were not found", timeout))??;
-    Ok(proxy.perform(&name, &object, operation, &arguments, timeout).await?)
+    proxy.perform(&name, &object, operation, &arguments, timeout).await
 }
 
 impl Proxy {
@@ -262,7 +238,8 @@ impl Proxy {
         };
         let references = |url: &str| self.reference(url);
         let context = TextContext::new();
-        let context = context.value_types(object.interface().value_types()).types(&types).references(&references);
+        let context =
+            context.value_types(object.interface().value_types()).types(&types).references(&references).strict();
         let read = operation.read_arguments(body, &context);
         (unknown.take(), read)
     }
@@ -340,32 +317,35 @@ fn component(segment: &str) -> Option<NameComponent> {
     parsed.pop().filter(|_| parsed.is_empty())
 }
 
-/// The operation for a method: POST for operations, GET and PUT for attributes.
+/// The methods of an operation (POST) or attribute (GET, and PUT unless it is readonly), as `Allow` lists them.
+fn allowed_methods(object: &DynamicObject, name: &str, member: &str) -> Result<&'static str, Problem> {
+    // Accessors have the names of their attributes.
+    if member.starts_with('_') {
+        return Err(no_operation(name, member));
+    }
+    let interface = object.interface();
+    interface.callable(member, false).map_err(|error| callable_problem(name, &error))?;
+    Ok(match interface.attributes().iter().find(|attribute| attribute.name == member) {
+        Some(attribute) if attribute.is_readonly => "GET, HEAD, OPTIONS",
+        Some(_) => "GET, HEAD, OPTIONS, PUT",
+        None => "OPTIONS, POST",
+    })
+}
+
+/// The operation for one of the allowed methods.
 fn operation_of<'o>(
     object: &'o DynamicObject,
     name: &str,
     member: &str,
     method: &Method,
-) -> Result<&'o OperationDescription, Failure> {
-    let interface = object.interface();
-    let is_attribute = interface.attributes().iter().any(|attribute| attribute.name == member);
-    let found = match (is_attribute, method) {
-        (true, &Method::GET | &Method::HEAD) => interface.callable(member, false),
-        (true, &Method::PUT) => interface.callable(member, true),
-        (true, _) => return Err(Failure::Method("GET, PUT")),
-        (false, &Method::POST) => interface.callable(member, false),
-        (false, _) => {
-            interface.callable(member, false).map_err(|error| callable_problem(name, &error))?;
-            return Err(Failure::Method("POST"));
-        }
-    };
-    match found {
-        // Accessors have the names of their attributes.
-        Ok(operation) if member.starts_with('_') => Err(no_operation(name, &operation.name).into()),
-        Ok(operation) => Ok(operation),
-        Err(CallableError::ReadOnly { .. }) => Err(Failure::Method("GET")),
-        Err(error) => Err(callable_problem(name, &error).into()),
+    allowed: &'static str,
+) -> Result<&'o OperationDescription, Problem> {
+    if !allowed.split(", ").any(|allowed| allowed == method.as_str()) {
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed");
+        return Err(problem.detail(format!("allowed: {allowed}")).header(ALLOW, HeaderValue::from_static(allowed)));
     }
+    let found = object.interface().callable(member, method == Method::PUT);
+    found.map_err(|error| callable_problem(name, &error))
 }
 
 fn callable_problem(name: &str, error: &CallableError) -> Problem {
@@ -391,6 +371,13 @@ fn wanted_timeout(headers: &HeaderMap) -> Option<Duration> {
 /// The body of a request as text.
 async fn body_of(proxy: &Proxy, request: Request) -> Result<String, Problem> {
     let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default().to_owned());
+    let encodings = request.headers().get_all(CONTENT_ENCODING).iter();
+    // A short body could stand for a very long one.
+    if encodings.into_iter().any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is compressed")
+            .detail("expected a body without `Content-Encoding`")
+            .header(ACCEPT_ENCODING, HeaderValue::from_static("identity")));
+    }
     let read = tokio::time::timeout(proxy.limits.body_timeout, Bytes::from_request(request, &())).await;
     let octets = match read {
         Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
@@ -407,7 +394,7 @@ async fn body_of(proxy: &Proxy, request: Request) -> Result<String, Problem> {
     }
     let text = String::from_utf8(octets.into())
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").caused_by(&error))?;
-    // The reader of arguments takes more than JSON.
+    // The reader of arguments would take more than JSON.
     if !text.trim().is_empty()
         && let Err(error) = serde_json::from_str::<IgnoredAny>(&text)
     {
@@ -417,5 +404,6 @@ async fn body_of(proxy: &Proxy, request: Request) -> Result<String, Problem> {
 }
 
 fn json_response(status: StatusCode, json: String) -> Response {
+    let json = escape_lines(&json).into_owned();
     (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json).into_response()
 }

@@ -72,7 +72,7 @@ fn each_token_of_a_file_has_its_name() {
 fn a_line_that_is_no_token_is_named_by_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let line = |text: &str| match Tokens::read(&file(folder.path(), text)) {
-        Ok(_) => None,
+        Ok(_) | Err(TokenError::Empty { .. }) => None,
         Err(TokenError::Line { line, .. }) => Some(line),
         Err(other) => panic!("{other}"),
     };
@@ -91,9 +91,21 @@ fn a_line_that_is_no_token_is_named_by_its_number() {
 }
 
 #[test]
+fn a_file_without_a_token_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in ["", "\n\n", "# nobody yet\n"] {
+        let error = Tokens::read(&file(folder.path(), text)).unwrap_err();
+        assert!(matches!(error, TokenError::Empty { .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_file_of_tokens_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
-    let text = |octets: usize| format!("#{}\n", "x".repeat(octets - 2));
+    let text = |octets: usize| {
+        let line = format!("alice {ALICE}\n");
+        format!("{line}#{}\n", "x".repeat(octets - 2 - line.len()))
+    };
     Tokens::read(&file(folder.path(), &text(1_048_576))).unwrap();
     let error = Tokens::read(&file(folder.path(), &text(1_048_577))).unwrap_err();
     assert!(matches!(error, TokenError::Unreadable { .. }), "{error}");

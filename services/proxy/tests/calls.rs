@@ -139,7 +139,7 @@ fn what_is_not_served_is_not_found() {
     }
     let response = fixture.send("GET", "/Bank/alice/deposit", "");
     assert_eq!(response.status, 405);
-    assert!(response.head.contains("allow: post"), "{response:?}");
+    assert!(response.head.contains("allow: options, post\r\n"), "{response:?}");
     for (method, path) in [("POST", "/Bank/alice/owner"), ("PUT", "/Bank/alice/owner"), ("DELETE", "/Bank/alice/limit")]
     {
         assert_eq!(status(method, path), 405, "{method} {path}");
@@ -358,4 +358,44 @@ fn a_thousand_clients_are_served() {
     });
     assert_eq!(answered, CLIENTS);
     assert_eq!(fixture.account.state.lock().unwrap().balance, CLIENTS as i64);
+}
+
+#[test]
+fn options_names_the_methods_of_a_resource() {
+    let fixture = Fixture::bank(Settings::default());
+    let allowed = [("deposit", "options, post"), ("limit", "get, head, options, put"), ("owner", "get, head, options")];
+    for (member, methods) in allowed {
+        let path = format!("/Bank/alice/{member}");
+        let response = fixture.send("OPTIONS", &path, "");
+        assert_eq!(response.status, 204, "{response:?}");
+        for response in [response, fixture.send("DELETE", &path, "")] {
+            assert!(response.head.lines().any(|line| line == format!("allow: {methods}")), "{response:?}");
+        }
+    }
+    assert_eq!(fixture.send("PUT", "/Bank/alice/owner", "[\"x\"]").status, 405);
+    for absent in ["absent", "_get_owner"] {
+        assert_eq!(fixture.send("OPTIONS", &format!("/Bank/alice/{absent}"), "").status, 404);
+    }
+}
+
+/// Characters that act on a terminal are escaped, and what is no result is bounded.
+#[test]
+fn texts_of_a_peer_are_escaped_and_bounded() {
+    let fixture = Fixture::bank(Settings::default());
+    let acting = "a\u{9b}\u{7f}\u{202e}\u{85}";
+    let any = json!({ "_type": "string", "_value": acting });
+    let response = fixture.send("POST", "/Bank/alice/reflect", &json!({ "value": any }).to_string());
+    assert_eq!(response.json()["result"], any);
+    assert!(!response.body.contains(|character: char| acting[1..].contains(character)), "{response:?}");
+    let long = acting.repeat(20_000);
+    for (path, body) in [
+        (format!("/Bank/alice/{}", "x".repeat(10_000)), String::new()),
+        ("/Bank/alice/deposit".to_owned(), json!({ "cents": long }).to_string()),
+        ("/Bank/alice/reflect".to_owned(), json!({ "value": { "_type": long, "_value": 1 } }).to_string()),
+    ] {
+        let response = fixture.send("POST", &path, &body);
+        assert!((400..500).contains(&response.status), "{response:?}");
+        assert!(response.body.len() < 4_096, "{} octets", response.body.len());
+        assert!(!response.body.contains(|character: char| acting[1..].contains(character)), "{response:?}");
+    }
 }

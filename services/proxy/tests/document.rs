@@ -114,6 +114,22 @@ fn every_type_has_a_schema() {
     assert!(refers("Tree", "Interop.Forest") && refers("Forest", "Interop.Tree"));
 }
 
+#[test]
+fn each_operation_has_an_id_of_its_own() {
+    let fixture = exposed(&["*"]);
+    let account = fixture.root().resolve_str("Bank/alice").unwrap();
+    for name in ["Bank_alice", "Bank.alice", "Bank_alice_get"] {
+        fixture.root().bind(&step(name), account.as_ref()).unwrap();
+    }
+    let document = fixture.send("GET", "/openapi.json", "").json();
+    let items = document["paths"].as_object().unwrap().values();
+    let operations = items.flat_map(|item| item.as_object().unwrap().values());
+    let ids: Vec<&str> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
+    let different: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(different.len(), ids.len(), "{ids:?}");
+    assert!(ids.len() > 30 && ids.contains(&"Bank_alice_deposit") && ids.contains(&"Bank_alice_deposit_2"), "{ids:?}");
+}
+
 /// Checks that every reference leads to a schema.
 fn references_are_defined(value: &Value, document: &Value) {
     match value {

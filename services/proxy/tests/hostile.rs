@@ -74,6 +74,61 @@ fn large_requests_are_refused() {
     still_serves(&fixture);
 }
 
+/// The limit holds also for a header that comes in one piece, which the reader's buffer takes whole.
+#[test]
+fn a_header_is_as_long_as_the_limit_permits() {
+    let fixture = Fixture::bank(Settings::default());
+    let with = |octets: usize| {
+        let fields = format!("X-Large: {}\r\n", "x".repeat(octets));
+        let request =
+            format!("GET /Bank/alice/owner HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{AUTHORIZATION}{fields}\r\n");
+        fixture.send_octets(request.as_bytes()).map(|response| response.status)
+    };
+    assert_eq!(with(31 << 10).unwrap(), 200);
+    for octets in [33 << 10, 40 << 10] {
+        assert_eq!(with(octets).unwrap_or(431), 431, "{octets}");
+    }
+    // Many short fields.
+    let fields: String = (0..90).map(|nth| format!("X-{nth}: {}\r\n", "x".repeat(400))).collect();
+    let response = fixture.send_with("GET", "/Bank/alice/owner", &format!("{AUTHORIZATION}{fields}"), "");
+    assert_eq!(response.status, 431, "{response:?}");
+}
+
+/// RFC 9112, 3.2.
+#[test]
+fn a_request_has_one_valid_host() {
+    let fixture = Fixture::bank(Settings::default());
+    let status = |version: &str, hosts: &str| {
+        let request = format!("GET /healthz HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n");
+        fixture.send_octets(request.as_bytes()).unwrap().status
+    };
+    for hosts in ["Host: test\r\n", "Host: test:80\r\n", "Host: [::1]:8080\r\n", "Host:\r\n"] {
+        assert_eq!(status("1.1", hosts), 200, "{hosts}");
+    }
+    assert_eq!(status("1.0", ""), 200);
+    for hosts in
+        ["", "Host: a\r\nHost: b\r\n", "Host: a\r\nHost: a\r\n", "Host: a b\r\n", "Host: u@a\r\n", "Host: a/b\r\n"]
+    {
+        assert_eq!(status("1.1", hosts), 400, "{hosts}");
+    }
+    assert_eq!(status("1.0", "Host: a\r\nHost: b\r\n"), 400);
+}
+
+#[test]
+fn compressed_bodies_are_refused_by_name() {
+    let fixture = Fixture::bank(Settings::default());
+    let send = |encoding: &str, body: &str| {
+        let headers = format!("{AUTHORIZATION}Content-Type: application/json\r\nContent-Encoding: {encoding}\r\n");
+        fixture.send_with("POST", "/Bank/alice/deposit", &headers, body)
+    };
+    for encoding in ["gzip", "deflate, identity", "br"] {
+        let response = send(encoding, "[1]");
+        assert_eq!(response.status, 415, "{response:?}");
+        assert!(response.head.contains("accept-encoding: identity"), "{response:?}");
+    }
+    assert_eq!(send("Identity", "[1]").status, 200);
+}
+
 #[test]
 fn malformed_requests_are_refused() {
     let fixture = impatient();

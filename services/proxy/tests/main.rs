@@ -6,4 +6,5 @@ mod document;
 mod executable;
 mod fixture;
 mod hostile;
+mod schema;
 mod security;

@@ -40,13 +40,13 @@ const SCRIPT: &str = r#"
 import sys
 from bank.client import AuthenticatedClient
 from bank.api.bankalice import bank_alice_deposit, bank_alice_get_owner, bank_alice_withdraw
-from bank.models import BankAliceDepositBody, BankAliceWithdrawBody
+from bank.models import BankAliceDepositBodyType0, BankAliceWithdrawBodyType0
 
 client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
-assert bank_alice_deposit.sync(client=client, body=BankAliceDepositBody(cents=500)).result == 500
-assert bank_alice_deposit.sync(client=client, body=BankAliceDepositBody(cents="9007199254740993")).result == "9007199254741493"
+assert bank_alice_deposit.sync(client=client, body=BankAliceDepositBodyType0(cents=500)).result == 500
+assert bank_alice_deposit.sync(client=client, body=BankAliceDepositBodyType0(cents="9007199254740993")).result == "9007199254741493"
 assert bank_alice_get_owner.sync(client=client).result == "Grace"
-refused = bank_alice_withdraw.sync_detailed(client=client, body=BankAliceWithdrawBody(cents="9007199254741494"))
+refused = bank_alice_withdraw.sync_detailed(client=client, body=BankAliceWithdrawBodyType0(cents="9007199254741494"))
 assert refused.status_code == 422, refused
 "#;
 

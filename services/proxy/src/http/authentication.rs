@@ -46,6 +46,14 @@ pub enum TokenError {
         /// The file.
         file: String,
     },
+    /// A file without a token, with which no client could identify itself.
+    #[error(
+        "there is no token in {file}: each line has a name, a blank, and a token of at least {MIN_TOKEN} characters"
+    )]
+    Empty {
+        /// The file.
+        file: String,
+    },
     /// A line of another form.
     #[error("{file}:{line}: expected a name, a blank, and a token of at least {MIN_TOKEN} characters")]
     Line {
@@ -63,7 +71,8 @@ impl Tokens {
         Self(vec![(name.into(), token.into())])
     }
 
-    /// Reads a file: in each line a name, a blank, and a token; lines that begin with `#` are comments.
+    /// Reads a file: in each line a name, a blank, and a token; lines that begin with `#` are comments. There is one token
+    /// at least.
     ///
     /// # Errors
     /// [`TokenError`].
@@ -85,7 +94,8 @@ impl Tokens {
             Some((name, token)) if is_token(token.trim()) => Ok((name.to_owned(), token.trim().to_owned())),
             _ => Err(TokenError::Line { file: file.clone(), line: number + 1 }),
         });
-        tokens.collect::<Result<_, _>>().map(Self)
+        let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+        if tokens.is_empty() { Err(TokenError::Empty { file }) } else { Ok(Self(tokens)) }
     }
 
     /// The name of a token. The time does not depend on the place of a difference.
@@ -147,10 +157,9 @@ impl Authentication {
             }
             None => {
                 let problem = Problem::new(StatusCode::UNAUTHORIZED, "authentication is required")
-                    .detail("send `Authorization: Bearer TOKEN`, or a client certificate, as this server expects");
-                let mut response = problem.into_response();
-                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-                response
+                    .detail("send `Authorization: Bearer TOKEN`, or a client certificate, as this server expects")
+                    .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                problem.into_response()
             }
         }
     }

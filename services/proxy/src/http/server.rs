@@ -9,6 +9,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use axum::Router;
 use axum::body::Body;
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
+use axum::http::{StatusCode, Version};
+use axum::response::IntoResponse as _;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,6 +27,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
+
+use crate::problem::Problem;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
@@ -227,10 +233,17 @@ impl Connections {
         peer: Peer,
         watcher: Watcher,
     ) -> anyhow::Result<()> {
-        let router = self.router.clone();
+        let (router, header_octets) = (self.router.clone(), self.limits.header_octets);
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            let refusal = refusal_of_header(&request, header_octets);
             request.extensions_mut().insert(peer.clone());
-            router.clone().oneshot(request.map(Body::new))
+            let router = router.clone();
+            async move {
+                match refusal {
+                    Some(problem) => Ok(problem.into_response()),
+                    None => router.oneshot(request.map(Body::new)).await,
+                }
+            }
         });
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new())
@@ -239,4 +252,27 @@ impl Connections {
         watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await?;
         Ok(())
     }
+}
+
+/// The refusal of a request by its header: one that is too long, also where it came in one piece, of which the buffer's
+/// limit sees nothing; or without one valid `Host` (RFC 9112, 3.2).
+fn refusal_of_header<B>(request: &Request<B>, most_octets: usize) -> Option<Problem> {
+    const SEPARATORS: usize = ": \r\n".len();
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + SEPARATORS);
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if request.method().as_str().len() + target + fields.sum::<usize>() > most_octets {
+        let title = "the header of the request is too long";
+        let detail = format!("it may have {most_octets} octets");
+        return Some(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, title).detail(detail));
+    }
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let is_host = |text: &[u8]| {
+        text.is_empty() || Authority::try_from(text).is_ok_and(|authority| !authority.as_str().contains('@'))
+    };
+    let is_valid = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => is_host(host.as_bytes()),
+        (None, _) => request.version() < Version::HTTP_11,
+        (Some(_), Some(_)) => false,
+    };
+    (!is_valid).then(|| Problem::new(StatusCode::BAD_REQUEST, "the request needs one valid `Host`"))
 }

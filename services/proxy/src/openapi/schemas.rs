@@ -3,21 +3,35 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use spandrel::dynamic::Documentation;
-use spandrel::types::{Label, TcKind, TypeCode};
+use spandrel::dynamic::{Documentation, ValueTypes};
+use spandrel::types::{Label, TcKind, TypeCode, ValueModifier};
+
+use super::{
+    names::unique,
+    patterns,
+    shapes::{has_names, long_integer, record, reference_to, text},
+    type_schema::{TYPE, type_schemas},
+};
 
 /// The greatest integer that every reader of JSON represents exactly.
 const MAX_EXACT: i64 = (1 << 53) - 1;
+/// The largest number of a `float` in its shortest digits.
+const MAX_FLOAT: f64 = 3.402_823_5e38;
 
 /// The schemas of types with repository ids, each once.
 pub(super) struct Schemas {
     /// The name of each type by its id.
     names: HashMap<String, String>,
+    /// The name of the state of each value type by its id.
+    states: HashMap<String, String>,
     schemas: Map<String, Value>,
+    /// The value types that a position may have where it declares a base of theirs, by their ids.
+    values: Vec<TypeCode>,
 }
 
 impl Schemas {
-    pub(super) fn new() -> Self {
+    /// Schemas of interfaces that know these value types.
+    pub(super) fn new(values: &ValueTypes) -> Self {
         let mut schemas = Map::new();
         let problem = json!({
             "type": "object",
@@ -43,7 +57,12 @@ impl Schemas {
             "required": ["title", "status"],
         });
         schemas.insert("Problem".to_owned(), problem);
-        Self { names: HashMap::new(), schemas }
+        schemas.insert("long_long".to_owned(), long_integer(i64::MIN.into(), i64::MAX.into()));
+        schemas.insert("unsigned_long_long".to_owned(), long_integer(0, u64::MAX.into()));
+        schemas.extend(type_schemas());
+        let mut values: Vec<_> = values.iter().filter(|of| !is_unspecific(of)).cloned().collect();
+        values.sort_by(|left, right| left.id().unwrap_or_default().cmp(right.id().unwrap_or_default()));
+        Self { names: HashMap::new(), states: HashMap::new(), schemas, values }
     }
 
     /// All schemas by name.
@@ -59,7 +78,7 @@ impl Schemas {
         let name = match self.names.get(id) {
             Some(name) => name.clone(),
             None => {
-                let name = self.new_name(id);
+                let name = self.new_name(id, "");
                 self.names.insert(id.to_owned(), name.clone());
                 // A recursive type finds its own name.
                 self.schemas.insert(name.clone(), Value::Null);
@@ -71,32 +90,20 @@ impl Schemas {
                 name
             }
         };
-        json!({ "$ref": format!("#/components/schemas/{name}") })
+        reference_to(&name)
     }
 
-    /// A name for the schema of a type, from its id `IDL:Bank/Account:1.0`.
-    fn new_name(&self, id: &str) -> String {
+    /// A name for the schema of a type, from its id `IDL:Bank/Account:1.0`, with this end.
+    fn new_name(&self, id: &str, end: &str) -> String {
         let path = id.strip_prefix("IDL:").and_then(|rest| rest.rsplit_once(':')).map_or(id, |(path, _)| path);
         let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
         let dotted = path.replace('/', ".");
         let base: String = dotted.chars().map(|it| if is_allowed(it) { it } else { '_' }).collect();
-        let mut name = base.clone();
-        let mut number = 2;
-        while self.schemas.contains_key(&name) {
-            name = format!("{base}_{number}");
-            number += 1;
-        }
-        name
+        unique(base + end, &|name| self.schemas.contains_key(name))
     }
 
     fn schema(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
         let integer = |least: i64, greatest: i64| json!({ "type": "integer", "minimum": least, "maximum": greatest });
-        let bounded = |mut schema: Value, key: &str| {
-            if let Ok(bound @ 1..) = of.length() {
-                schema[key] = json!(bound);
-            }
-            schema
-        };
         match of.kind() {
             TcKind::Boolean => json!({ "type": "boolean" }),
             TcKind::Octet => integer(0, 255),
@@ -104,19 +111,26 @@ impl Schemas {
             TcKind::UShort => integer(0, u16::MAX.into()),
             TcKind::Long => integer(i32::MIN.into(), i32::MAX.into()),
             TcKind::ULong => integer(0, u32::MAX.into()),
-            TcKind::LongLong => json!({ "anyOf": [integer(-MAX_EXACT, MAX_EXACT), digits("^-?[0-9]{1,19}$")] }),
-            TcKind::ULongLong => json!({ "anyOf": [integer(0, MAX_EXACT), digits("^[0-9]{1,20}$")] }),
-            TcKind::Float | TcKind::Double => {
-                json!({ "anyOf": [{ "type": "number" }, digits("^(-?Infinity|NaN(:0x[0-9a-f]+)?)$")] })
+            TcKind::LongLong => reference_to("long_long"),
+            TcKind::ULongLong => reference_to("unsigned_long_long"),
+            TcKind::Float => number(MAX_FLOAT, patterns::FLOAT, &patterns::NO_FLOAT),
+            TcKind::Double => number(f64::MAX, patterns::DOUBLE, &patterns::NO_DOUBLE),
+            TcKind::LongDouble => number(f64::MAX, patterns::LONG_DOUBLE, &patterns::NO_DOUBLE),
+            TcKind::Fixed => text(&patterns::fixed(
+                of.fixed_digits().unwrap_or_default().into(),
+                of.fixed_scale().ok().and_then(|scale| scale.try_into().ok()).unwrap_or_default(),
+            )),
+            TcKind::Char => text(patterns::CHAR),
+            TcKind::WChar => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
+            TcKind::String | TcKind::WString => {
+                let mut schema = text(patterns::WITHOUT_NUL);
+                if let Ok(bound @ 1..) = of.length() {
+                    schema["maxLength"] = json!(bound);
+                }
+                schema
             }
-            TcKind::LongDouble => {
-                json!({ "anyOf": [{ "type": "number" }, digits("^(-?Infinity|NaN|0x[0-9a-f]{32})$")] })
-            }
-            TcKind::Fixed => digits("^-?[0-9]+(\\.[0-9]+)?$"),
-            TcKind::Char | TcKind::WChar => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
-            TcKind::String | TcKind::WString => bounded(json!({ "type": "string" }), "maxLength"),
             TcKind::Enum => enumeration(of, documentation),
-            TcKind::Struct | TcKind::Except => object(self.members(of, documentation)),
+            TcKind::Struct | TcKind::Except => record(self.members(of, documentation)),
             TcKind::Union => self.union(of, documentation),
             TcKind::Sequence | TcKind::Array => self.elements(of, documentation),
             TcKind::Alias => match of.content_type() {
@@ -127,32 +141,14 @@ impl Schemas {
                 }
                 Err(_) => json!({}),
             },
-            TcKind::Any => json!({
-                "description": "A value with its type.",
-                "anyOf": [
-                    { "type": "null" },
-                    {
-                        "type": "object",
-                        "properties": { "_type": { "type": ["string", "object"] }, "_value": {} },
-                        "required": ["_type"],
-                    },
-                ],
-            }),
-            TcKind::TypeCode => json!({ "description": "A type.", "type": ["string", "object"] }),
-            TcKind::ObjRef => json!({
-                "description": "An object reference, `IOR:…` or `corbaloc:…`; null for nil.",
-                "type": ["string", "null"],
-            }),
-            TcKind::AbstractInterface => json!({
-                "description": "An object reference, or a value with its `_type`, or null.",
-                "type": ["string", "object", "null"],
-            }),
-            TcKind::ValueBox => match of.content_type() {
-                Ok(content) => json!({ "anyOf": [{ "type": "null" }, self.of(&content, documentation)] }),
-                Err(_) => json!({}),
-            },
-            TcKind::Value | TcKind::Event => self.value(of, documentation),
-            _ => json!({}),
+            TcKind::Any => any(),
+            TcKind::TypeCode => reference_to(TYPE),
+            TcKind::ObjRef | TcKind::Component | TcKind::Home => json!({ "anyOf": [{ "type": "null" }, reference()] }),
+            TcKind::AbstractInterface | TcKind::Value | TcKind::Event | TcKind::ValueBox => {
+                self.value(of, documentation)
+            }
+            // They have no values.
+            _ => json!({ "not": {} }),
         }
     }
 
@@ -169,8 +165,47 @@ impl Schemas {
         members.into_iter().map(schema).collect()
     }
 
-    /// A value: its state, its type if it is a derived one, its number if it occurs several times; or such a number.
+    /// A position of a value type or an abstract interface: null, its own state or that of a derived type with its `_type`,
+    /// the content of a box, a reference, or a value that occurs elsewhere in the same arguments.
     fn value(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
+        let mut alternatives = vec![json!({ "type": "null" })];
+        if of.kind() == TcKind::AbstractInterface {
+            alternatives.push(reference());
+        }
+        if let Some(content) =
+            of.content_type().ok().filter(|content| of.kind() == TcKind::ValueBox && !has_head(content))
+        {
+            alternatives.push(self.of(&content, documentation));
+        }
+        if !is_unspecific(of) {
+            alternatives.push(self.state(of, documentation));
+        }
+        let derived = self.values.iter().filter(|it| it.id() != of.id() && it.derives_from(of));
+        for derived in derived.cloned().collect::<Vec<_>>() {
+            let state = self.state(&derived, documentation);
+            alternatives.push(json!({ "allOf": [state], "required": ["_type"] }));
+        }
+        alternatives.push(json!({
+            "description": "The value with this `_id`, which these arguments or results contain.",
+            "type": "object",
+            "properties": { "_ref": number_of_value() },
+            "required": ["_ref"],
+            "additionalProperties": false,
+        }));
+        json!({ "anyOf": alternatives })
+    }
+
+    /// The state of a value, or the content of a box, perhaps with its type, and its number if it occurs several times.
+    fn state(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
+        let of = of.without_aliases();
+        let id = of.id().unwrap_or_default();
+        if let Some(name) = self.states.get(id) {
+            return reference_to(name);
+        }
+        let name = self.new_name(id, ".state");
+        self.states.insert(id.to_owned(), name.clone());
+        // A recursive type finds its own name.
+        self.schemas.insert(name.clone(), Value::Null);
         let mut line = vec![of.clone()];
         while let Some(Ok(Some(base))) = line.last().map(TypeCode::concrete_base_type) {
             if line.len() > 64 {
@@ -178,21 +213,24 @@ impl Schemas {
             }
             line.push(base.without_aliases());
         }
-        let mut properties = Map::new();
-        properties.insert("_type".to_owned(), json!({ "type": ["string", "object"] }));
-        properties.insert("_id".to_owned(), json!({ "type": "integer" }));
-        let mut required = Vec::new();
-        for of in line.iter().rev() {
-            for (name, schema) in self.members(of, documentation) {
-                required.push(name.to_owned());
-                properties.insert(name.to_owned(), schema);
+        let members: Vec<(String, Value)> = match of.content_type() {
+            Ok(content) if of.kind() == TcKind::ValueBox => {
+                vec![("_value".to_owned(), self.of(&content, documentation))]
             }
-        }
-        json!({ "anyOf": [
-            { "type": "null" },
-            { "type": "object", "properties": properties, "required": required },
-            { "type": "object", "properties": { "_ref": { "type": "integer" } }, "required": ["_ref"] },
-        ] })
+            _ => {
+                let of_line = line.iter().rev().flat_map(|of| {
+                    let members = self.members(of, documentation);
+                    members.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Vec<_>>()
+                });
+                of_line.collect()
+            }
+        };
+        let members: Vec<(&str, Value)> = members.iter().map(|(name, schema)| (&**name, schema.clone())).collect();
+        let mut schema = if has_names(&members) { record(members) } else { record(vec![("_value", record(members))]) };
+        schema["properties"]["_type"] = json!({ "const": id });
+        schema["properties"]["_id"] = number_of_value();
+        self.schemas.insert(name.clone(), schema);
+        reference_to(&name)
     }
 
     /// An alternative for each branch: the member, and perhaps the discriminator.
@@ -201,38 +239,51 @@ impl Schemas {
         let of_discriminator = self.of(&discriminator, documentation);
         let mut branches: Vec<(&str, Value, Vec<Value>, bool)> = Vec::new();
         let members = self.members(of, documentation);
+        let is_nameless = members.iter().any(|(name, _)| name.is_empty());
+        let (mut labels_of_all, mut count) = (Vec::new(), 0);
         for (index, (name, schema)) in members.into_iter().enumerate() {
             let label = of.member_label(index);
             let is_default = matches!(label, Ok(Label::Default));
-            let label = label.ok().filter(|_| !is_default).map(|label| label_value(&discriminator, &label));
-            match branches.iter_mut().find(|(known, ..)| *known == name) {
-                Some((_, _, labels, has_default)) => {
-                    labels.extend(label);
+            let labels = label.ok().filter(|_| !is_default).map(|label| label_values(&discriminator, &label));
+            count += usize::from(labels.is_some());
+            let labels = labels.unwrap_or_default();
+            labels_of_all.extend(labels.iter().cloned());
+            match branches.iter_mut().find(|(known, ..)| *known == name && !is_nameless) {
+                Some((_, _, labels_of_branch, has_default)) => {
+                    labels_of_branch.extend(labels);
                     *has_default |= is_default;
                 }
-                None => branches.push((name, schema, label.into_iter().collect(), is_default)),
+                None => branches.push((name, schema, labels, is_default)),
             }
         }
+        let others = if labels_of_all.is_empty() {
+            of_discriminator
+        } else {
+            json!({ "allOf": [of_discriminator], "not": { "enum": labels_of_all } })
+        };
+        let has_others = number_of_values(&discriminator).is_none_or(|all| count < all);
         let has_default = branches.iter().any(|(_, _, _, is_default)| *is_default);
         let alternatives = branches.into_iter().map(|(name, schema, labels, is_default)| {
             let of_labels = match &labels[..] {
-                _ if is_default => of_discriminator.clone(),
+                [] => others.clone(),
+                _ if is_default => json!({ "anyOf": [{ "enum": labels }, others] }),
                 [only] => json!({ "const": only }),
                 _ => json!({ "enum": labels }),
             };
+            let (name, required) = if name.is_empty() { ("_value", vec!["_d", "_value"]) } else { (name, vec![name]) };
             json!({
                 "type": "object",
                 "properties": { "_d": of_labels, name: schema },
-                "required": [name],
+                "required": required,
                 "additionalProperties": false,
             })
         });
         let mut alternatives: Vec<Value> = alternatives.collect();
-        if !has_default {
+        if !has_default && has_others {
             alternatives.push(json!({
                 "description": "No member.",
                 "type": "object",
-                "properties": { "_d": of_discriminator },
+                "properties": { "_d": others },
                 "required": ["_d"],
                 "additionalProperties": false,
             }));
@@ -242,11 +293,11 @@ impl Schemas {
 
     fn elements(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
         let Ok(content) = of.content_type() else { return json!({}) };
+        let length = of.length().unwrap_or_default();
         if content.without_aliases().kind() == TcKind::Octet {
-            return json!({ "type": "string", "contentEncoding": "base64" });
+            return octets(of.kind() == TcKind::Array, length);
         }
         let mut schema = json!({ "type": "array", "items": self.of(&content, documentation) });
-        let length = of.length().unwrap_or_default();
         if of.kind() == TcKind::Array {
             schema["minItems"] = json!(length);
         }
@@ -257,27 +308,90 @@ impl Schemas {
     }
 }
 
+/// An object reference.
+fn reference() -> Value {
+    json!({
+        "description": "An object reference, `IOR:…` or `corbaloc:…`.",
+        "type": "string",
+        "pattern": patterns::REFERENCE,
+        "not": { "pattern": patterns::LOOKED_UP },
+    })
+}
+
+fn number_of_value() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+}
+
+/// A floating-point number: a finite one, or the name of another.
+fn number(greatest: f64, pattern: &str, not: &[&str]) -> Value {
+    let name = json!({ "type": "string", "pattern": pattern, "not": { "enum": not } });
+    json!({ "anyOf": [{ "type": "number", "minimum": -greatest, "maximum": greatest }, name] })
+}
+
+/// An `any`: null, or a type and a value of it.
+fn any() -> Value {
+    let with = |name: &str, schema: Value| {
+        let mut of = record(vec![("_type", reference_to(TYPE)), (name, schema)]);
+        of["description"] = json!("A value with its type.");
+        of
+    };
+    let mut undecoded = with("_error", json!({ "type": "string" }));
+    undecoded["description"] = json!("The reason for which a value cannot be shown.");
+    undecoded["readOnly"] = json!(true);
+    json!({ "anyOf": [{ "type": "null" }, with("_value", json!({})), undecoded] })
+}
+
+/// Octets in Base64.
+fn octets(is_array: bool, length: u32) -> Value {
+    let mut schema = text(patterns::BASE64);
+    schema["contentEncoding"] = json!("base64");
+    if length == 0 {
+        return schema;
+    }
+    let (groups, rest) = (u64::from(length / 3), length % 3);
+    let letters = 4 * (groups + u64::from(rest > 0));
+    schema["maxLength"] = json!(letters);
+    // The end of the longest text tells the octets of its last group.
+    let end = match rest {
+        0 => "[^=]$",
+        1 => "==$",
+        _ if is_array => "[^=]=$",
+        _ => "=$",
+    };
+    if is_array {
+        schema["minLength"] = json!(letters);
+        schema["allOf"] = json!([{ "pattern": end }]);
+    } else if rest > 0 {
+        schema["anyOf"] = json!([{ "maxLength": 4 * groups }, { "pattern": end }]);
+    }
+    schema
+}
+
 /// Whether a type of this kind has a schema of its own.
 fn is_named(kind: TcKind) -> bool {
     matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Except | TcKind::Alias)
         || matches!(kind, TcKind::Value | TcKind::Event | TcKind::ValueBox)
 }
 
-/// An object with all of these members and no other.
-pub(super) fn object(members: Vec<(&str, Value)>) -> Value {
-    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
-    let properties: Map<String, Value> =
-        members.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+/// Whether no value has exactly this type.
+fn is_unspecific(of: &TypeCode) -> bool {
+    of.kind() == TcKind::AbstractInterface
+        || of.type_modifier() == Ok(ValueModifier::Abstract)
+        || of.id() == TypeCode::value_base().id()
 }
 
-fn digits(pattern: &str) -> Value {
-    json!({ "type": "string", "pattern": pattern })
+/// Whether the content of a box could be taken for its head: it has `_value` around it.
+fn has_head(content: &TypeCode) -> bool {
+    use TcKind::{AbstractInterface, Any, Event, Value, ValueBox};
+    matches!(content.without_aliases().kind(), Any | Value | Event | ValueBox | AbstractInterface)
 }
 
 fn enumeration(of: &TypeCode, documentation: &Documentation) -> Value {
     let count = of.member_count().unwrap_or_default();
     let names: Vec<&str> = (0..count).filter_map(|index| of.member_name(index).ok()).collect();
+    if names.iter().any(|name| name.is_empty()) {
+        return json!({ "type": "integer", "minimum": 0, "maximum": names.len().saturating_sub(1) });
+    }
     let id = of.id().unwrap_or_default();
     let texts =
         names.iter().filter_map(|name| Some(format!("- `{name}`: {}", trimmed(documentation.of_part(id, name)?))));
@@ -286,24 +400,45 @@ fn enumeration(of: &TypeCode, documentation: &Documentation) -> Value {
     with_comment(schema, Some(text.as_str()).filter(|text| !text.is_empty()))
 }
 
-/// A label as the discriminator's value.
-fn label_value(discriminator: &TypeCode, label: &Label) -> Value {
-    let Label::Value(value) = label else { return Value::Null };
+/// A label as the discriminator's value, in each of its forms.
+fn label_values(discriminator: &TypeCode, label: &Label) -> Vec<Value> {
+    let Label::Value(value) = label else { return Vec::new() };
     let of = discriminator.without_aliases();
     match of.kind() {
-        TcKind::Boolean => json!(*value != 0),
+        TcKind::Boolean => vec![json!(*value != 0)],
         TcKind::Char | TcKind::WChar => {
             let character = u32::try_from(*value).ok().and_then(char::from_u32).unwrap_or_default();
-            json!(character.to_string())
+            vec![json!(character.to_string())]
         }
         TcKind::Enum => {
             let place = usize::try_from(*value).unwrap_or_default();
-            json!(of.member_name(place).unwrap_or_default())
+            match of.member_name(place).unwrap_or_default() {
+                "" => vec![json!(place)],
+                name => vec![json!(name)],
+            }
         }
-        _ => match i64::try_from(*value) {
-            Ok(value) if value.abs() <= MAX_EXACT => json!(value),
-            _ => json!(value.to_string()),
-        },
+        TcKind::LongLong | TcKind::ULongLong => {
+            let number =
+                i64::try_from(*value).map_or_else(|_| json!(u64::try_from(*value).unwrap_or_default()), |it| json!(it));
+            // The usual form first.
+            let mut forms = vec![number, json!(value.to_string())];
+            if value.unsigned_abs() > MAX_EXACT.unsigned_abs().into() {
+                forms.reverse();
+            }
+            forms
+        }
+        _ => vec![json!(i64::try_from(*value).unwrap_or_default())],
+    }
+}
+
+/// The number of values of a discriminator's type; `None` for more than a union has labels.
+fn number_of_values(discriminator: &TypeCode) -> Option<usize> {
+    let of = discriminator.without_aliases();
+    match of.kind() {
+        TcKind::Boolean => Some(2),
+        TcKind::Char | TcKind::Octet => Some(256),
+        TcKind::Enum => of.member_count().ok(),
+        _ => None,
     }
 }
 
