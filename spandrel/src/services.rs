@@ -18,6 +18,14 @@
 //! The skeletons beside the references serve programs that implement a service themselves. The IDL is in the folder
 //! `idl` of this package.
 
+/// The IDL of the services, each a whole file: the naming service, the implementation repository, and what Spandrel's
+/// interface repository adds to that of the standard. A program shows their interfaces with it where no repository does.
+pub const IDL_FILES: [&str; 3] = [
+    include_str!("../idl/CosNaming.idl"),
+    include_str!("../idl/ImplementationRepository.idl"),
+    include_str!("../idl/InterfaceRepository.idl"),
+];
+
 pub mod activation;
 pub mod name;
 #[cfg(feature = "interface-repository")]

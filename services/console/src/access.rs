@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 use spandrel::SystemException;
 use spandrel::authorization::{Authorizer, ReceivedCredentials};
+use spandrel::net::error::escape_lines;
 use spandrel_proxy::http::Caller;
 use spandrel_proxy::problem::Problem;
 use tokio::sync::Semaphore;
@@ -58,7 +59,8 @@ impl Access {
             }
         });
         let value = done.await.map_err(|error| Problem::internal(error.to_string()))??;
-        Ok(([(CONTENT_TYPE, "application/json")], value.to_string()).into_response())
+        let json = escape_lines(&value.to_string()).into_owned();
+        Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
     }
 }
 

@@ -1,5 +1,8 @@
 //! The contexts of the naming service.
 
+use std::collections::{HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use spandrel::services::cos_naming::{
@@ -11,8 +14,16 @@ use spandrel_proxy::problem::Problem;
 
 use crate::access::{CALL_TIMEOUT, Permissions, failed, invalid};
 
-/// The most bindings of a context that are shown.
-const MAX_BINDINGS: usize = 1_000;
+/// The bindings of a page.
+const PAGE: usize = 1_000;
+/// The most bindings that are read for one request.
+const MAX_BINDINGS: usize = 100_000;
+/// The most octets of their names.
+const MAX_OCTETS: usize = 16 << 20;
+/// The longest time in which they are read.
+const LIST_TIMEOUT: Duration = Duration::from_secs(8);
+/// The deepest context that is searched.
+const MAX_DEPTH: usize = 16;
 /// The bindings of one answer of the naming service.
 const CHUNK: u32 = 200;
 
@@ -55,53 +66,133 @@ pub(crate) fn for_caller(object: &ObjectRef) -> Result<ObjectRef, Problem> {
     Ok(own.unwrap_or_else(|| object.excluding_own_endpoints()).with_timeout(Some(CALL_TIMEOUT)))
 }
 
-/// The bindings of a context: `{"bindings":[{"path","name","kind"}],"truncated"}`.
-pub(crate) fn list(permissions: &Permissions, root: &ObjectRef, path: &str) -> Result<Value, Problem> {
+/// A page of the bindings of a context: `{"bindings":[{"path","name","kind"}],"next","truncated"}`, where `next` is the
+/// beginning of the next page, if there is one.
+pub(crate) fn list(permissions: &Permissions, root: &ObjectRef, path: &str, from: usize) -> Result<Value, Problem> {
     let name = parse(path)?;
     let context = resolve(root, &name)?;
     // The naming service of this process decides itself; another server does not know the caller.
-    let is_own = root.orb().own_object_key(context.ior()).is_some();
-    if !is_own {
+    if !is_own(&context) {
         permissions.check("list", context.type_id(), Some(&name::to_string(&name)))?;
     }
-    let context = NamingContext::unchecked_narrow(&context);
-    let (bindings, truncated) = bindings(&context)?;
-    let mut entries: Vec<_> = bindings
-        .iter()
-        .map(|Binding { binding_name, binding_type }| {
-            let name = name::to_string(binding_name);
-            let whole = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
-            (*binding_type != BindingType::Ncontext, name, whole)
-        })
-        .collect();
+    let mut budget = Budget::new();
+    let bindings = bindings(&context, &mut budget)?;
+    let mut entries: Vec<_> = bindings.iter().map(|binding| Entry::new(path, binding)).collect();
     entries.sort();
-    let entries: Vec<_> = entries
-        .into_iter()
-        .map(|(is_object, name, path)| {
-            json!({ "name": name, "path": path, "kind": if is_object { "object" } else { "context" } })
-        })
-        .collect();
-    Ok(json!({ "bindings": entries, "truncated": truncated }))
+    let end = from.saturating_add(PAGE).min(entries.len());
+    let next = (end < entries.len()).then_some(end);
+    let page: Vec<_> = entries.get(from..end).unwrap_or_default().iter().map(|entry| entry.json(&entry.name)).collect();
+    Ok(json!({ "bindings": page, "next": next, "truncated": budget.is_exceeded }))
 }
 
-/// The bindings up to the limit, and whether there are more.
-fn bindings(context: &NamingContext) -> Result<(Vec<Binding>, bool), Problem> {
-    let failed = |exception: SystemException| failed(&exception);
-    let (mut all, iterator) = context.list(CHUNK).map_err(failed)?;
-    let mut has_more = false;
-    if let Some(iterator) = iterator {
-        has_more = true;
-        // The object that a foreign context names as its iterator may be any.
-        let iterator: BindingIterator = for_caller(iterator.as_object())?.unchecked_narrow();
-        while has_more && all.len() < MAX_BINDINGS {
-            let (goes_on, more) = iterator.next_n(CHUNK).map_err(failed)?;
-            has_more = goes_on;
-            all.extend(more);
+/// The bindings in all contexts of this process whose paths contain a text, in any case of letters: as [`list`], with the
+/// paths as names.
+pub(crate) fn search(root: &ObjectRef, text: &str) -> Result<Value, Problem> {
+    let wanted = text.to_lowercase();
+    let mut budget = Budget::new();
+    let (mut waiting, mut seen) = (VecDeque::from([(String::new(), root.clone())]), HashSet::new());
+    let mut found = Vec::new();
+    while let Some((path, context)) = waiting.pop_front() {
+        let listed = match bindings(&context, &mut budget) {
+            Ok(listed) => listed,
+            Err(problem) if path.is_empty() => return Err(problem),
+            // Opening it says why.
+            Err(_) => continue,
+        };
+        for binding in &listed {
+            let entry = Entry::new(&path, binding);
+            if !entry.is_object
+                && budget.has_room()
+                && let Ok(name) = parse(&entry.path)
+                && name.len() <= MAX_DEPTH
+                && let Ok(below) = resolve(root, &name)
+                && let Some(key) = below.orb().own_object_key(below.ior())
+                && seen.insert(key)
+            {
+                waiting.push_back((entry.path.clone(), below));
+            }
+            if entry.path.to_lowercase().contains(&wanted) {
+                found.push(entry);
+            }
         }
-        // An iterator without a client ends later by itself.
-        _ = iterator.destroy();
     }
-    has_more |= all.len() > MAX_BINDINGS;
-    all.truncate(MAX_BINDINGS);
-    Ok((all, has_more))
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    let truncated = budget.is_exceeded || found.len() > PAGE;
+    let page: Vec<_> = found.iter().take(PAGE).map(|entry| entry.json(&entry.path)).collect();
+    Ok(json!({ "bindings": page, "next": Value::Null, "truncated": truncated }))
+}
+
+/// A binding with its whole path; contexts come before objects.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+struct Entry {
+    is_object: bool,
+    name: String,
+    path: String,
+}
+
+impl Entry {
+    fn new(context: &str, binding: &Binding) -> Self {
+        let name = name::to_string(&binding.binding_name);
+        let path = if context.is_empty() { name.clone() } else { format!("{context}/{name}") };
+        Self { is_object: binding.binding_type != BindingType::Ncontext, name, path }
+    }
+
+    fn json(&self, name: &str) -> Value {
+        json!({ "name": name, "path": self.path, "kind": if self.is_object { "object" } else { "context" } })
+    }
+}
+
+/// What may still be read for one request.
+struct Budget {
+    bindings: usize,
+    octets: usize,
+    until: Instant,
+    is_exceeded: bool,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self { bindings: MAX_BINDINGS, octets: MAX_OCTETS, until: Instant::now() + LIST_TIMEOUT, is_exceeded: false }
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.is_exceeded |= self.bindings == 0 || self.octets == 0 || Instant::now() >= self.until;
+        !self.is_exceeded
+    }
+
+    /// The bindings that fit.
+    fn admit(&mut self, mut all: Vec<Binding>) -> Vec<Binding> {
+        self.is_exceeded |= all.len() > self.bindings;
+        all.truncate(self.bindings);
+        self.bindings -= all.len();
+        let components = all.iter().flat_map(|binding| &binding.binding_name);
+        let octets: usize = components.map(|component| component.id.len() + component.kind.len()).sum();
+        self.octets = self.octets.saturating_sub(octets);
+        all
+    }
+}
+
+/// Whether a context is one of this process.
+fn is_own(context: &ObjectRef) -> bool {
+    context.orb().own_object_key(context.ior()).is_some()
+}
+
+/// The bindings of a context, as far as there is room.
+fn bindings(context: &ObjectRef, budget: &mut Budget) -> Result<Vec<Binding>, Problem> {
+    let failed = |exception: SystemException| failed(&exception);
+    let (first, iterator) = NamingContext::unchecked_narrow(context).list(CHUNK).map_err(failed)?;
+    let mut all = budget.admit(first);
+    let Some(iterator) = iterator else { return Ok(all) };
+    // The object that a foreign context names as its iterator may be any.
+    let iterator: BindingIterator = for_caller(iterator.as_object())?.unchecked_narrow();
+    while budget.has_room() {
+        let (goes_on, more) = iterator.next_n(CHUNK).map_err(failed)?;
+        all.extend(budget.admit(more));
+        if !goes_on {
+            break;
+        }
+    }
+    // An iterator without a client ends later by itself.
+    _ = iterator.destroy();
+    Ok(all)
 }

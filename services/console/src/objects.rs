@@ -1,14 +1,17 @@
 //! Objects: their interfaces with documentation, whether they exist, and calls.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use spandrel::dynamic::{DynAny, DynamicObject, InterfaceDescription, OperationDescription, TextContext};
-use spandrel::services::{name, repository};
+use spandrel::dynamic::{
+    Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, TextContext, describe,
+};
+use spandrel::net::error::{escape, excerpt};
+use spandrel::services::{IDL_FILES, name, repository};
 use spandrel::types::{Any, IiopProfile, TypeCode};
 use spandrel::{ObjectRef, Orb, SystemExceptionKind};
 use spandrel_proxy::is_looked_up;
@@ -23,6 +26,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 const KEPT: Duration = Duration::from_secs(10);
 /// The most interfaces that are kept.
 const MAX_KEPT: usize = 64;
+/// The most characters of a reason that a peer may have chosen.
+const MAX_REASON: usize = 2_048;
 /// The most octets of a result.
 const MAX_RESULT: usize = 4 << 20;
 
@@ -92,15 +97,16 @@ impl Objects {
         let (object, path) = self.find(target)?;
         permissions.check("_interface", object.type_id(), path.as_deref())?;
         let profiles = object.ior().profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
-        let addresses: Vec<_> = profiles.map(|profile| format!("{}:{}", profile.host, profile.port)).collect();
+        let addresses: Vec<_> =
+            profiles.map(|profile| format!("{}:{}", excerpt(&profile.host), profile.port)).collect();
         let described = self.interface(&object);
         let (interface, problem) = match &described {
             Ok(interface) => (described_interface(interface)?, Value::Null),
-            Err(problem) => (Value::Null, json!(problem)),
+            Err(problem) => (Value::Null, json!(escape(problem).at_most(MAX_REASON).to_string())),
         };
         Ok(json!({
             "reference": object.to_string(),
-            "type": object.type_id(),
+            "type": excerpt(object.type_id()).to_string(),
             "addresses": addresses,
             "state": state(&object),
             "interface": interface,
@@ -126,13 +132,21 @@ impl Objects {
                 return Ok(Arc::clone(interface));
             }
         }
-        let described = repository::interface_of(&self.orb, object);
-        let mut interface = described.map_err(|exception| match exception.kind() {
-            SystemExceptionKind::IntfRepos => {
-                format!("no interface repository describes `{id}`: `spandrel idl --to-repository FILE.idl` adds a file ({exception})")
+        let mut interface = match repository::interface_of(&self.orb, object) {
+            Ok(interface) => interface,
+            Err(exception) if exception.kind() == SystemExceptionKind::IntfRepos => {
+                // A reference may lack the type, such as one of a `corbaloc:` URL.
+                let asked = if id.is_empty() { object.repository_id().unwrap_or_default() } else { id.to_owned() };
+                if let Some(own) = own_interface(&asked) {
+                    return Ok(Arc::new(own));
+                }
+                let id = excerpt(&asked);
+                return Err(format!(
+                    "no interface repository describes `{id}`: `spandrel idl --to-repository FILE.idl` adds a file ({exception})"
+                ));
             }
-            _ => exception.to_string(),
-        })?;
+            Err(exception) => return Err(exception.to_string()),
+        };
         let documentation =
             repository::repository_of(&self.orb, object).and_then(|from| repository::documentation(&from, &interface));
         // A repository of another ORB has none.
@@ -222,6 +236,13 @@ impl Objects {
     }
 }
 
+/// The interface with this repository id, if it is one of the services themselves.
+fn own_interface(id: &str) -> Option<InterfaceDescription> {
+    static OWN: LazyLock<Vec<Descriptions>> =
+        LazyLock::new(|| IDL_FILES.iter().filter_map(|text| describe(text).ok()).collect());
+    OWN.iter().find_map(|all| all.interface(id).ok())
+}
+
 /// The state of an object, by `_non_existent`.
 fn state(object: &ObjectRef) -> Value {
     let (state, detail) = match object.non_existent() {
@@ -233,7 +254,7 @@ fn state(object: &ObjectRef) -> Value {
             _ => ("unreachable", exception.to_string()),
         },
     };
-    json!({ "state": state, "detail": detail })
+    json!({ "state": state, "detail": escape(&detail).at_most(MAX_REASON).to_string() })
 }
 
 /// A type in the JSON form of `CORBA::TypeCode`.

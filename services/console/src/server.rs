@@ -181,6 +181,7 @@ fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Allow
     let api = Router::new()
         .route("/session", get(session))
         .route("/names", get(list_names))
+        .route("/search", get(search_names))
         .route("/object", get(describe_object))
         .route("/state", get(object_state))
         .route("/call", post(call))
@@ -232,6 +233,15 @@ async fn session(Extension(caller): Extension<Caller>) -> Response {
 struct ContextQuery {
     #[serde(default)]
     path: String,
+    /// The number of bindings before the page.
+    #[serde(default)]
+    from: usize,
+}
+
+#[derive(Deserialize)]
+struct SearchQuery {
+    #[serde(default)]
+    text: String,
 }
 
 async fn list_names(
@@ -239,7 +249,18 @@ async fn list_names(
     Extension(caller): Extension<Caller>,
     Query(query): Query<ContextQuery>,
 ) -> Result<Response, Problem> {
-    run(shared, caller, move |shared, permissions| names::list(permissions, &shared.services.naming, &query.path)).await
+    run(shared, caller, move |shared, permissions| {
+        names::list(permissions, &shared.services.naming, &query.path, query.from)
+    })
+    .await
+}
+
+async fn search_names(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<SearchQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, _| names::search(&shared.services.naming, &query.text)).await
 }
 
 async fn describe_object(

@@ -28,13 +28,44 @@ export function drawing(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** A problem of a request, as the server describes it. */
+/** A text that is not longer than so many characters: the middle of a long one is left out. */
+export function shortened(text, most) {
+  const characters = [...text];
+  if (characters.length <= most) return text;
+  const end = Math.floor(most / 4);
+  return `${characters.slice(0, most - end - 1).join("")}…${characters.slice(-end).join("")}`;
+}
+
+let ids = 0;
+
+/** The id of an element, which gets one. */
+export function idOf(made) {
+  if (!made.id) {
+    ids += 1;
+    made.id = `e${ids}`;
+  }
+  return made.id;
+}
+
+/** Names the controls in an element that have no name of their own, by a text or by the elements that have it. */
+export function nameControls(within, name) {
+  for (const control of [within, ...within.querySelectorAll("input, select, textarea")]) {
+    if (!control.matches("input, select, textarea")) continue;
+    if (control.hasAttribute("aria-label") || control.hasAttribute("aria-labelledby") || control.closest("label")) continue;
+    if (typeof name === "string") control.setAttribute("aria-label", name);
+    else control.setAttribute("aria-labelledby", name.map(idOf).join(" "));
+  }
+}
+
+/** A problem of a request, as the server describes it; the members of an exception by their names. */
 export function problemNote(problem) {
-  const exception = problem.exception || problem.system_exception;
+  const members = Object.entries(problem.exception?.members || {});
   return element("div", { class: "note bad", role: "alert" },
     element("strong", {}, problem.title || "The request failed"),
     problem.detail && problem.detail !== problem.title ? element("div", {}, problem.detail) : null,
-    exception ? element("pre", { class: "exception" }, JSON.stringify(exception, null, 2)) : null);
+    members.length ? element("dl", { class: "facts exception" }, members.map(([name, value]) => [
+      element("dt", {}, name), element("dd", {}, typeof value === "object" ? element("pre", {}, JSON.stringify(value, null, 2)) : String(value))])
+      .flat()) : null);
 }
 
 /** A number for people: three significant digits. */

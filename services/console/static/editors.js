@@ -1,6 +1,6 @@
 // Editors for values of IDL types. A type has the JSON form of CORBA::TypeCode, and a value that of docs/json.md.
 
-import { button, element } from "./dom.js";
+import { button, element, nameControls } from "./dom.js";
 
 const INTEGERS = {
   octet: [0n, 255n], short: [-32768n, 32767n], "unsigned short": [0n, 65535n], long: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -9,8 +9,10 @@ const INTEGERS = {
 const BASIC = ["boolean", ...Object.keys(INTEGERS), "float", "double", "char", "wchar", "string", "wstring", "any", "TypeCode"];
 const FLOATS = /^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$/;
 
-/** An input that is not a value of its type. */
-export class Invalid extends Error {}
+/** An input that is not a value of its type: the reason, and the element in which it was entered. */
+export class Invalid extends Error {
+  input = null;
+}
 
 /**
  * What editors of a form share: `named` has the types that the interface names, `comments` their documentation, `around` the types
@@ -57,16 +59,20 @@ export function editor(type, context) {
     case "interface": return reference();
     case "valuetype": return nullable(type, () => state(type, inside));
     case "valuebox": return nullable(type, () => boxed(type, inside));
+    case "abstract interface": return raw(typeText(type), "null");
     default: return raw(typeText(type));
   }
 }
 
 /** A row with a name, a type, a comment and an editor. */
 export function field(name, type, text, comment, made) {
+  const label = element("span", {}, name);
+  const value = element("div", { class: "value" }, made.element);
+  nameControls(value, [label]);
   return element("div", { class: "field", "data-field": name },
-    element("div", { class: "name" }, name, element("span", { class: "type" }, text ?? typeText(type)),
+    element("div", { class: "name" }, label, element("span", { class: "type" }, text ?? typeText(type)),
       comment ? element("p", { class: "doc" }, comment) : null),
-    element("div", { class: "value" }, made.element));
+    value);
 }
 
 function isOctet(type) {
@@ -86,6 +92,7 @@ function checked(input, read) {
       input.setAttribute("aria-invalid", "true");
       note.textContent = error.message;
       note.hidden = false;
+      error.input ??= input.hidden ? input.parentElement.querySelector("textarea") : input;
       throw error;
     }
   };
@@ -113,7 +120,7 @@ function basic(type, context) {
     });
   }
   if (type === "char" || type === "wchar") {
-    return checked(element("input", { size: 3, maxlength: 2 }), (text) => {
+    return checked(element("input", { size: 3, maxlength: 2, value: "a" }), (text) => {
       if ([...text].length !== 1) throw new Invalid("expected one character");
       return text;
     });
@@ -244,7 +251,8 @@ function list(type, context) {
   }
   function append() {
     const made = editor(type.type, context);
-    const at = element("span", { class: "at" });
+    const at = element("span", {});
+    const label = element("span", { class: "at" }, element("span", { class: "away" }, "element "), at);
     const item = { made, at };
     const remove = isFixed ? null : button("Remove", () => {
       items.splice(items.indexOf(item), 1);
@@ -252,7 +260,8 @@ function list(type, context) {
       renumber();
       add.focus();
     }, { class: "quiet tiny" });
-    item.row = element("div", { class: "item" }, at, element("div", { class: "value" }, made.element), remove);
+    item.row = element("div", { class: "item" }, label, element("div", { class: "value" }, made.element), remove);
+    nameControls(item.row, [label]);
     items.push(item);
     body.append(item.row);
     renumber();
@@ -268,7 +277,7 @@ function list(type, context) {
 
 function octets(length) {
   const form = element("select", { "aria-label": "Form of the octets" }, ["hexadecimal", "text", "Base64"].map((it) => element("option", {}, it)));
-  const input = element("input", { class: "wide", value: length ? "00".repeat(Math.min(length, 512)) : "" });
+  const input = element("input", { class: "wide", value: "00".repeat(length || 0) });
   const made = checked(input, (text) => {
     const bytes = octetsOf(form.value, text);
     if (length !== null && bytes.length !== length) throw new Invalid(`expected ${length} octets, not ${bytes.length}`);
@@ -311,6 +320,7 @@ function nullable(type, make) {
   input.addEventListener("change", () => {
     made = input.checked ? make() : null;
     body.replaceChildren(...(made ? [made.element] : []));
+    nameControls(body, typeText(type));
   });
   return {
     element: element("div", { class: "value" }, element("label", { class: "row small" }, input, `a ${typeText(type)}, otherwise null`), body),
@@ -339,13 +349,15 @@ function typeChoice(context, changed) {
   const select = element("select", { "aria-label": "Type of the any" }, types.map(([text], at) => element("option", { value: String(at) }, text)),
     element("option", { value: "other" }, "another type, as JSON"));
   select.value = String(BASIC.indexOf("string"));
-  const other = element("textarea", { hidden: true, placeholder: '"sequence<short>" or {"kind":"struct",…}' });
+  const other = element("textarea", { hidden: true, "aria-label": "Type as JSON", placeholder: '"sequence<short>" or {"kind":"struct",…}' });
   const parse = () => {
     if (select.value !== "other") return types[Number(select.value)][1];
     try {
       return JSON.parse(other.value);
     } catch {
-      throw new Invalid("expected a type as JSON");
+      const error = new Invalid("expected a type as JSON");
+      error.input = other;
+      throw error;
     }
   };
   const update = () => {
@@ -369,6 +381,7 @@ function any(context) {
       made = raw("the type");
     }
     body.replaceChildren(made.element);
+    nameControls(body, "Value of the any");
   }
   isEmpty.addEventListener("change", () => { choice.element.hidden = body.hidden = isEmpty.checked; });
   show();
@@ -384,8 +397,8 @@ function typeCode(context) {
 }
 
 /** A value as JSON. */
-function raw(what) {
-  return checked(element("textarea", { rows: 3, placeholder: `JSON of ${what}` }), (text) => {
+function raw(what, value = "") {
+  return checked(element("textarea", { rows: 3, placeholder: `JSON of ${what}`, value }), (text) => {
     try {
       return JSON.parse(text);
     } catch {

@@ -28,9 +28,9 @@ class Chart {
     this.lines = names.map(() => []);
     this.figure = element("div", { class: "figure" }, "–");
     this.most = element("span", {}, "");
-    this.svg = drawing("svg", { class: "chart", viewBox: `0 0 ${SAMPLES - 1} 50`, preserveAspectRatio: "none", role: "img" });
+    this.svg = drawing("svg", { class: "chart", viewBox: `0 0 ${SAMPLES - 1} 50`, preserveAspectRatio: "none", role: "img", "aria-label": title });
     const legend = names.length > 1 ? element("div", { class: "legend" }, names.map((name, at) => element("span", { class: at ? "two" : null }, element("i", {}), name))) : null;
-    this.element = element("section", { class: "card", "data-chart": title }, element("div", { class: "row spread" }, element("h3", {}, title), legend),
+    this.element = element("section", { class: "card", "data-chart": title }, element("div", { class: "row spread" }, element("h2", { class: "minor" }, title), legend),
       this.figure, this.svg, element("div", { class: "axis" }, element("span", {}, "2 minutes ago"), this.most, element("span", {}, "now")));
     this.title = title;
   }
@@ -119,11 +119,11 @@ function showProcess(main, server) {
   const numbers = element("tbody", {});
   const heads = (names) => element("thead", {}, element("tr", {}, names.map((name, at) => element("th", { scope: "col", class: at ? "number" : null }, name))));
   main.append(note, element("div", { class: "charts" }, Object.values(charts).map((chart) => chart.element)),
-    element("section", { class: "card" }, element("h2", {}, "Operations"), element("div", { class: "scroll" },
+    element("section", { class: "card" }, element("h2", {}, "Operations"), element("div", { class: "scroll", tabindex: "0" },
       element("table", {}, heads(["Operation", "Per second", "Requests", "Errors", "Mean", "p50", "p99"]), operations))),
-    element("section", { class: "card" }, element("h2", {}, "Connections"), element("div", { class: "scroll" },
+    element("section", { class: "card" }, element("h2", {}, "Connections"), element("div", { class: "scroll", tabindex: "0" },
       element("table", {}, heads(["Peer", "Requests", "Octets"]), connections))),
-    element("details", { class: "card" }, element("summary", {}, element("h2", { class: "button-like" }, "All counters")), element("div", { class: "scroll" }, element("table", {}, numbers))));
+    element("details", { class: "card" }, element("summary", {}, element("h2", { class: "button-like" }, "All counters")), element("div", { class: "scroll", tabindex: "0" }, element("table", {}, numbers))));
 
   /** The last samples with their times in seconds. */
   const samples = [];

@@ -1,7 +1,7 @@
 // An object: its state, its interface with documentation, and forms to call its operations.
 
 import { detailsOf, repeat, request } from "./api.js";
-import { button, duration, element, problemNote } from "./dom.js";
+import { button, duration, element, problemNote, shortened } from "./dom.js";
 import { Context, Invalid, editor, field } from "./editors.js";
 
 const STATES = {
@@ -12,6 +12,8 @@ const STATES = {
 const STATE_INTERVAL = 2_000;
 /** The longest time limit of a call in seconds, as in the server. */
 const MAX_TIMEOUT = 60;
+/** The most characters of a name in a heading. */
+const MAX_HEADING = 120;
 
 /** Shows an object below an element; returns a function that ends it. */
 export function showObject(below, target) {
@@ -34,7 +36,7 @@ export function showObject(below, target) {
     });
   }, (error) => {
     if (ended) return;
-    below.replaceChildren(element("section", { class: "card" }, element("h1", {}, target.path ?? "Reference"), problemNote(detailsOf(error)),
+    below.replaceChildren(element("section", { class: "card" }, element("h2", { class: "title" }, shortened(target.path ?? "Reference", MAX_HEADING)), problemNote(detailsOf(error)),
       button("Try again", () => { endState = showObject(below, target); })));
   });
   return () => {
@@ -54,6 +56,7 @@ function showState({ state, detail }, badge, note) {
 
 function head(target, object, badge, note) {
   const name = target.path === undefined ? "Object by reference" : target.path || "The root context";
+  const heading = shortened(name, MAX_HEADING);
   const copy = button("Copy the reference", async () => {
     try {
       await navigator.clipboard.writeText(object.reference);
@@ -63,9 +66,10 @@ function head(target, object, badge, note) {
     }
   }, { class: "tiny" });
   return element("section", { class: "card" },
-    element("div", { class: "row spread" }, element("div", { class: "row" }, element("h1", {}, name), badge), copy),
+    element("div", { class: "row spread" }, element("div", { class: "row" }, element("h2", { class: "title" }, heading), badge), copy),
     note,
     element("dl", { class: "facts" },
+      heading === name ? null : [element("dt", {}, "Name"), element("dd", { class: "mono long", tabindex: "0" }, name)],
       element("dt", {}, "Interface"), element("dd", { class: "mono" }, object.interface?.id || object.type || "not in the reference"),
       object.interface?.bases.length ? [element("dt", {}, "Inherits"), element("dd", { class: "mono" }, object.interface.bases.join(", "))] : null,
       element("dt", {}, "Address"), element("dd", { class: "mono" }, object.addresses.join(", ") || "none for TCP without TLS")),
@@ -74,19 +78,19 @@ function head(target, object, badge, note) {
 
 function contents(target, object) {
   if (!object.interface) {
-    return [element("section", { class: "card" }, element("h2", {}, "Interface"), element("div", { class: "note warn" }, object.problem))];
+    return [element("section", { class: "card" }, element("h3", {}, "Interface"), element("div", { class: "note warn" }, object.problem))];
   }
   const { operations, attributes, undescribed, types, comments } = object.interface;
   const context = new Context(types, comments);
   const sections = [];
   if (operations.length) {
-    sections.push(element("section", { class: "card" }, element("h2", {}, "Operations"), operations.map((it) => operation(target, it, context))));
+    sections.push(element("section", { class: "card" }, element("h3", {}, "Operations"), operations.map((it) => operation(target, it, context))));
   }
   if (attributes.length) {
-    sections.push(element("section", { class: "card" }, element("h2", {}, "Attributes"), attributes.map((it) => attribute(target, it, context))));
+    sections.push(element("section", { class: "card" }, element("h3", {}, "Attributes"), attributes.map((it) => attribute(target, it, context))));
   }
   if (undescribed.length) {
-    sections.push(element("section", { class: "card" }, element("h2", {}, "Not callable"),
+    sections.push(element("section", { class: "card" }, element("h3", {}, "Not callable"),
       undescribed.map((it) => element("p", {}, element("code", {}, it.name), `: ${it.reason}`))));
   }
   return sections;
@@ -130,6 +134,13 @@ function attribute(target, it, context) {
   });
 }
 
+/** The name of a field with those of the fields around it. */
+function fieldOf(input) {
+  const names = [];
+  for (let field = input?.closest(".field"); field; field = field.parentElement.closest(".field")) names.unshift(field.dataset.field);
+  return names.join(".");
+}
+
 /** A form for the arguments, or their JSON, and the outcome of the call below it. */
 function form(target, { operation, set = false, parameters, context, oneway = false, text }) {
   const editors = parameters.map((parameter) => [parameter, editor(parameter.type, context)]);
@@ -161,7 +172,10 @@ function form(target, { operation, set = false, parameters, context, oneway = fa
         given = isRaw.checked ? json.value : JSON.stringify(values());
       } catch (error) {
         if (!(error instanceof Invalid)) throw error;
-        outcome.replaceChildren(element("div", { class: "note bad", role: "alert" }, "An argument is not a value of its type."));
+        const { input } = error;
+        outcome.replaceChildren(element("div", { class: "note bad", role: "alert" },
+          `The argument “${fieldOf(input)}” is not a value of its type: ${error.message}.`));
+        input?.focus();
         return;
       }
       const limit = Number(timeout.value);

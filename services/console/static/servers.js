@@ -62,13 +62,13 @@ export function showServers(main) {
       button("Close", () => {
         chosen = null;
         output.hidden = true;
-      }, { class: "tiny" })), element("div", { class: "output", tabindex: "0" }, element("pre", {})));
+      }, { class: "tiny" })), element("div", { class: "output", tabindex: "0", role: "region", "aria-label": `Output of ${server}` }, element("pre", {})));
     loadOutput();
   }
 
   function table(servers) {
     if (!servers.length) {
-      return element("p", { class: "empty" }, "No servers are registered: ", element("code", {}, "spandrel activator register"), " adds one.");
+      return element("p", { class: "empty" }, "No servers are registered: ", element("code", {}, "spandrel activator add NAME --command COMMAND"), " adds one.");
     }
     const cell = (label, content, attributes = {}) => element("td", { "data-label": label, ...attributes }, element("span", {}, content));
     const rows = servers.map((server) => {
@@ -89,7 +89,7 @@ export function showServers(main) {
           button("Stop", () => act(server.name, "stop"), { class: "tiny danger stop", disabled: server.state === "STOPPED", title: "End it by a signal at once" }),
           button("Output", () => open(server.name), { class: "tiny output-of" }))));
     });
-    const heads = [["Server"], ["State"], ["Process", 1], ["Starts", 1], ["Failures", 1], ["Waiting", 1], ["Command"], [""]];
+    const heads = [["Server"], ["State"], ["Process", 1], ["Starts", 1], ["Failures", 1], ["Waiting", 1], ["Command"], [element("span", { class: "away" }, "Actions")]];
     return element("div", { class: "scroll" }, element("table", { class: "stack" },
       element("thead", {}, element("tr", {}, heads.map(([text, number]) => element("th", { scope: "col", class: number ? "number" : null }, text)))),
       element("tbody", {}, rows)));

@@ -86,7 +86,9 @@ fn other_methods_and_invalid_requests_get_the_reason() {
         ("GET /api/object", "", 400, "either a `path` or a `reference`"),
         ("GET /api/object?reference=nonsense", "", 400, "BAD_PARAM"),
         ("POST /api/call", "{", 400, "no JSON"),
-        ("POST /api/call", r#"{"path":"","operation":"nothing"}"#, 502, "the interface of the object is not known"),
+        ("POST /api/call", r#"{"path":"","operation":"nothing"}"#, 400, "has no operation or attribute `nothing`"),
+        ("GET /api/names?from=1", "", 200, r#""bindings":[]"#),
+        ("GET /api/search?text=nothing", "", 200, r#""bindings":[]"#),
         ("POST /api/servers/bank/start", "", 404, "is not registered"),
         ("POST /api/servers/bank/explode", "", 400, "expected start, stop or drain"),
         ("GET /api/servers/..%2Fdata/output", "", 400, "invalid name"),
@@ -151,7 +153,8 @@ fn the_policy_decides_about_the_token() {
         ("POST /api/servers/bank/start", "", [404, 403, 403]),
         ("GET /api/servers/bank/output", "", [200, 403, 403]),
         ("GET /api/object?path=", "", [200, 403, 403]),
-        ("POST /api/call", r#"{"path":"","operation":"list"}"#, [502, 502, 502]),
+        ("GET /api/search?text=a", "", [200, 200, 403]),
+        ("POST /api/call", r#"{"path":"","operation":"list","arguments":"[1]"}"#, [200, 502, 502]),
     ];
     for (at, token) in ["ada-ada-ada-ada-ada", "bob-bob-bob-bob-bob", "eve-eve-eve-eve-eve"].into_iter().enumerate() {
         console.token = token.to_owned();
