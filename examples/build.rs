@@ -17,6 +17,16 @@ fn main() -> Result<(), spandrel_build::Error> {
     asynchronous.compile(&["mapping/mapping.idl", "mapping/office.idl", "asynchronous/weather.idl"])?;
     asynchronous.servant_defaults().compile(&["mapping/corners.idl"])?;
     configure().pad_all().compile(&["mapping/padded.idl"])?;
+    // Files that include each other in a circle: in one call, and a module for each.
+    let shop = ["mapping/shop/counter.idl", "mapping/shop/orders.idl", "mapping/shop/customers.idl"];
+    configure().compile(&shop)?;
+    let modules = std::path::Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("modules");
+    let each = configure()
+        .out_dir(modules)
+        .external("counter.idl", "crate::several_files::modules::counter")
+        .external("orders.idl", "crate::several_files::modules::orders")
+        .external("customers.idl", "crate::several_files::modules::customers");
+    shop.iter().try_for_each(|file| each.compile(&[file]))?;
     let settings = configure().external("shared.idl", "crate::settings::shared").prefix("house");
     settings.clone().ties().servant_defaults().per_module().compile(&["mapping/settings.idl"])?;
     let client = std::path::Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("client");

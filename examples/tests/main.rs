@@ -10,6 +10,7 @@ mod mapping;
 mod pair;
 mod programs;
 mod settings;
+mod several_files;
 #[path = "chapter/shown.rs"]
 mod shown;
 mod values;

@@ -241,14 +241,24 @@ impl Builder {
             if !written.insert(target.clone()) {
                 return Err(Error::SameOutput(target));
             }
-            inputs.push((file, stem.to_string_lossy(), target, self.model(file, cargo)?));
+            let model = self.model(file, cargo)?;
+            self.rust.check_externals(&model).map_err(Error::Option)?;
+            inputs.push((file, stem.to_string_lossy(), target, model));
         }
         let shared: Vec<Input<'_>> = inputs.iter().map(|(file, stem, _, model)| Input { file, stem, model }).collect();
         if shares_definitions(&shared, &self.rust) {
-            if let Some(files) = self.generate_together(&shared) {
-                return files.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text));
+            match self.generate_together(&shared) {
+                Ok(files) => {
+                    return files.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text));
+                }
+                Err(reason) => writeln!(
+                    cargo,
+                    "cargo:warning=the files of this call have definitions in common and no common meaning, so \
+                     that each output has all that its file includes; include each output in a module of its own: \
+                     {reason}"
+                ),
             }
-            writeln!(cargo, "cargo:warning={}", not_shared(&shared)).map_err(Error::Cargo)?;
+            .map_err(Error::Cargo)?;
         }
         for (_, stem, target, model) in &inputs {
             if self.per_module {
@@ -262,11 +272,12 @@ impl Builder {
         Ok(())
     }
 
-    /// The outputs of files that share definitions; `None` if a file means something else in each of them.
-    fn generate_together(&self, inputs: &[Input<'_>]) -> Option<Vec<SourceFile>> {
+    /// The outputs of files that share definitions, or the reason, in one line, why they have no common meaning.
+    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<Vec<SourceFile>, String> {
         let files: Vec<&Path> = inputs.iter().map(|input| input.file).collect();
-        let model = spandrel_idl::compile_together(&self.front_end, &FileSystem, &files).ok()?;
-        generate_together(inputs, &model, &self.rust, self.per_module)
+        let model = spandrel_idl::compile_together(&self.front_end, &FileSystem, &files);
+        let model = model.map_err(|errors| errors.in_line())?;
+        generate_together(inputs, &model, &self.rust, self.per_module).map_err(|error| error.to_string())
     }
 
     fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {
@@ -292,16 +303,6 @@ fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings:
         writeln!(cargo, "cargo:warning={line}")?;
     }
     Ok(())
-}
-
-/// The warning for files whose common includes are generated for each.
-fn not_shared(inputs: &[Input<'_>]) -> String {
-    let names: Vec<String> = inputs.iter().map(|input| input.file.display().to_string()).collect();
-    format!(
-        "{} include the same file and are not correct as one specification: the definitions of that file are \
-         generated in each output; include each output in a module of its own",
-        names.join(", ")
-    )
 }
 
 /// Leaves an unchanged file untouched, so that Cargo need not compile it again.

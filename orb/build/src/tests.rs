@@ -284,7 +284,9 @@ fn a_file_with_several_meanings_is_not_shared() {
         ("c.idl", "struct NAME { long x; };"),
     ]);
     let told = package.compile(configure(), &["a.idl", "b.idl"]).expect("correct IDL");
-    assert!(told.contains("cargo:warning=") && told.contains("not correct as one specification"), "{told}");
+    let exists = format!("`A` ({}:1) exists for {}", package.path("c.idl").display(), package.path("a.idl").display());
+    assert!(told.contains("cargo:warning=the files of this call have definitions in common"), "{told}");
+    assert!(told.contains(&exists) || told.contains("`B` ("), "{told}");
     assert!(package.output("a.rs").contains("pub struct A") && package.output("b.rs").contains("pub struct B"));
     // Members that differ are found, too.
     let package = Package::new(&[
@@ -293,7 +295,8 @@ fn a_file_with_several_meanings_is_not_shared() {
         ("c.idl", "struct C { long x;\n#ifdef LONG\nlong y;\n#endif\n};"),
     ]);
     let told = package.compile(configure(), &["a.idl", "b.idl"]).expect("correct IDL");
-    assert!(told.contains("not correct as one specification"), "{told}");
+    assert!(told.contains(": `C` (") && told.contains("c.idl:1) has `long y;` for "), "{told}");
+    assert!(told.lines().any(|line| line.ends_with("a.idl") && line.contains(" and `}` for ")), "{told}");
     assert!(!package.output("a.rs").contains("pub y: i32") && package.output("b.rs").contains("pub y: i32"));
 }
 
@@ -302,4 +305,130 @@ fn files_without_a_common_include_are_independent() {
     let package = Package::new(&[("a.idl", GOOD), ("b.idl", GOOD)]);
     package.compile(configure(), &["a.idl", "b.idl"]).expect("each is correct");
     assert!(package.output("a.rs").contains("pub struct S") && package.output("b.rs").contains("pub struct S"));
+}
+
+/// The warning of files that have no common meaning.
+fn disagreement(files: &[(&str, &str)]) -> String {
+    let package = Package::new(files);
+    let told = package.compile(configure(), &["a.idl", "b.idl"]).expect("each is correct");
+    let line = told.lines().find(|line| line.starts_with("cargo:warning=the files of this call")).unwrap_or_default();
+    line.replace(&*package.folder.path().to_string_lossy(), "").replace('/', "")
+}
+
+#[test]
+fn a_warning_says_what_differs() {
+    let with = |common: &'static str| {
+        [("a.idl", "#include \"c.idl\""), ("b.idl", "#define B\n#include \"c.idl\""), ("c.idl", common)]
+    };
+    for (common, difference) in [
+        (
+            "\n#ifdef B\ntypedef short T;\n#else\ntypedef long T;\n#endif",
+            "`T` (c.idl:3) has `typedef T IDL:T:1.0 short` for b.idl and `typedef T IDL:T:1.0 long` for a.idl",
+        ),
+        (
+            "#ifdef B\n#pragma prefix \"b\"\n#endif\nstruct S { long x; };",
+            "`S` (c.idl:4) has `struct S IDL:bS:1.0 {` for b.idl and `struct S IDL:S:1.0 {` for a.idl",
+        ),
+        (
+            "interface I {\n#ifdef B\nvoid f();\n#endif\nvoid g(); };",
+            "`I` (c.idl:1) has `operation f` for b.idl and `operation g` for a.idl",
+        ),
+        (
+            "struct S { long x; };\n#ifdef B\nstruct T { S s; };\n#endif",
+            "`T` (c.idl:3) exists for b.idl and not for a.idl",
+        ),
+    ] {
+        let warning = disagreement(&with(common));
+        assert!(warning.ends_with(difference), "{warning}");
+    }
+    // What is wrong only in the common specification is named as the error that it is.
+    let twice = "#include \"c.idl\"\nstruct Twice { long x; };";
+    let warning = disagreement(&[("a.idl", twice), ("b.idl", twice), ("c.idl", "struct S { long x; };")]);
+    assert!(warning.contains("b.idl:2:8: `Twice` is"), "{warning}");
+}
+
+#[test]
+fn a_module_may_be_opened_under_several_prefixes() {
+    let package = Package::new(&[
+        ("port.idl", "#ifndef P\n#define P\nmodule CF { interface Port {}; };\n#endif"),
+        ("a.idl", "#include \"port.idl\"\nmodule CF { interface A : Port {}; };"),
+        ("b.idl", "#pragma prefix \"omg.org\"\n#include \"port.idl\"\nmodule CF { interface B : Port {}; };"),
+    ]);
+    for order in [["a.idl", "b.idl", "port.idl"], ["b.idl", "a.idl", "port.idl"], ["port.idl", "b.idl", "a.idl"]] {
+        let told = package.compile(configure(), &order).expect("correct IDL");
+        assert!(!told.contains("cargo:warning"), "{told}");
+        let all: String = order.iter().map(|file| package.output(&file.replace(".idl", ".rs"))).collect();
+        for (interface, id) in [("Port", "IDL:CF/Port:1.0"), ("A", "IDL:CF/A:1.0"), ("B", "IDL:omg.org/CF/B:1.0")] {
+            assert_eq!(all.matches(&format!("pub struct {interface}(")).count(), 1, "{interface}");
+            assert!(all.contains(id), "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_definition_takes_the_place_of_forward_declarations() {
+    // With a common include, and without one.
+    for include in ["", "#include \"a.idl\"\n"] {
+        let b = format!("{include}interface I {{ void f(); }}; valuetype V {{ public long x; }};");
+        let package = Package::new(&[
+            ("a.idl", "interface I; valuetype V; struct A { I i; V v; };"),
+            ("b.idl", &b),
+            ("c.idl", "interface I; struct C { I i; };"),
+        ]);
+        for order in [["a.idl", "b.idl", "c.idl"], ["c.idl", "b.idl", "a.idl"]] {
+            let told = package.compile(configure(), &order).expect("correct IDL");
+            assert!(!told.contains("definitions in common"), "{told}");
+            assert!(!package.output("a.rs").contains("pub struct I("), "{include}");
+            assert!(!package.output("c.rs").contains("pub struct I("), "{include}");
+            assert!(package.output("b.rs").contains("pub struct I("), "{include}");
+        }
+    }
+    let forward = "interface I; struct NAME { I i; };";
+    let package = Package::new(&[("a.idl", &forward.replace("NAME", "A")), ("b.idl", &forward.replace("NAME", "B"))]);
+    package.compile(configure(), &["a.idl", "b.idl"]).expect("correct IDL");
+    assert!(package.output("a.rs").contains("pub struct I(") && !package.output("b.rs").contains("pub struct I("));
+}
+
+#[test]
+fn files_may_include_each_other_in_a_circle() {
+    let package = Package::new(&[
+        (
+            "a.idl",
+            "#ifndef A\n#define A\nmodule M { interface Order; };\n#include \"b.idl\"
+             module M { interface Order { Customer buyer(); }; };\n#endif",
+        ),
+        (
+            "b.idl",
+            "#ifndef B\n#define B\nmodule M { interface Customer; };\n#include \"a.idl\"
+             module M { interface Customer { Order last(); }; };\n#endif",
+        ),
+    ]);
+    let told = package.compile(configure(), &["a.idl", "b.idl"]).expect("correct IDL");
+    assert!(!told.contains("cargo:warning"), "{told}");
+    let all = package.output("a.rs") + &package.output("b.rs");
+    for interface in ["pub struct Order(", "pub struct Customer("] {
+        assert_eq!(all.matches(interface).count(), 1, "{interface}");
+    }
+}
+
+#[test]
+fn an_external_name_is_that_of_one_file() {
+    let package = Package::new(&[
+        ("a.idl", "#include \"one/types.idl\"\n#include \"two/types.idl\"\nstruct S { One one; Two two; };"),
+        ("again.idl", "#include \"one/types.idl\"\n#include \"one/../one/types.idl\"\nstruct S { One one; };"),
+    ]);
+    for (folder, name) in [("one", "One"), ("two", "Two")] {
+        fs::create_dir(package.path(folder)).expect("a folder");
+        let text = format!("#ifndef {name}_\n#define {name}_\nstruct {name} {{ long x; }};\n#endif");
+        fs::write(package.path(folder).join("types.idl"), text).expect("a file");
+    }
+    let error = package.compile(configure().external("types.idl", "crate::types"), &["a.idl"]).expect_err("two files");
+    assert!(error.starts_with("`types.idl=crate::types` is not the name of one file: it names "), "{error}");
+    assert!(error.contains("one/types.idl and ") && error.contains("two/types.idl"), "{error}");
+    let each = configure().external("one/types.idl", "crate::one").external("types.idl", "crate::types");
+    package.compile(each, &["a.idl"]).expect("one file each");
+    let rust = package.output("a.rs");
+    assert!(rust.contains("pub one: crate::one::One,") && rust.contains("pub two: crate::types::Two,"), "{rust}");
+    package.compile(configure().external("types.idl", "crate::types"), &["again.idl"]).expect("one file");
+    assert!(package.output("again.rs").contains("pub one: crate::types::One,"));
 }

@@ -152,6 +152,7 @@ impl Args {
                         repository.fill(file, model)?;
                         continue;
                     }
+                    options.check_externals(&model).context("cannot use --external")?;
                     self.output(file, &model, &options)?;
                     if self.depfile.is_some() {
                         depfile.rule(&self.path_for(file)?, model.sources());

@@ -13,9 +13,16 @@ impl Model {
     pub fn dump(&self) -> String {
         let mut text = String::new();
         for definition in self.definitions() {
-            self.line(definition, &mut text).expect("writing to a string cannot fail");
+            text.push_str(&self.line_of(definition));
             text.push('\n');
         }
+        text
+    }
+
+    /// The line of one definition, as in [`Model::dump`].
+    pub(crate) fn line_of(&self, definition: &Definition) -> String {
+        let mut text = String::new();
+        self.line(definition, &mut text).expect("writing to a string cannot fail");
         text
     }
 

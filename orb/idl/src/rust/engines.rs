@@ -27,7 +27,7 @@ impl FromStr for Engine {
             "adaptive" => Ok(Self::Adaptive),
             _ => Err(BadOption {
                 given: name.to_owned(),
-                expected: "a marshaling engine: compiled, interpretive or adaptive",
+                expected: "a marshaling engine: compiled, interpretive or adaptive".into(),
             }),
         }
     }

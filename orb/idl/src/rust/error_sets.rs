@@ -1,5 +1,6 @@
 //! The error enums of each Rust module: one for each distinct set of exceptions that its interfaces and value
-//! types raise.
+//! types raise. External code has enums of its own: which of several files has one for the others is known only to
+//! their own compilation.
 //!
 //! The order in which a `raises` clause lists the exceptions is of no consequence. Each operation has an alias
 //! of its set's enum (`errors`).
@@ -8,6 +9,7 @@ use std::collections::HashMap;
 
 use proc_macro2::Ident;
 
+use super::external::Home;
 use super::scope::Scope;
 use super::words::pascal;
 use crate::model::{DefId, DefinitionKind, Model};
@@ -24,34 +26,30 @@ pub(super) struct ErrorSet {
     pub(super) owner: DefId,
     /// Ordered by scoped name.
     pub(super) exceptions: Vec<DefId>,
-    is_external: bool,
 }
 
 /// The sets of all modules.
 #[derive(Debug, Default)]
 pub(super) struct ErrorSets {
     sets: Vec<ErrorSet>,
-    by_contents: HashMap<(Vec<Ident>, Vec<DefId>), usize>,
+    by_contents: HashMap<(Home, Vec<Ident>, Vec<DefId>), usize>,
     by_owner: HashMap<DefId, Vec<usize>>,
 }
 
 impl ErrorSets {
-    /// Adds the sets of an interface or value type in the module `path`, and names the new ones in `scope`. A
-    /// set that definitions of another file raise, too, is found in that file's Rust module.
-    pub(super) fn add(&mut self, model: &Model, owner: DefId, is_external: bool, path: &[Ident], scope: &mut Scope) {
+    /// Adds the sets of an interface or value type in the module `path` of its home, and names the new ones in
+    /// `scope`.
+    pub(super) fn add(&mut self, model: &Model, owner: DefId, home: Home, path: &[Ident], scope: &mut Scope) {
         for (operation, raises) in raised(model, owner) {
             let exceptions = canonical(model, raises);
-            let key = (path.to_owned(), exceptions);
-            if let Some(&known) = self.by_contents.get(&key) {
-                if is_external && !self.sets[known].is_external {
-                    self.transfer(known, owner);
-                }
+            let key = (home, path.to_owned(), exceptions.clone());
+            if self.by_contents.contains_key(&key) {
                 continue;
             }
-            let ident = scope.take(&name(model, owner, operation, &key.1));
+            let ident = scope.take(&name(model, owner, operation, &exceptions));
             self.by_owner.entry(owner).or_default().push(self.sets.len());
-            self.sets.push(ErrorSet { ident, owner, exceptions: key.1.clone(), is_external });
-            self.by_contents.insert(key, self.sets.len() - 1);
+            self.by_contents.insert(key, self.sets.len());
+            self.sets.push(ErrorSet { ident, owner, exceptions });
         }
     }
 
@@ -60,17 +58,9 @@ impl ErrorSets {
         self.by_owner.get(&owner).into_iter().flatten().map(|&nth| &self.sets[nth])
     }
 
-    /// The set of a `raises` clause in the module `path`.
-    pub(super) fn of_clause(&self, model: &Model, path: &[Ident], raises: &[DefId]) -> &ErrorSet {
-        &self.sets[self.by_contents[&(path.to_owned(), canonical(model, raises))]]
-    }
-
-    /// Makes an external definition the owner.
-    fn transfer(&mut self, nth: usize, owner: DefId) {
-        let set = &mut self.sets[nth];
-        self.by_owner.entry(set.owner).or_default().retain(|&other| other != nth);
-        self.by_owner.entry(owner).or_default().push(nth);
-        (set.owner, set.is_external) = (owner, true);
+    /// The set of a `raises` clause in the module `path` of a home.
+    pub(super) fn of_clause(&self, model: &Model, home: Home, path: &[Ident], raises: &[DefId]) -> &ErrorSet {
+        &self.sets[self.by_contents[&(home, path.to_owned(), canonical(model, raises))]]
     }
 }
 

@@ -15,7 +15,8 @@ use crate::model::DefId;
 pub(super) fn alias(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenStream> {
     let alias = method.error.as_ref()?;
     let cx = scope.cx;
-    let set = cx.names.error_sets().of_clause(cx.model, &cx.names.place(method.owner).module, method.raises);
+    let (home, module) = (cx.externals.home(method.owner), &cx.names.place(method.owner).module);
+    let set = cx.names.error_sets().of_clause(cx.model, home, module, method.raises);
     let error = scope.beside(set.owner, &set.ident);
     let doc = format!(" The errors of `{}`.", method.operation);
     Some(quote! { #[doc = #doc] pub type #alias = #error; })

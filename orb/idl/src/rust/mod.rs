@@ -64,7 +64,7 @@ use crate::model::Model;
 pub use bad_option::BadOption;
 pub use engines::Engine;
 pub use options::{Collocation, Options, Sides};
-pub use shared::{Input, generate_together, shares_definitions};
+pub use shared::{Disagreement, Input, generate_together, shares_definitions};
 pub use split::SourceFile;
 
 /// Generates the Rust for a model: the definitions of the main file and of all files that it includes, so

@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 use super::error_sets::ErrorSets;
-use super::external::Externals;
+use super::external::{Externals, Home};
 use super::prelude;
 use super::scope::Scope;
 use super::value_links::lineage;
@@ -97,14 +97,18 @@ pub(super) struct Names {
     /// The functions of typedefs that make an `any`.
     any_functions: HashMap<DefId, Ident>,
     error_sets: ErrorSets,
-    /// Names of Rust's own prelude that a module redefines.
+    /// Names of Rust's own prelude that a module of the generated code redefines.
     hidden: HashMap<ModulePath, Vec<&'static str>>,
 }
 
 impl Names {
     pub(super) fn new(model: &Model, local: &HashSet<DefId>, externals: &Externals, left_out: &HashSet<DefId>) -> Self {
-        let mut naming = Namer { model, local, externals, left_out, names: Self::default(), done: HashSet::new() };
-        naming.module(model.roots(), &Vec::new());
+        let (names, done) = (Self::default(), HashSet::new());
+        let mut naming = Namer { model, local, externals, home: Home::Own, left_out, names, done };
+        for home in externals.homes() {
+            naming.home = home;
+            naming.module(model.roots(), &Vec::new());
+        }
         for definition in model.definitions() {
             naming.methods(definition.id);
         }
@@ -122,7 +126,7 @@ impl Names {
         own(&names.into_iter().find(is_free).expect("there are more names than definitions"))
     }
 
-    /// The module and name of a module, interface, struct, exception, enum, typedef or constant. For an
+    /// The module and name of a module of the generated code, or of an interface, struct, exception, enum, typedef or constant. For an
     /// enumerator: its variant.
     pub(super) fn place(&self, id: DefId) -> &Place {
         &self.places[&id]
@@ -208,8 +212,9 @@ struct Namer<'m> {
     model: &'m Model,
     /// The definitions that never leave the process.
     local: &'m HashSet<DefId>,
-    /// The definitions whose Rust code is in another module.
     externals: &'m Externals,
+    /// The Rust code whose definitions are being named.
+    home: Home,
     /// The definitions without a Rust form.
     left_out: &'m HashSet<DefId>,
     names: Names,
@@ -219,9 +224,11 @@ struct Namer<'m> {
 
 impl Namer<'_> {
     /// Names the direct definitions of a Rust module, then the generated items beside them, then descends. Later
-    /// kinds of generated items come last, so that the names of the others stay as they were.
+    /// kinds of generated items come last, so that the names of the others stay as they were. Only definitions of the
+    /// current home count.
     fn module(&mut self, contents: &[DefId], path: &ModulePath) {
-        let contents = self.with_nested(contents);
+        let mut contents = self.with_nested(contents);
+        contents.retain(|&id| self.externals.is_in(self.home, id));
         let mut scope = Scope::reserving(NOT_FOR_MODULES);
         for &id in &contents {
             self.declared(id, path, &mut scope);
@@ -239,8 +246,7 @@ impl Namer<'_> {
         for &id in &contents {
             match &self.model[id].kind {
                 DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) if !self.left_out.contains(&id) => {
-                    let is_external = self.externals.is_external(id);
-                    self.names.error_sets.add(self.model, id, is_external, path, &mut scope);
+                    self.names.error_sets.add(self.model, id, self.home, path, &mut scope);
                 }
                 DefinitionKind::Typedef(_) => {
                     let function = scope.take(&format!("{}_any", snake(&self.model[id].name)));
@@ -250,7 +256,7 @@ impl Namer<'_> {
             }
         }
         let hidden: Vec<&str> = prelude::used().filter(|name| scope.has(name)).collect();
-        if !hidden.is_empty() {
+        if !hidden.is_empty() && self.home == Home::Own {
             self.names.hidden.insert(path.clone(), hidden);
         }
         for &id in &contents {

@@ -7,6 +7,7 @@ use proc_macro2::Ident;
 
 use super::contents::flatten_structs;
 use super::docs;
+use super::external::Home;
 use super::names::ModulePath;
 use super::types::Context;
 use crate::model::{DefId, DefinitionKind};
@@ -90,7 +91,7 @@ struct Planner<'c, 'm> {
 impl Planner<'_, '_> {
     fn parts(&self, contents: &[DefId], path: &Rc<ModulePath>, depth: usize) -> Vec<Part> {
         let cx = self.cx;
-        let written = flatten_structs(cx.model, contents).into_iter().filter(|&id| !cx.externals.is_external(id));
+        let written = flatten_structs(cx.model, contents).into_iter().filter(|&id| cx.externals.is_in(Home::Own, id));
         let mut parts = Vec::new();
         for id in written {
             match &cx.model[id].kind {
@@ -126,8 +127,7 @@ impl Planner<'_, '_> {
             parts: self.parts(contents, &Rc::new(path), if self.split { 0 } else { depth + 1 }),
             depth,
             has_file: self.split,
-            // Unless all of its definitions are external.
-            may_be_empty: !contents.iter().any(|&id| cx.externals.is_external(id)),
+            may_be_empty: true,
             is_left_out: false,
             imports_runtime: false,
             may_repeat_name: may_repeat(&place.module, &place.ident),

@@ -6,12 +6,13 @@
 //! other's definitions by relative paths.
 
 use std::collections::{HashMap, HashSet};
-use std::mem::discriminant;
 use std::path::Path;
+
+use spandrel_error::{escape, excerpt};
 
 use super::output;
 use super::{Options, SourceFile};
-use crate::model::{ConstValue, DefId, Definition, DefinitionKind, Model};
+use crate::model::{DefId, Definition, DefinitionKind, Model};
 use crate::source::{FileId, SourceMap};
 
 /// An IDL file of a build.
@@ -25,70 +26,140 @@ pub struct Input<'i> {
     pub model: &'i Model,
 }
 
-/// Whether several files would generate code for a definition of the same source file.
+/// Whether files have definitions in common, so that their outputs refer to each other: those of a source file
+/// that several of them read, or an interface or value type that one only declares forward.
 #[must_use]
 pub fn shares_definitions(inputs: &[Input<'_>], options: &Options) -> bool {
-    let is_external = |path: &Path| options.externals.iter().any(|(file, _)| path.ends_with(file));
+    let is_external = |path: &Path| options.external_of(path).is_some();
     // The code of such a file is included in a module of its own.
     if inputs.iter().any(|input| is_external(input.file)) {
         return false;
     }
     let mut all = HashSet::new();
+    let mut declared = HashMap::new();
     inputs.iter().any(|input| {
         let sources = input.model.sources();
         let written = input.model.definitions().filter(|it| !matches!(it.kind, DefinitionKind::Module(_)));
-        let files = written.map(|it| sources.file(it.span.file).path.as_path());
-        let files: HashSet<&Path> = files.filter(|path| !is_external(path)).collect();
-        files.into_iter().any(|path| !all.insert(path))
+        let written = written.map(|it| (it, sources.file(it.span.file).path.as_path()));
+        let written: Vec<(&Definition, &Path)> = written.filter(|(_, path)| !is_external(path)).collect();
+        let forward = written.iter().filter(|(it, _)| is_type_with_forward_declaration(it)).any(|(definition, _)| {
+            let is_forward = is_forward_only(definition);
+            let other = declared.insert(definition.scoped_name.as_str(), is_forward);
+            other.is_some_and(|other_is_forward| is_forward || other_is_forward)
+        });
+        let files: HashSet<&Path> = written.into_iter().map(|(_, path)| path).collect();
+        forward || files.into_iter().any(|path| !all.insert(path))
     })
 }
 
 /// Generates the Rust of several files: `stem`.rs for each of them, with a file for each IDL module if
 /// `per_module`. `together` is their common model ([`compile_together`](crate::compile_together)).
 ///
-/// Returns `None` if the common model has other definitions than the models of the files.
-#[must_use]
+/// # Errors
+/// The first definition that the common model does not have as one of the files has it.
 pub fn generate_together(
     inputs: &[Input<'_>],
     together: &Model,
     options: &Options,
     per_module: bool,
-) -> Option<Vec<SourceFile>> {
-    if !inputs.iter().all(|input| is_part_of(input.model, together)) {
-        return None;
+) -> Result<Vec<SourceFile>, Disagreement> {
+    if let Some(disagreement) = inputs.iter().find_map(|input| disagreement(input, inputs, together)) {
+        return Err(disagreement);
     }
     let owners = Owners::new(inputs, together.sources());
     let owner = |id: DefId| owners.of_file(together[id].span.file);
     let files: Vec<(&Path, &str)> = inputs.iter().map(|input| (input.file, input.stem)).collect();
-    Some(output::files_of_build(together, options, per_module, &files, owner))
+    Ok(output::files_of_build(together, options, per_module, &files, owner))
 }
 
-/// Whether all definitions of a model are in another, too.
-fn is_part_of(model: &Model, together: &Model) -> bool {
-    model.definitions().all(|ours| {
-        together.lookup(&ours.scoped_name).is_some_and(|common| {
-            ours.repository_id == common.repository_id
-                && discriminant(&ours.kind) == discriminant(&common.kind)
-                && shape(model, ours) == shape(together, common)
-        })
+/// A definition that two files of one build see differently, such as by macros defined before an include.
+/// Displayed in one line, which names the definition, the files, and the first difference.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` ({place}) {difference}")]
+pub struct Disagreement {
+    name: String,
+    /// Source file and line.
+    place: String,
+    difference: String,
+}
+
+/// The first definition of a file that the common model has in another form.
+fn disagreement<'i>(input: &Input<'i>, inputs: &[Input<'i>], together: &Model) -> Option<Disagreement> {
+    let model = input.model;
+    let differs = |ours: &&Definition| {
+        let common = together.lookup(&ours.scoped_name);
+        common.is_none_or(|common| !agrees(model, ours, together, common))
+    };
+    let ours = model.definitions().find(differs)?;
+    let (file, line) = (&model.sources().file(ours.span.file).path, model.sources().line_column(ours.span).0);
+    let lookup = |input: &Input<'i>| input.model.lookup(&ours.scoped_name);
+    let view = |input: &Input<'i>| lookup(input).filter(|it| !is_forward_only(it)).map(|it| parts(input.model, it));
+    let own = parts(model, ours);
+    let reads = |input: &Input<'i>| input.model.sources().files().iter().any(|source| source.path == *file);
+    let mut others = inputs.iter().filter(|other| other.file != input.file);
+    let other = others.clone().find(|other| view(other).is_some_and(|other| other != own));
+    let other = other.or_else(|| others.find(|other| reads(other) && lookup(other).is_none()));
+    let here = input.file.display();
+    let difference = match other {
+        None => format!("exists for {here} only"),
+        Some(other) => {
+            let there = other.file.display();
+            match view(other) {
+                None => format!("exists for {here} and not for {there}"),
+                Some(theirs) => {
+                    let common = own.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
+                    let part = |parts: &[String]| match parts.get(common) {
+                        Some(part) => format!("`{}`", excerpt(part)),
+                        None => "nothing more".to_owned(),
+                    };
+                    format!("has {} for {here} and {} for {there}", part(&own), part(&theirs))
+                }
+            }
+        }
+    };
+    Some(Disagreement {
+        name: excerpt(&ours.scoped_name).to_string(),
+        place: format!("{}:{line}", escape(&file.to_string_lossy())),
+        difference,
     })
 }
 
-/// The contents of a definition, as far as a macro may easily change them: members, values, operations.
-fn shape(model: &Model, definition: &Definition) -> Vec<String> {
-    let contents = model.contents(definition.id).iter().map(|&id| model[id].name.clone());
+/// Whether a definition may be generated in the form of the common model.
+fn agrees(model: &Model, ours: &Definition, together: &Model, common: &Definition) -> bool {
+    match (&ours.kind, &common.kind) {
+        // Other files may add to it, and open it under another prefix: its id is in no generated code.
+        (DefinitionKind::Module(_), DefinitionKind::Module(_)) => true,
+        // Another file may define what this one only declares.
+        (DefinitionKind::Interface(one), DefinitionKind::Interface(other)) if one.forward_only => {
+            ours.repository_id == common.repository_id
+                && (one.is_abstract, one.is_local) == (other.is_abstract, other.is_local)
+        }
+        (DefinitionKind::ValueType(one), DefinitionKind::ValueType(_)) if one.forward_only => {
+            ours.repository_id == common.repository_id
+        }
+        _ => parts(model, ours) == parts(together, common),
+    }
+}
+
+/// A definition in comparable parts, as an IDL-like text: kind, name and repository id, then each member, value or
+/// parameter list, then the names of its contents.
+fn parts(model: &Model, definition: &Definition) -> Vec<String> {
+    let line = model.line_of(definition);
+    let parts = line.split_inclusive([';', '{']).map(|part| part.trim().to_owned());
+    let contents =
+        model.contents(definition.id).iter().map(|&id| format!("{} {}", model[id].kind.keyword(), model[id].name));
+    parts.chain(contents).collect()
+}
+
+fn is_type_with_forward_declaration(definition: &Definition) -> bool {
+    matches!(definition.kind, DefinitionKind::Interface(_) | DefinitionKind::ValueType(_))
+}
+
+fn is_forward_only(definition: &Definition) -> bool {
     match &definition.kind {
-        // Other files may add to it.
-        DefinitionKind::Module(_) => Vec::new(),
-        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
-            body.members.iter().map(|member| member.name.clone()).collect()
-        }
-        DefinitionKind::Union(body) => body.branches.iter().map(|branch| branch.member.name.clone()).collect(),
-        DefinitionKind::Enum(body) => body.enumerators.iter().map(|&id| model[id].name.clone()).collect(),
-        DefinitionKind::Const(body) if !matches!(body.value, ConstValue::Enumerator(_)) => {
-            vec![format!("{:?}", body.value)]
-        }
-        _ => contents.collect(),
+        DefinitionKind::Interface(body) => body.forward_only,
+        DefinitionKind::ValueType(body) => body.forward_only,
+        _ => false,
     }
 }
 

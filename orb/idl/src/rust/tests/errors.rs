@@ -79,14 +79,78 @@ fn a_large_set_is_named_after_its_first_operation() {
     );
 }
 
+/// The Rust of `main.idl`, with an external module for each of the other files.
+fn with_externals(files: &[(&str, &str)]) -> String {
+    let provider = files.iter().fold(MemoryFiles::new(), |all, (name, text)| all.with(*name, *text));
+    let model = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect("correct IDL");
+    let others = files.iter().map(|(name, _)| *name).filter(|name| *name != "main.idl");
+    let options = others.fold(Options::default(), |options, name| {
+        options.external(name, &format!("crate::{}", name.trim_end_matches(".idl"))).expect("a path")
+    });
+    generate(&model, &options)
+}
+
 #[test]
-fn the_set_of_an_external_interface_is_external() {
+fn each_file_has_its_own_error_enums() {
+    let base = "module M { exception E {}; interface A { void f() raises (E); }; };";
+    let main = "#include \"base.idl\"\nmodule M { interface B : A { void g() raises (E); }; };";
+    let rust = with_externals(&[("base.idl", base), ("main.idl", main)]);
+    assert_eq!(lines(&rust, &["pub enum", "pub type"]), ["pub enum EError {", "pub type GError = super::EError;"]);
+    assert!(rust.contains("Result<(), crate::base::m::a::FError>") && rust.contains("E(crate::base::m::E)"), "{rust}");
+
+    // The first interface declared is that of a file whose own compilation finds the enum elsewhere.
+    let first =
+        "module M { interface C; };\n#include \"base.idl\"\nmodule M { interface C { void h() raises (E); }; };";
+    let main = "#include \"first.idl\"\nmodule M { interface D { void i() raises (E); }; };";
+    let rust = with_externals(&[("base.idl", base), ("first.idl", first), ("main.idl", main)]);
+    assert_eq!(lines(&rust, &["pub enum", "pub type"]), ["pub enum EError {", "pub type IError = super::EError;"]);
+}
+
+#[test]
+fn names_of_another_file_are_those_of_its_own_compilation() {
+    let base = "module M { struct PortInfo { long x; }; interface Port { struct Data { long x; }; }; };";
+    let more = "module M { struct Port_Info_ { long x; }; struct Port_Info { long x; }; };";
+    let check = |files: &[(&str, &str)], expected: &[&str]| {
+        let rust = with_externals(files);
+        for text in expected {
+            assert!(rust.contains(text), "{text} is not in\n{rust}");
+        }
+    };
+    let all = "struct All { PortInfo a; Port_info b; Port::Data c; port::Data d; }; };";
+    let own = "module M { struct Port_info { long x; }; module port { struct Data { long x; }; }; };";
+    let own = own.replace("module port", "module port_");
+    let all = all.replace("port::Data", "port_::Data");
+    let expected = [
+        "pub a: crate::base::m::PortInfo,",
+        "pub b: PortInfo,",
+        "pub c: crate::base::m::port::Data,",
+        "pub d: port::Data,",
+    ];
+    for main in [
+        format!("{own}\n#include \"base.idl\"\nmodule M {{ {all}"),
+        format!("#include \"base.idl\"\n{own}\nmodule M {{ {all}"),
+    ] {
+        check(&[("base.idl", base), ("main.idl", &main)], &expected);
+    }
+    // Names of one external file change none of another.
+    let main = "#include \"more.idl\"\n#include \"base.idl\"
+        module M { struct All { PortInfo a; Port_Info b; Port_Info_ c; }; };";
+    let expected =
+        ["pub a: crate::base::m::PortInfo,", "pub b: crate::more::m::PortInfo_,", "pub c: crate::more::m::PortInfo,"];
+    check(&[("base.idl", base), ("more.idl", more), ("main.idl", main)], &expected);
+}
+
+#[test]
+fn what_an_external_file_includes_is_in_its_module() {
+    let options = Options::default().external("base.idl", "crate::base").expect("a path");
     let files = MemoryFiles::new()
-        .with("a.idl", "module M { exception E {}; interface A { void f() raises (E); }; };")
-        .with("b.idl", "#include \"a.idl\"\nmodule M { interface B { void g() raises (E); }; };");
-    let model = compile_with(&FrontEndOptions::default(), &files, Path::new("b.idl")).expect("correct IDL");
-    let rust = generate(&model, &Options::default().external("a.idl", "crate::a").expect("a path"));
-    assert_eq!(lines(&rust, &["pub enum", "pub type"]), ["pub type GError = crate::a::m::EError;"], "{rust}");
+        .with("types.idl", "struct T { long x; };")
+        .with("base.idl", "#include \"types.idl\"\n#include <orb.idl>\nstruct B { T first; CORBA::StringSeq names; };")
+        .with("main.idl", "#include \"base.idl\"\nstruct S { B whole; T first; CORBA::StringSeq names; };");
+    let model = compile_with(&FrontEndOptions::default(), &files, Path::new("main.idl")).expect("correct IDL");
+    let rust = generate(&model, &options);
+    assert!(rust.contains("pub whole: crate::base::B,") && rust.contains("pub first: crate::base::T,"), "{rust}");
+    assert!(!rust.contains("struct T {") && rust.contains("pub names: corba::StringSeq,"), "{rust}");
 }
 
 #[test]
