@@ -43,6 +43,8 @@ pub(crate) struct Checked {
     pub(crate) fixed: Vec<bool>,
     /// Names that were looked up in the module CORBA and do not exist.
     pub(crate) missing_in_corba: HashSet<String>,
+    /// Whether the module CORBA is imported and does not exist.
+    pub(crate) imports_corba: bool,
 }
 
 /// Checks a whole specification.
@@ -57,6 +59,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         roots: checker.roots,
         by_name: checker.by_name,
         missing_in_corba: checker.missing_in_corba,
+        imports_corba: checker.imports_corba,
     }
 }
 

@@ -18,7 +18,7 @@
 //!
 //! # Limits
 //! One run reads regular files of at most 16 MiB in total ([`source::MAX_OCTETS`]) and 2,097,152 tokens, in
-//! at most 4,096 inclusions with a depth of 64. Macros may expand to 1,048,576 tokens; modules, types and
+//! at most 4,096 inclusions with a depth of 200. Macros may expand to 1,048,576 tokens; modules, types and
 //! parentheses may nest 64 deep; scoped names and repository ids may take 256 MiB. The first error of these
 //! ends a run, and later text is not reported.
 #![forbid(unsafe_code)]
@@ -84,7 +84,7 @@ pub fn compile_with(
     loop {
         let mut front_end = FrontEnd::default();
         let checked = front_end.run(options, provider, &parts, (file, octets.clone()));
-        if parts.add(&checked.missing_in_corba, &front_end.sources) {
+        if parts.add(&checked.missing_in_corba, &front_end.sources) || parts.import(checked.imports_corba) {
             continue;
         }
         return front_end.finish(checked);

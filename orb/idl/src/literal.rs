@@ -116,6 +116,25 @@ pub(crate) fn wide_string(text: &str) -> Result<String, String> {
     without_nul(unescape(inner.unwrap_or(""), true)?)
 }
 
+/// The text of a repository id or prefix, a string literal with its quotes. `\U` and four hexadecimal digits stay as
+/// written: ids of the Java mapping have that form for characters outside ISO 8859-1, and `$` (CORBA 3.3 Part 1,
+/// 14.7.3.2).
+pub(crate) fn repository_id(text: &str) -> Result<String, String> {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(backslash) = rest.find('\\') {
+        let (before, from) = rest.split_at(backslash);
+        kept.push_str(before);
+        let is_java =
+            from.starts_with("\\U") && from.get(2..6).is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
+        let length = if is_java { 1 } else { 1 + from[1..].chars().next().map_or(0, char::len_utf8) };
+        kept.push_str(if is_java { r"\\" } else { &from[..length] });
+        rest = &from[length..];
+    }
+    kept.push_str(rest);
+    string(&kept)
+}
+
 fn without_nul(decoded: String) -> Result<String, String> {
     if decoded.contains('\0') {
         return Err("a string cannot contain the character NUL".to_owned());
@@ -240,6 +259,16 @@ mod tests {
         assert_eq!(character(r"'\0'"), Ok('\0'));
         assert!(character("''").is_err());
         assert!(character("'ab'").is_err());
+    }
+
+    #[test]
+    fn ids_keep_the_escapes_of_java() {
+        let id = r#""RMI:a.\U0024b\\U0041\x41\\:0""#;
+        assert_eq!(repository_id(id).as_deref(), Ok(r"RMI:a.\U0024b\U0041A\:0"));
+        for wrong in [r#""\U002""#, r#""\U""#, r#""\Uxyzw""#, r#""\U00é4""#, r#""\u0024""#] {
+            assert!(repository_id(wrong).is_err(), "{wrong}");
+        }
+        assert!(string(r#""\U0024""#).is_err());
     }
 
     #[test]

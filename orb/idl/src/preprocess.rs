@@ -92,7 +92,8 @@ struct Limits {
 }
 
 const LIMITS: Limits = Limits {
-    include_depth: 64,
+    // As C preprocessors have it; the output of `rmic -idl` needs 81.
+    include_depth: 200,
     inclusions: 4096,
     octets: MAX_OCTETS,
     tokens: 2 << 20,
@@ -123,6 +124,7 @@ pub(crate) fn preprocess(
         octets: 0,
         tokens: 0,
         inclusions: 0,
+        lines: HashMap::new(),
         budget: LIMITS.expanded_tokens,
         argument_depth: 0,
         isolated: false,
@@ -134,6 +136,9 @@ pub(crate) fn preprocess(
     preprocessor.open_main(path, octets);
     if !preprocessor.files.is_empty() {
         preprocessor.predefine();
+        if parts.is_imported {
+            preprocessor.include_built_in();
+        }
     }
     preprocessor.run();
     preprocessor.out
@@ -167,6 +172,8 @@ struct Preprocessor<'a> {
     /// The number of tokens in all files so far.
     tokens: usize,
     inclusions: usize,
+    /// The starts of the lines of files that use `__LINE__`, but the first.
+    lines: HashMap<FileId, Vec<u32>>,
     budget: usize,
     argument_depth: usize,
     /// Whether an argument or a directive's line is being read, without input from files.

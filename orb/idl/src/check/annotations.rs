@@ -78,6 +78,57 @@ impl Checker<'_> {
             for name in names(item) {
                 self.annotate(name, &annotations);
             }
+            self.bit_bound(written, &annotations, item);
+        }
+    }
+
+    /// Checks `@bit_bound` (IDL 4.2, 8.3): of an enum at most 32, and enough for the values of its enumerators.
+    fn bit_bound(&mut self, written: &[ast::Annotation], annotations: &[Annotation], item: &Item) {
+        let Some(at) = written.iter().find(|it| it.name == "bit_bound") else {
+            return;
+        };
+        let value = |of: &[Annotation], name: &str| {
+            let found = of.iter().find(|it| it.name == name)?;
+            found.parameters.iter().find_map(|(_, value)| match value {
+                AnnotationValue::Const(ConstValue::Integer(value)) => Some(*value),
+                _ => None,
+            })
+        };
+        let Some(bits) = value(annotations, "bit_bound") else {
+            return;
+        };
+        let Item::Enum(body) = item else {
+            if !(1..=64).contains(&bits) {
+                let error = Diagnostic::error("`@bit_bound` is out of range").at(at.span, "expected 1 to 64");
+                self.report(error);
+            }
+            return;
+        };
+        if !(1..=32).contains(&bits) {
+            let error = Diagnostic::error("`@bit_bound` of an enum is out of range").at(at.span, "expected 1 to 32");
+            return self.report(error);
+        }
+        for (ordinal, enumerator) in body.enumerators.iter().enumerate() {
+            let own = self.declared_before(&enumerator.name);
+            let own = own.and_then(|id| value(&self[id].annotations, "value"));
+            if own.unwrap_or(ordinal as i128) >= 1 << bits {
+                let error = Diagnostic::error(format!("`@bit_bound({bits})` is too small for the enumerators"))
+                    .at(enumerator.name.name.span, "this value needs more bits")
+                    .also(at.span, "the limit");
+                return self.report(error);
+            }
+        }
+    }
+
+    /// Reports a second `@default_literal` in an enum (IDL 4.2, 8.3).
+    pub(super) fn one_default_literal(&mut self, item: &ast::EnumItem) {
+        let literals = item.enumerators.iter().flat_map(|it| &it.annotations);
+        let mut literals = literals.filter(|it| it.name == "default_literal");
+        if let (Some(first), Some(second)) = (literals.next(), literals.next()) {
+            let error = Diagnostic::error("an enum has two default literals")
+                .at(second.span, "the second one")
+                .also(first.span, "the first one");
+            self.report(error);
         }
     }
 

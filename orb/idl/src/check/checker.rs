@@ -43,6 +43,7 @@ pub(super) struct Checker<'a> {
     /// The remaining budget of octets for scoped names and repository ids.
     pub(super) name_budget: usize,
     pub(super) missing_in_corba: HashSet<String>,
+    pub(super) imports_corba: bool,
     pub(super) interner: &'a mut Interner,
     pub(super) reporter: &'a mut Reporter,
 }
@@ -134,6 +135,7 @@ impl<'a> Checker<'a> {
             text_budget: TEXT_BUDGET,
             name_budget: NAME_BUDGET,
             missing_in_corba: HashSet::new(),
+            imports_corba: false,
             interner: context.interner,
             reporter: context.reporter,
         }

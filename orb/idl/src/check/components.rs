@@ -117,6 +117,7 @@ impl Checker<'_> {
             Declaration::TypePrefix { name, prefix } => self.type_prefix(name, prefix),
             Declaration::Import(name) => {
                 if let Err(not_found) = self.try_resolve(name) {
+                    self.imports_corba |= name.parts.len() == 1 && &*self.text(name.parts[0].symbol) == "CORBA";
                     self.report_not_found(name, &not_found);
                 }
             }

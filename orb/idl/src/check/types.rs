@@ -252,6 +252,7 @@ impl Checker<'_> {
             enumerators.push(enumerator);
             self.definitions[enumerator.index()].annotations = self.annotations(&written.annotations);
         }
+        self.one_default_literal(item);
         if let DefinitionKind::Enum(body) = &mut self.definitions[id.index()].kind {
             body.enumerators = enumerators;
         }

@@ -65,7 +65,7 @@ impl Parser<'_> {
             return Err(self.unexpected(what));
         };
         self.bump();
-        let problem = match literal::string(&self.interner.text(token.symbol)) {
+        let problem = match literal::repository_id(&self.interner.text(token.symbol)) {
             Ok(text) if text.len() <= literal::LONGEST_ID => return Ok((text, token.span)),
             Ok(_) => format!("a repository id has at most {} octets", literal::LONGEST_ID),
             Err(problem) => problem.to_owned(),

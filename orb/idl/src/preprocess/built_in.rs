@@ -27,11 +27,20 @@ const PARTS: [&str; 6] = [
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     is_read: [bool; PARTS.len()],
+    /// Whether the file is read before the main file, for `import ::CORBA;`.
+    pub(super) is_imported: bool,
 }
 
 impl Parts {
     pub(super) fn texts(&self) -> impl Iterator<Item = &'static str> {
         PARTS.into_iter().zip(self.is_read).filter_map(|(text, is_read)| is_read.then_some(text))
+    }
+
+    /// Makes the file available to `import`, if that is `wanted`. Returns whether it was not before.
+    pub(crate) fn import(&mut self, wanted: bool) -> bool {
+        let is_new = wanted && !self.is_imported;
+        self.is_imported |= wanted;
+        is_new
     }
 
     /// Adds the parts with one of these names, which a run did not find in the module CORBA. Returns whether

@@ -99,7 +99,7 @@ impl Preprocessor<'_> {
 
     fn ifdef(&mut self, rest: &[Token], span: Span, wanted: bool) {
         let active = match rest {
-            [name, ..] if name.kind == TokenKind::Identifier => self.macros.contains_key(&name.symbol) == wanted,
+            [name, ..] if name.kind == TokenKind::Identifier => self.is_macro(name.symbol) == wanted,
             _ => {
                 self.report(Diagnostic::error("the name of a macro is missing").at(span, ""));
                 false
@@ -205,7 +205,7 @@ impl Preprocessor<'_> {
             };
             match name {
                 Some(name) => {
-                    let known = self.macros.contains_key(&name.symbol);
+                    let known = self.is_macro(name.symbol);
                     let symbol = self.context.interner.intern(if known { "1" } else { "0" });
                     result.push(Token { kind: TokenKind::Number, symbol, ..token });
                 }

@@ -8,7 +8,7 @@ use super::guard::guard;
 use super::{EventKind, LIMITS, OpenFile, Preprocessor, built_in};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::tokenize_up_to;
-use crate::source::{SourceFile, Span};
+use crate::source::{FileId, SourceFile, Span};
 use crate::token::{Token, TokenKind};
 
 impl Preprocessor<'_> {
@@ -148,7 +148,15 @@ impl Preprocessor<'_> {
                 Err(error) => return Err((path, error)),
             }
         }
-        Ok(is_orb_idl(name).then(|| (PathBuf::from(built_in::PATH), self.built_in().into())))
+        // Another `orb.idl` may come without this file.
+        let is_known = is_orb_idl(name) || is_repository_idl(name) && !self.built_in().is_empty();
+        Ok(is_known.then(|| (PathBuf::from(built_in::PATH), self.built_in().into())))
+    }
+
+    /// Reads the built-in file before the first line of the main file.
+    pub(super) fn include_built_in(&mut self) {
+        let start = Span { file: FileId(0), start: 0, end: 0 };
+        self.open_included(PathBuf::from(built_in::PATH), built_in::TEXT.into(), start);
     }
 
     /// The built-in `orb.idl`, or an empty text if another one has been read.
@@ -183,6 +191,11 @@ impl Preprocessor<'_> {
 fn is_orb_idl(name: &str) -> bool {
     let part = name.strip_prefix("tao/").and_then(|it| it.strip_suffix(".pidl"));
     matches!(name.rsplit('/').next(), Some("orb.idl" | "TypeCode.idl")) || part.is_some_and(|it| !it.contains('/'))
+}
+
+/// Whether the name is that of the file in which other ORBs have the interface repository, in any folder.
+fn is_repository_idl(name: &str) -> bool {
+    name.rsplit('/').next() == Some("ir.idl")
 }
 
 /// The text between the quotes or angle brackets at the beginning of `text`.

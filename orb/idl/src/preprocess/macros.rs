@@ -2,7 +2,7 @@
 //!
 //! An expansion is pushed on a stack and read again from there; while it is on the stack its macro is active
 //! and not expanded inside itself. Every generated token is charged to one budget, so that no input can make
-//! the preprocessor produce more than a fixed amount.
+//! the preprocessor produce more than a fixed amount. `__LINE__` and `__FILE__` are predefined.
 
 use super::{Expansion, LIMITS, Preprocessor};
 use crate::diagnostic::Diagnostic;
@@ -10,6 +10,9 @@ use crate::intern::Symbol;
 use crate::lexer::tokenize;
 use crate::source::{FileId, Span};
 use crate::token::{Punct, Token, TokenKind};
+
+const LINE: &str = "__LINE__";
+const FILE: &str = "__FILE__";
 
 impl Preprocessor<'_> {
     /// The next token of the expansions; exhausted ones leave the stack.
@@ -33,7 +36,7 @@ impl Preprocessor<'_> {
             return false;
         }
         let Some(definition) = self.macros.get(&token.symbol) else {
-            return false;
+            return self.expand_position(token);
         };
         if self.active.contains(&token.symbol) {
             token.painted = true;
@@ -55,6 +58,33 @@ impl Preprocessor<'_> {
         };
         self.push(tokens, *token);
         true
+    }
+
+    /// Replaces `__LINE__` and `__FILE__`: the line, and the path of the file as a string literal.
+    fn expand_position(&mut self, token: &Token) -> bool {
+        let text = self.spelling(*token);
+        let (kind, text) = match &*text {
+            LINE => (TokenKind::Number, self.line(token.span).to_string()),
+            FILE => (TokenKind::String, quoted(&self.context.sources.file(token.span.file).path.to_string_lossy())),
+            _ => return false,
+        };
+        let symbol = self.context.interner.intern(&text);
+        self.push(vec![Token { kind, symbol, ..*token }], *token);
+        true
+    }
+
+    /// Whether a name is that of a macro.
+    pub(super) fn is_macro(&self, name: Symbol) -> bool {
+        self.macros.contains_key(&name) || matches!(&*self.context.interner.text(name), LINE | FILE)
+    }
+
+    /// The line of a position, from 1.
+    fn line(&mut self, span: Span) -> usize {
+        let text = &self.context.sources.file(span.file).text;
+        let starts = self.lines.entry(span.file).or_insert_with(|| {
+            text.bytes().zip(1..).filter(|(octet, _)| *octet == b'\n').map(|(_, after)| after).collect()
+        });
+        1 + starts.partition_point(|start| *start <= span.start)
     }
 
     fn push(&mut self, mut tokens: Vec<Token>, call: Token) {
@@ -217,8 +247,8 @@ impl Preprocessor<'_> {
                 if !self.pay(right.len(), span) {
                     break;
                 }
-                nothing_before &= right.is_empty();
                 self.paste(&mut result, right, nothing_before, span);
+                nothing_before &= right.is_empty();
                 index += 2;
                 continue;
             }
@@ -346,6 +376,11 @@ impl<'a> Arguments<'a> {
     fn raw(&self, token: &Token) -> Option<&'a [Token]> {
         self.number(token).map(|number| &*self.raw[number])
     }
+}
+
+/// A string literal.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
 }
 
 fn is(token: &Token, punct: Punct) -> bool {

@@ -123,7 +123,7 @@ impl Preprocessor<'_> {
     /// The text of a prefix or id: one line of Latin-1 of bounded length, since every id inside repeats a
     /// prefix.
     fn id_text(&mut self, token: Token) -> Option<String> {
-        let text = match literal::string(&self.spelling(token)) {
+        let text = match literal::repository_id(&self.spelling(token)) {
             Ok(text) => text,
             Err(problem) => {
                 self.report(Diagnostic::error(problem).at(token.span, ""));

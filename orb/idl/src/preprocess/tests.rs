@@ -62,6 +62,7 @@ fn macros_are_expanded() {
     expands("#define f(x) #x\nf(a  b \"c\\n\")", r#""a b \"c\\n\"""#);
     expands("#define f(x, y) x##y\nf(in, terface)", "interface");
     expands("#define f(x, y) x##y\nf(, a) f(b,) f(,)", "a b");
+    expands("#define f(x, y, z) w x##y##z\nf(, a, b) f(a, , b) f(, , b) f(, a, )", "w ab w ab w b w a");
     expands("#define A B\n#undef A\nA", "A");
     expands("GIVEN", "7");
 }
@@ -85,6 +86,21 @@ fn conditionals_choose_lines() {
     expands("#if GIVEN == 7 ? 1 : 0\na\n#endif", "a");
     expands("#if 0\ndon't \"mind\n#if 1\nx\n#endif\n# nonsense\n/* c */ #endif\na", "a");
     expands("#if (1 << 3 | 1) == 9 && 'a' == 97 && ~0 == -1\na\n#endif", "a");
+    for yes in [
+        "-1 > 0u",
+        "0xffffffffffffffff == -1",
+        "0xffffffffffffffff > 1",
+        "0x8000000000000000 / 2 == 0x4000000000000000",
+        "-1 / 2u > 1 && -1 % 10u == 5 && -1 >> 1 == -1 && (-1 + 0u) >> 63 == 1",
+        "(1 ? -1 : 0u) > 0 && (0u - 1) / 2 == 9223372036854775807",
+        "!(~0u < 0) && (2u > 1) - 2 < 0",
+        "1 || 1/0",
+        "!(0 && 1/0) && (1 ? 1 : 1/0) && (1 || 0 && 1 % 0 << 99)",
+    ] {
+        expands(&format!("#if {yes}\na\n#endif"), "a");
+    }
+    complains("#if 1 && 1/0\n#endif", "division by zero");
+    complains("#if 1 << -1\n#endif", "division by zero or overflow");
     complains("#if 1\n", "not closed");
     complains("#endif\n", "#endif without #if");
     complains("#if 1\n#else\n#else\n#endif", "#else after #else");
@@ -116,6 +132,30 @@ fn an_include_may_come_from_a_macro() {
 fn a_file_with_pragma_once_is_read_once() {
     let files = [("main.idl", "#include \"a.idl\"\n#include \"a.idl\"\n"), ("a.idl", "#pragma once\na")];
     assert_eq!(run(&files), ("a".to_owned(), vec![]));
+}
+
+#[test]
+fn line_and_file_are_predefined() {
+    let files = [
+        ("main.idl", "#define at __LINE__ __FILE__\n__LINE__\n#include \"a\\b.idl\"\nat\n\nat __LINE__"),
+        ("a\\b.idl", "#if defined __LINE__ && defined(__FILE__) && __LINE__ == 1\n__FILE__ __LINE__\n#endif"),
+    ];
+    assert_eq!(run(&files), (r#"2 "a\\b.idl" 2 4 "main.idl" 6 "main.idl" 6"#.to_owned(), vec![]));
+    expands("#ifdef __LINE__\n#define f(x) #x x\nf(__LINE__)\n#endif", "\"__LINE__\" 3");
+    expands("#define __LINE__ x\n__LINE__", "x");
+    // A file of many lines is searched once.
+    expands(&format!("{}__LINE__\n__LINE__", "\n".repeat(100_000)), "100001 100002");
+}
+
+#[test]
+fn files_may_be_nested_as_those_of_rmic() {
+    let names: Vec<String> =
+        (0..199).map(|nth| if nth == 0 { "main.idl".to_owned() } else { format!("{nth}.idl") }).collect();
+    let texts: Vec<String> =
+        (1..200).map(|nth| if nth == 199 { "x".to_owned() } else { format!("#include \"{nth}.idl\"") }).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    assert_eq!(run(&files), ("x".to_owned(), vec![]));
 }
 
 #[test]

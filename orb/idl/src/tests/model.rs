@@ -33,6 +33,37 @@ fn integer(expression: &str, value: i128) {
     assert_eq!(constant(&text, "C"), ConstValue::Integer(value), "{expression}");
 }
 
+/// The definitions of a text that needs the module CORBA, or the first error.
+fn with_corba(text: &str) -> Result<usize, String> {
+    let files = MemoryFiles::new().with("main.idl", text).with("own/orb.idl", "module CORBA { typedef string Own; };");
+    let result = compile_with(&FrontEndOptions::default(), &files, Path::new("main.idl"));
+    let model = result.map_err(|errors| errors.in_line())?;
+    let corba = model.lookup("CORBA").map_or(0, |corba| model.contents(corba.id).len());
+    Ok(corba)
+}
+
+#[test]
+fn the_module_corba_can_be_imported() {
+    let included = with_corba("#include <orb.idl>\nstruct S { CORBA::StringSeq names; };").expect("correct IDL");
+    for text in [
+        "import ::CORBA;\nstruct S { CORBA::StringSeq names; };",
+        "import CORBA;\nstruct S { CORBA::StringSeq names; };",
+        "import ::CORBA;\n#include <orb.idl>\nstruct S { CORBA::StringSeq names; };",
+        "#include <ir.idl>\nstruct S { CORBA::StringSeq names; };",
+        "#include <omniORB4/ir.idl>\n#include <orb.idl>\nstruct S { CORBA::StringSeq names; };",
+    ] {
+        assert_eq!(with_corba(text), Ok(included), "{text}");
+    }
+    for text in ["import ::CORBA;", "#include <ir.idl>\n#include \"orb.idl\"\nimport ::CORBA;"] {
+        let text = format!("{text}\ninterface I {{ CORBA::InterfaceDef kind(); }};");
+        assert!(with_corba(&text).expect("correct IDL") > included, "{text}");
+    }
+    assert_eq!(with_corba("#include \"own/orb.idl\"\nimport ::CORBA;"), Ok(1));
+    let error = with_corba("#include \"own/orb.idl\"\n#include \"ir.idl\"").expect_err("no such file");
+    assert!(error.contains("cannot find the file `ir.idl`"), "{error}");
+    assert!(with_corba("import ::CORBBA;").is_err());
+}
+
 #[test]
 fn integers_are_computed_exactly() {
     integer("1 | 6 ^ 3 & 2 << 1", 7);
