@@ -7,8 +7,6 @@ use spandrel_configurator::{Changes, Configurator, ConfigureError, ServiceStatus
 
 use crate::http_request::is_http;
 
-/// The commands that are no directives of `svc.conf`.
-
 /// The reason for which a line has had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
