@@ -70,7 +70,7 @@ fn calls_beyond_the_nesting_limit_raise_transient_and_the_pool_continues() {
         let error = pair.recurse(3 * LIMIT).unwrap_err();
         assert_eq!(
             (error.kind(), error.completed()),
-            (SystemExceptionKind::Transient, CompletionStatus::No),
+            (SystemExceptionKind::Transient, CompletionStatus::Maybe),
             "{error}"
         );
         assert_eq!(pair.recurse(2 * LIMIT - 2).unwrap(), 2 * LIMIT - 2);
