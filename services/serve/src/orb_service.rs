@@ -1,19 +1,17 @@
 //! An ORB as a service, and the naming service on it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Parser;
 use spandrel::net::sync::Mutex;
 use spandrel::poa::{PoaManager, State, WaitForCompletion};
-use spandrel::ssliop::Ssliop;
-use spandrel::{Orb, OrbBuilder, Poa};
+use spandrel::{Orb, Poa};
 use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 use spandrel_daemon::PolicyArgs;
 use spandrel_naming::{NamingOptions, NamingService, ROOT_KEY};
 
 use crate::arguments::parse;
-use crate::tao_factories::{FACTORIES, StrategyFactory};
+use crate::tao_factories::{FACTORIES, StrategyFactory, orb_builder};
 
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
@@ -30,11 +28,6 @@ pub struct OrbService {
     orb: Mutex<Option<Orb>>,
     /// The managers of adapters that run again when the service does.
     held: Mutex<Vec<PoaManager>>,
-}
-
-/// The settings of ORBs before their options, with all protocols.
-pub(crate) fn orb_builder() -> OrbBuilder {
-    Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())))
 }
 
 impl OrbService {

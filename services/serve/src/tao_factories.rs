@@ -1,10 +1,12 @@
 //! TAO's factories of strategies (`Server_Strategy_Factory`, `Client_Strategy_Factory`, `Resource_Factory`): their options in
 //! a `svc.conf` file become options of the ORB services after them.
 
-use spandrel::net::sync::Mutex;
-use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
+use std::sync::Arc;
 
-use crate::orb_service::orb_builder;
+use spandrel::net::sync::Mutex;
+use spandrel::ssliop::Ssliop;
+use spandrel::{Orb, OrbBuilder};
+use spandrel_configurator::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 
 /// The names under which TAO's factories are configured, and the functions that make them.
 pub(crate) const FACTORIES: [(&str, &[&str]); 4] = [
@@ -120,6 +122,11 @@ fn mapped(option: &str, value: &str) -> Mapped {
 
 /// The one option without a value, in lower case.
 const ZERO_COPY_WRITE: &str = "-orbzerocopywrite";
+
+/// The settings of ORBs before their options, with all protocols.
+pub(crate) fn orb_builder() -> OrbBuilder {
+    Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())))
+}
 
 /// One of TAO's factories.
 #[derive(Debug, Default)]
