@@ -17,7 +17,7 @@ const PAGE: &str = "docs/mapping.md";
 
 #[test]
 fn the_mapping_page_shows_compiled_idl() {
-    crate::shown::check(PAGE, "idl", &["mapping/chapter.idl", "asynchronous/weather.idl", "mapping/values.idl"], 15);
+    crate::shown::check(PAGE, "idl", &["mapping/chapter.idl", "asynchronous/weather.idl", "mapping/values.idl"], 16);
 }
 
 #[test]
@@ -28,6 +28,6 @@ fn the_mapping_page_shows_tested_rust() {
         PAGE,
         "rust",
         &[&sources[..], &["asynchronous/main.rs", "tokio/main.rs", "tests/values.rs"]].concat(),
-        24,
+        26,
     );
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use spandrel::types::values::{
-    AbstractRef, CdrError, Decode, Decoder, Encoder, GraphBuilder, ValueBase, ValueRef, custom_factory,
+    AbstractRef, CdrError, Decode, Decoder, Encode, Encoder, GraphBuilder, Linked, ValueBase, ValueRef, custom_factory,
 };
 use spandrel::{SystemException, SystemExceptionKind, cdr::ByteOrder, minor};
 
@@ -91,6 +91,7 @@ fn register(orb: &spandrel::Orb) {
     orb.register_value::<dyn Story, _>(Tale::from);
     orb.register_value_factory("IDL:Garden/Secret:1.0", custom_factory::<dyn Secret, _>(Whisper::read));
     orb.register_plain_value::<dyn Plant>();
+    orb.register_value_factory("IDL:Garden/ArrayList:1.0", custom_factory::<dyn ArrayList, _>(ValueList::read));
 }
 
 #[track_caller]
@@ -308,6 +309,65 @@ fn custom_values_marshal_themselves() {
         let secret: ValueRef<dyn Secret> = ValueRef::new(Whisper(SecretState { key: "pst".to_owned(), times: 3 }));
         let heard = gardener.whisper(Some(&secret)).unwrap().unwrap();
         assert_eq!(heard.key(), "pst");
+    });
+}
+
+/// A list in the form of Java's `ArrayList`: a custom value that refers to other values.
+struct ValueList {
+    state: ArrayListState,
+    elements: Vec<Linked<Option<ValueRef<dyn ValueBase>>>>,
+}
+
+impl ValueList {
+    fn new(elements: Vec<Option<ValueRef<dyn ValueBase>>>) -> Self {
+        Self {
+            state: ArrayListState { size: elements.len() as i32 },
+            elements: elements.into_iter().map(Linked::from).collect(),
+        }
+    }
+
+    fn read(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let (_version, _has_defaults) = (input.u8()?, input.bool()?);
+        let (size, _capacity) = (input.i32()?, input.i32()?);
+        let mut elements = Vec::new();
+        for _ in 0..size {
+            // As an abstract interface: false before a value.
+            let _is_object = input.bool()?;
+            elements.push(Linked::decode(input)?);
+        }
+        Ok(Self { state: ArrayListState { size }, elements })
+    }
+}
+
+impl ArrayList for ValueList {
+    fn array_list_state(&self) -> &ArrayListState {
+        &self.state
+    }
+
+    fn marshal<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.u8(1);
+        out.bool(true);
+        out.i32(self.state.size);
+        out.i32(self.state.size);
+        for element in &self.elements {
+            out.bool(false);
+            element.encode(out)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_custom_value_may_refer_to_other_values() {
+    in_both_orders(|_, gardener| {
+        let fern: PlantRef = ValueRef::new(plant("fern"));
+        let list: ValueRef<dyn ArrayList> =
+            ValueRef::new(ValueList::new(vec![Some(fern.upcast()), None, Some(fern.upcast())]));
+        let back = gardener.anything(Some(&list.upcast())).unwrap().unwrap();
+        let list: &ValueList = back.implementation().unwrap();
+        let elements: Vec<_> = list.elements.iter().map(Linked::get).collect();
+        assert_eq!(elements[0].as_ref().unwrap().downcast::<dyn Plant>().unwrap().name(), "fern");
+        assert_eq!((&elements[1], &elements[2]), (&None, &elements[0]));
     });
 }
 

@@ -121,6 +121,12 @@ pub enum CdrError {
         /// The repository id of the value's most derived type.
         repository_id: Box<str>,
     },
+    /// A reference to a value that stands inside a graph of values, where only a [`Linked`](crate::Linked) can hold
+    /// it. The function that reads a custom value has to decode a `Linked`.
+    #[error(
+        "a reference inside a graph of values was not read as a `Linked`, which the reader of a custom value has to do"
+    )]
+    UnlinkedValue,
     /// A value of another type than its position requires.
     #[error("expected a value of type {expected}, found {found}")]
     WrongValue {

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use spandrel_cdr::{
-    Binder, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, ExtractError, GraphBuilder, GraphError, Ior, Limits,
-    PlainFactory, TypeCode, Typed, ValueBase, ValueFactory, ValueModifier, ValueRef, Visibility, Wire, custom_factory,
-    value_factory,
+    Binder, ByteOrder, Cast, CdrError, ConcreteValue, Decode, Decoder, Encode, Encoder, ExtractError, GraphBuilder,
+    GraphError, ImplementedBy, Ior, Limits, Linked, PlainFactory, TypeCode, Typed, ValueBase, ValueFactory,
+    ValueModifier, ValueRef, ValueType, Visibility, Wire, custom_factory, value_factory,
 };
 
 use crate::support;
@@ -335,7 +335,7 @@ fn a_value_in_an_any_is_extracted_as_its_base() {
 }
 
 /// Counts, names, and a value, in an order without an IDL equivalent.
-struct Soup(Vec<u64>, Option<NodeRef>, String);
+struct Soup(Vec<u64>, Linked<Option<NodeRef>>, String);
 
 impl Recipe for Soup {
     fn marshal<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
@@ -352,7 +352,7 @@ fn soups(greedy: bool) -> Factories {
         assert_eq!(input.u8()?, 9);
         let node = Decode::decode(input)?;
         let counts = Decode::decode(input)?;
-        let again: Option<NodeRef> = Decode::decode(input)?;
+        let again: Linked<Option<NodeRef>> = Decode::decode(input)?;
         assert_eq!(node, again);
         // Its unread rest is skipped.
         let name = if greedy { Decode::decode(input)? } else { String::new() };
@@ -366,15 +366,126 @@ fn custom_values_use_their_own_marshaling() {
     for order in ORDERS {
         for greedy in [true, false] {
             let soup: ValueRef<dyn Recipe> =
-                ValueRef::new(Soup(vec![1, 2, 3], Some(ValueRef::new(node("leek"))), "soup".to_owned()));
+                ValueRef::new(Soup(vec![1, 2, 3], Some(ValueRef::new(node("leek"))).into(), "soup".to_owned()));
             let octets = octets(&[Some(soup), None], order);
             let factories = soups(greedy);
             let mut input = Decoder::new(&octets, wire(order)).with_binder(&factories);
             let [soup, none] = <[Option<ValueRef<dyn Recipe>>; 2]>::decode(&mut input).unwrap();
             assert_eq!((none, input.remaining()), (None, 0));
             let soup = soup.unwrap();
-            let Soup(counts, _, name) = soup.implementation().unwrap();
+            let Soup(counts, leek, name) = soup.implementation().unwrap();
+            assert_eq!(leek.get().unwrap().node_state().name, "leek");
             assert_eq!((&counts[..], &**name), (&[1, 2, 3][..], if greedy { "soup" } else { "" }));
+        }
+    }
+}
+
+/// A link would stay in the value, and could not be followed later.
+#[test]
+fn the_reader_of_a_custom_value_that_keeps_a_plain_reference_is_an_error() {
+    let soup: ValueRef<dyn Recipe> =
+        ValueRef::new(Soup(Vec::new(), Some(ValueRef::new(node("leek"))).into(), "".to_owned()));
+    let octets = octets(&Some(soup), ByteOrder::Big);
+    let read = |input: &mut Decoder<'_>| {
+        input.u8()?;
+        let node: Option<NodeRef> = Decode::decode(input)?;
+        Ok(Soup(Vec::new(), node.into(), String::new()))
+    };
+    let factories = Factories(vec![("IDL:Recipe:1.0", custom_factory::<dyn Recipe, _>(read))]);
+    let mut input = Decoder::new(&octets, wire(ByteOrder::Big)).with_binder(&factories);
+    let refused = Option::<ValueRef<dyn Recipe>>::decode(&mut input);
+    assert_eq!(refused.unwrap_err(), CdrError::UnlinkedValue);
+}
+
+const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
+
+/// `CORBA::WStringValue`.
+#[derive(Clone)]
+struct WideText(String);
+
+impl Encode for WideText {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.wstr(&self.0)
+    }
+}
+
+impl Decode for WideText {
+    const MIN_OCTETS: usize = 4;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        input.wstr().map(Self)
+    }
+}
+
+impl ValueType for WideText {
+    const REPOSITORY_ID: &'static str = WSTRING_VALUE;
+
+    fn known(id: &str) -> Option<&'static dyn ValueFactory> {
+        (id == Self::REPOSITORY_ID).then_some(&PlainFactory::<Self>::NEW)
+    }
+}
+
+impl ConcreteValue for WideText {
+    type State = Self;
+    const IDS: &'static [&'static str] = &[WSTRING_VALUE];
+}
+
+impl ImplementedBy<Self> for WideText {
+    fn offer(value: &Arc<Self>, cast: &mut Cast<'_>) {
+        cast.offer::<Self>(|| value.clone());
+    }
+
+    fn encode_state<'a>(value: &'a Self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        value.encode(out)
+    }
+}
+
+impl Typed for WideText {
+    fn type_code() -> TypeCode {
+        TypeCode::value_box(WSTRING_VALUE, "WStringValue", &TypeCode::WSTRING).unwrap()
+    }
+}
+
+/// A `java.lang.String` in an `any` of Java's ORBs: a box of `string` by its type code, and a `WStringValue` by its
+/// id and its octets.
+#[test]
+fn a_string_of_java_in_an_any_is_read_by_its_own_id() {
+    for order in ORDERS {
+        for box_id in [WSTRING_VALUE, "RMI:java.lang.String:0000000000000000"] {
+            for has_id in [true, false] {
+                if !has_id && box_id != WSTRING_VALUE {
+                    continue;
+                }
+                let of = TypeCode::value_box(box_id, "StringValue", &TypeCode::STRING).unwrap();
+                let mut out = Encoder::new(wire(order));
+                out.u32(if has_id { 0x7fff_ff02 } else { 0x7fff_ff00 });
+                if has_id {
+                    out.str(WSTRING_VALUE).unwrap();
+                }
+                out.wstr("Grüße, 東京").unwrap();
+                out.u32(77);
+                let octets = out.to_vec();
+                let mut input = Decoder::new(&octets, wire(order));
+                let any = spandrel_cdr::Any::read(of, &mut input).unwrap();
+                assert_eq!(input.u32(), Ok(77), "the value ends where it ends");
+                // In another encoding.
+                let other = if order == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
+                let mut out = Encoder::new(wire(other));
+                any.write_value(&mut out).unwrap();
+                let copy = out.to_vec();
+                let mut input = Decoder::new(&copy, wire(other));
+                let again = spandrel_cdr::Any::read(any.type_code().clone(), &mut input).unwrap();
+                assert_eq!((again == any, input.remaining()), (true, 0));
+                for any in [&any, &again] {
+                    let value = any.to_value::<WideText>().unwrap().unwrap();
+                    assert_eq!(value.0, "Grüße, 東京");
+                    let value = any.to_value::<dyn ValueBase>();
+                    assert!(
+                        matches!(value, Err(ExtractError::Value(CdrError::UnknownValue { .. }))),
+                        "no factory: {value:?}"
+                    );
+                }
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use spandrel::{
     server::{Replied, Servant, ServerCall},
     types::{IiopProfile, TypeCode},
 };
+use spandrel_cdr::Decode;
 use spandrel_orb_tests::{
     Server, corba,
     desk::{self, ClerkServant, ClerkSkeleton, clerk::ResponseError},
@@ -95,6 +96,10 @@ fn implicit_operations_are_answered_in_every_giop_version() {
         assert!(!object.non_existent().unwrap());
         assert!(object.domain_managers().unwrap().is_empty());
         assert_eq!(object.component().unwrap(), None);
+        // The name that JacORB's clients send.
+        let component =
+            object.invoke::<Option<ObjectRef>, SystemException>("_get_component", |_| Ok(()), Decode::decode);
+        assert_eq!(component.unwrap(), None);
         // 8.3.1: there is no interface repository.
         assert_eq!(object.interface().unwrap_err().kind(), SystemExceptionKind::IntfRepos);
     }

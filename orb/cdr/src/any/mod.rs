@@ -265,13 +265,16 @@ impl Any {
                 return Err(other());
             }
         } else if !self.type_code.derives_from(&expected) {
-            // The value's type may derive from the type code's.
-            let says_more = |id: &Arc<str>| of.id() != Some(&**id);
-            let is_more = || match self.value().start_value() {
-                Ok(ValueStart::New(started)) => started.ids().first().is_some_and(says_more),
+            // The value's type may derive from the type code's, or be another box.
+            let may_be = |id: &Arc<str>| {
+                let is_box = of.kind() == TcKind::ValueBox && expected.view().resolved().id() == Some(&**id);
+                of.id() != Some(&**id) && (is_box || expected.derives_from(&self.type_code))
+            };
+            let is_expected = match self.value().start_value() {
+                Ok(ValueStart::New(started)) => started.ids().first().is_some_and(may_be),
                 _ => false,
             };
-            if !(expected.derives_from(&self.type_code) && is_more()) {
+            if !is_expected {
                 return Err(other());
             }
         }

@@ -28,6 +28,9 @@ pub(crate) struct ReadValues {
     pub(crate) earliest_target: Option<usize>,
     /// The graph being decoded: one for each outermost value.
     open: OpenGraph,
+    /// Whether a [`Linked`](crate::Linked) of the innermost value is being read, which may hold links inside the
+    /// open graph.
+    pub(crate) takes_links: bool,
     /// The nesting depth of values at this position.
     depth: u16,
     /// Complete graphs. Later values of the message may refer to their values.

@@ -51,7 +51,8 @@ impl Decoder<'_> {
         let Some(place) = self.value_place(expected)? else { return Ok(None) };
         let values = self.read_values();
         if values.is_open(&place) {
-            return Ok(Some(ValueRef::link(place)));
+            // Outside of a `Linked` it would stay a link, which cannot be followed.
+            return if values.takes_links { Ok(Some(ValueRef::link(place))) } else { Err(CdrError::UnlinkedValue) };
         }
         let graph = place.anchor.graph().expect("complete graphs are kept for the rest of the message");
         let found = graph.entry(place.index).vtable().ids[0];
@@ -87,7 +88,9 @@ impl Decoder<'_> {
     fn new_value(&mut self, tag: u32, expected: ExpectedType) -> Result<GraphPosition, CdrError> {
         let (place, state) = self.open_value(tag, expected)?;
         if let Some(state) = state {
+            let outer = std::mem::take(&mut self.read_values().takes_links);
             let entry = state.factory.read(self)?;
+            self.read_values().takes_links = outer;
             self.close_value(place.index, entry, state.is_chunked, expected)?;
         }
         Ok(place)

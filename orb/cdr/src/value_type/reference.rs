@@ -123,7 +123,7 @@ impl<T: ?Sized> Deref for ValueRef<T> {
     /// # Panics
     /// If this is a link inside a graph. Only two kinds of code have such links: a closure that builds a
     /// graph, and a factory that creates a received value. Neither may dereference values that may be
-    /// incomplete.
+    /// incomplete. What a received value keeps of them is in a [`Linked`], whose [`get`](Linked::get) follows them.
     fn deref(&self) -> &T {
         match &self.0 {
             RefKind::Owned { value, .. } => value,
@@ -204,6 +204,9 @@ impl<X: Decode> Decode for Linked<X> {
     const MIN_OCTETS: usize = X::MIN_OCTETS;
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        X::decode(input).map(Self)
+        let outer = std::mem::replace(&mut input.read_values().takes_links, true);
+        let member = X::decode(input);
+        input.read_values().takes_links = outer;
+        member.map(Self)
     }
 }

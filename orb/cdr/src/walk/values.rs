@@ -5,6 +5,8 @@
 //! value is of a derived type. If the binder does not know a truncatable value's type, the base's part is
 //! copied, and the copy is of the base's type. Sharing and cycles are preserved within the walk.
 
+use std::sync::OnceLock;
+
 use super::{LENGTH, Walk};
 use crate::{
     CdrError, Decoder, Encoder, TcKind, TypeCode, ValueModifier,
@@ -116,6 +118,18 @@ impl Walk<'_, '_> {
     }
 }
 
+/// The box of a `wstring` (CORBA 3.3 Part 1, 9.3). Java's ORBs send a `java.lang.String` in an `any` with the type code
+/// of a box of `string`, but with the id and the octets of this type. So this id decides, whatever box the type code
+/// describes.
+const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
+
+fn wstring_value() -> &'static TypeCode {
+    static WSTRING_BOX: OnceLock<TypeCode> = OnceLock::new();
+    WSTRING_BOX.get_or_init(|| {
+        TypeCode::value_box(WSTRING_VALUE, "WStringValue", &TypeCode::WSTRING).expect("its id and name are valid")
+    })
+}
+
 /// The octets of a value with the repository id of its type added, if its header has none: it is of its
 /// position's type (9.3.4.1), and is requested as another.
 pub(crate) fn named_value(of: &TypeCode, input: &Decoder<'_>) -> Result<Option<Vec<u8>>, CdrError> {
@@ -130,7 +144,8 @@ pub(crate) fn named_value(of: &TypeCode, input: &Decoder<'_>) -> Result<Option<V
     let mut walk = Walk::new(&input, Some(&mut out));
     walk.copied.insert(started.at, at);
     walk.values = 1;
-    walk.state(of, &mut input)?;
+    let found = known_type(Some(of), &started, &input).and_then(|(_, found)| found);
+    walk.state(found.as_ref().map_or(of, |found| found.view().resolved()), &mut input)?;
     walk.end_value(&started, &mut input)?;
     Ok(Some(out.to_vec()))
 }
@@ -153,6 +168,13 @@ impl StartedValue {
 /// The index of the first of the value's ids with a known type, and its type code if that is not the
 /// position's. Beyond the first id only if additions can be skipped.
 fn known_type(of: Option<View<'_>>, started: &StartedValue, input: &Decoder<'_>) -> Option<(usize, Option<TypeCode>)> {
+    let own_id = started.ids.first().map(|id| &**id).or(of.and_then(View::id));
+    if own_id == Some(WSTRING_VALUE) {
+        let found = wstring_value();
+        if of.is_none_or(|of| of.kind() == TcKind::ValueBox || found.view().derives_from(of)) {
+            return Some((0, Some(found.clone())));
+        }
+    }
     let Some(first) = started.ids.first() else { return of.map(|_| (0, None)) };
     let usable = if started.is_chunked { &started.ids[..] } else { std::slice::from_ref(first) };
     usable.iter().enumerate().find_map(|(nth, id)| {

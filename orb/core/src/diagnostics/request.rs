@@ -12,8 +12,16 @@ use super::{
 };
 
 /// The operations that all objects have, also without an entry in their table.
-const IMPLICIT: &[&str] =
-    &["_is_a", "_non_existent", "_not_existent", "_repository_id", "_interface", "_domain_managers", "_component"];
+const IMPLICIT: &[&str] = &[
+    "_is_a",
+    "_non_existent",
+    "_not_existent",
+    "_repository_id",
+    "_interface",
+    "_domain_managers",
+    "_component",
+    "_get_component",
+];
 
 impl Diagnostics {
     /// Whether a request is observed: all are, or it carries a trace context, or the serving thread works for

@@ -208,7 +208,8 @@ impl ServerCall<'_> {
             }
             // There are no policy domains, so the object has no domain manager (8.3.11).
             "_domain_managers" => self.reply(|out| out.len(0)),
-            "_component" => {
+            // JacORB's clients send the name of an attribute; a servant that has one finds it in its table.
+            "_component" | "_get_component" => {
                 let component = servant.component();
                 self.reply(|out| component.encode(out))
             }
