@@ -23,7 +23,7 @@ pub(super) enum Framed {
     Incomplete(usize),
 }
 
-/// The first octets of a message that is compressed. Its header is otherwise that of GIOP (CORBA 3.4, 9.12).
+/// The first octets of a message that is compressed (Zipped Inter-ORB Protocol). Its header is otherwise that of GIOP.
 const ZIOP: &[u8; 4] = b"ZIOP";
 
 /// The state of one direction.

@@ -3,6 +3,7 @@
 use std::slice::from_ref;
 
 use spandrel::net::error::escape;
+use spandrel::services::cos_naming::naming_context::ResolveError;
 
 use super::{Place, bounded, is_context, sorted_bindings, type_of};
 use crate::client_args::ClientArgs;
@@ -51,6 +52,7 @@ impl Args {
             let of = object.map(|found| match found {
                 Ok(Some(object)) => type_of(&object).to_owned(),
                 Ok(None) => "nil".to_owned(),
+                Err(ResolveError::NotFound(_)) => "not bound any more".to_owned(),
                 Err(error) => format!("cannot be resolved: {error}"),
             });
             if self.client.json {
