@@ -280,3 +280,20 @@ fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
         });
     }
 }
+
+#[test]
+fn the_administration_of_a_silent_process_ends_with_its_time_limit() {
+    // It accepts connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let admin = |words: &[&str]| {
+        let output = command().args(["admin", "-p", &port, "--timeout"]).args(words).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(
+        admin(&["0.2", "list"]),
+        (Some(1), "error: the process did not answer within 0.2 s (--timeout)\n".to_owned())
+    );
+    let (code, errors) = admin(&["x", "list"]);
+    assert!(code == Some(2) && errors.contains("invalid value \"x\" for --timeout"), "{errors}");
+}
