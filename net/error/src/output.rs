@@ -1,8 +1,18 @@
 //! Output of executables: `println!` and `eprintln!` panic if their reader is gone or their device is full.
 
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::escape_lines;
+
+/// Whether a write to standard output has found no reader.
+static HAS_NO_READER: AtomicBool = AtomicBool::new(false);
+
+/// Whether the reader of standard output is gone, as [`print`] has found out: a command that prints without an end may end.
+#[must_use]
+pub fn has_no_reader() -> bool {
+    HAS_NO_READER.load(Ordering::Relaxed)
+}
 
 /// Prints lines or JSON to standard output, [escaped](escape_lines), and flushes it. A closed reader, such as `head`, is no
 /// error.
@@ -25,10 +35,12 @@ fn write_to(mut output: impl io::Write, octets: &[u8]) -> io::Result<()> {
 
 fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            HAS_NO_READER.store(true, Ordering::Relaxed);
+            Ok(())
         }
-        _ => Ok(()),
+        Err(error) => Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(()),
     }
 }
 

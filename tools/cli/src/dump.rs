@@ -23,7 +23,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use spandrel::net::error::output::remark;
+use spandrel::net::error::output::{has_no_reader, remark};
 
 use crate::client_args::CallArgs;
 use crate::common::whole;
@@ -131,10 +131,12 @@ impl Args {
         let is_wanted = |segment: &Segment<'_>| {
             self.port.is_none_or(|port| segment.from.port() == port || segment.to.port() == port)
         };
+        // Such as `| head -1`.
+        let unless_unread = || if has_no_reader() { Err(LimitReached.into()) } else { Ok(()) };
         if let Some(name) = &self.interface {
             #[cfg(target_os = "linux")]
             return interface::run(name, &mut |time, segment| match is_wanted(segment) {
-                true => connections.take(time, segment, types, out),
+                true => connections.take(time, segment, types, out).and_then(|()| unless_unread()),
                 false => Ok(()),
             });
             #[cfg(not(target_os = "linux"))]
@@ -145,7 +147,7 @@ impl Args {
             |packet: &capture::Packet<'_>| match packets.segment(packet.link, packet.octets, packet.is_cut) {
                 Some(segment) if is_wanted(&segment) => {
                     segments += 1;
-                    connections.take(packet.time, &segment, types, out)
+                    connections.take(packet.time, &segment, types, out).and_then(|()| unless_unread())
                 }
                 _ => Ok(()),
             };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use spandrel::dynamic::DynamicObject;
 use spandrel::net::error::escape;
+use spandrel::net::error::output::has_no_reader;
 
 use crate::call::explain;
 use crate::call::interface::{self, InterfaceArgs};
@@ -69,7 +70,7 @@ impl Args {
         loop {
             changes += look()?;
             let is_over = self.changes.is_some_and(|most| changes >= most);
-            if is_over || end.is_some_and(|end| Instant::now() + self.interval > end) {
+            if is_over || has_no_reader() || end.is_some_and(|end| Instant::now() + self.interval > end) {
                 return Ok(());
             }
             thread::sleep(self.interval);

@@ -407,3 +407,18 @@ fn the_error_of_an_idl_file_stands_before_its_warnings() {
     assert_eq!(cause, "  cause: error: `lnog` is not defined", "{text}");
     assert!(text.contains("warning: valuetype `Never` is declared and never defined"), "{text}");
 }
+
+/// As by `spandrel watch … | head -1`.
+#[test]
+#[cfg(unix)]
+fn a_watch_without_a_reader_ends() {
+    let bank = Bank::open();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::cargo_bin("spandrel").unwrap();
+    let idl = bank.file.to_str().unwrap();
+    command.args(["watch", "--idl", idl, "--interval", "10ms", &bank.reference, "sort"]).stdout(writer);
+    let mut watch = ChildProcess::start(&mut command);
+    wait_until("its end", || watch.try_wait().unwrap().is_some());
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+}
