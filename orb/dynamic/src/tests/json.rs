@@ -443,3 +443,58 @@ proptest! {
         }
     }
 }
+
+/// What a schema of JSON takes for an integer, and forms that only the text form has.
+#[test]
+fn strict_reading_takes_one_form_of_each_value() {
+    let strict = TextContext::new().strict();
+    let reads = |of: &TypeCode, text: &str| DynAny::from_text_with(of, text, &strict).is_ok();
+    for (text, is_integer) in
+        [("1.0", true), ("2e3", true), ("-70.00e-1", true), ("0e99999999999", true), ("1.5", false), ("1e400", false)]
+    {
+        assert_eq!(reads(&TypeCode::LONG, text), is_integer, "{text}");
+        assert_eq!(DynAny::from_text(&TypeCode::LONG, text).is_ok(), is_integer, "{text}");
+    }
+    let fixed = TypeCode::fixed(5, 2).unwrap();
+    for (of, text) in [
+        (TypeCode::LONG, "\"1\""),
+        (TypeCode::BOOLEAN, "\"true\""),
+        (TypeCode::DOUBLE, "\"1.5\""),
+        (TypeCode::CHAR, "7"),
+        (TypeCode::ANY, "7"),
+        (TypeCode::ANY, r#"{"_type":null,"_value":null}"#),
+        (TypeCode::TYPE_CODE, "null"),
+        (TypeCode::object(), "\"null\""),
+        (fixed, "1.5"),
+        (many(&TypeCode::OCTET, 0), "[1, 2]"),
+        (colour(), "null"),
+    ] {
+        assert!(!reads(&of, text), "{of} {text}");
+    }
+    // Of two forms that are both written.
+    for text in ["7", "\"7\""] {
+        assert!(reads(&TypeCode::LONGLONG, text));
+    }
+    assert!(!reads(&TypeCode::LONGLONG, "\"07\""));
+    // A type has the parts of its kind.
+    for text in [
+        r#"{"kind":"struct","id":"IDL:S:1.0","name":"S","members":[{"name":"x","type":"long","label":1}]}"#,
+        r#"{"kind":"sequence","type":"short","length":2}"#,
+        r#"{"kind":"valuetype","id":"IDL:V:1.0","name":"V","members":[{"name":"x","type":"long","visibility":"no"}]}"#,
+    ] {
+        assert!(DynAny::from_text(&TypeCode::TYPE_CODE, text).is_err(), "{text}");
+    }
+}
+
+/// A repository is asked for a derived type by its id.
+#[test]
+fn value_types_are_also_those_that_the_context_knows_by_name() {
+    let of = derived();
+    let id = of.id().unwrap();
+    let types = |name: &str| (name == id).then(|| of.clone());
+    let context = TextContext::new().types(&types);
+    let text = format!("{{_type: \"{id}\", ..}}");
+    let read = DynAny::from_text_with(&base(), &text, &context).unwrap();
+    assert!(read.to_json().unwrap().contains(id));
+    assert!(DynAny::from_text_with(&node(), &text, &context).is_err(), "not one of its bases");
+}
