@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str};
+use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
+use spandrel_error::{escape, escape_lines};
 
 use super::{Diagnostic, Diagnostics, Label, Severity};
 use crate::source::{FileId, SourceMap};
@@ -43,7 +44,7 @@ impl Diagnostics {
             1 => "; 1 more error".to_owned(),
             count => format!("; {count} more errors"),
         };
-        normalize_untrusted_str(&format!("{place}{}{others}", first.message))
+        escape(&format!("{place}{}{others}", first.message)).to_string()
     }
 }
 
@@ -53,12 +54,12 @@ fn render(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> String 
         Severity::Error => Level::ERROR,
     };
     let mut group =
-        level.primary_title(normalize_untrusted_str(&diagnostic.message)).elements(snippets(diagnostic, sources));
+        level.primary_title(escape(&diagnostic.message).to_string()).elements(snippets(diagnostic, sources));
     for note in notes(diagnostic, sources) {
-        group = group.element(Level::NOTE.message(normalize_untrusted_str(&note)));
+        group = group.element(Level::NOTE.message(escape(&note).to_string()));
     }
     for help in &diagnostic.help {
-        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+        group = group.element(Level::HELP.message(escape(help).to_string()));
     }
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     renderer.render(&[group])
@@ -87,19 +88,29 @@ fn snippet<'s>(
     let text: &str = &source.text;
     let excerpt = excerpt(text, labels);
     let newlines = text[..excerpt.start].bytes().filter(|&it| it == b'\n');
-    let annotations = labels.iter().filter_map(|(kind, label)| {
-        let start = (label.span.start as usize).checked_sub(excerpt.start)?;
-        let end = (label.span.end as usize).checked_sub(excerpt.start)?;
-        if end > excerpt.len() {
-            return None;
-        }
-        let words = (!label.text.is_empty()).then(|| normalize_untrusted_str(&label.text));
-        Some(kind.span(start..end).label(words))
-    });
-    Snippet::source(&text[excerpt.clone()])
+    let shown = escaped_source(&text[excerpt.clone()]);
+    // The offset in the escaped text.
+    let offset = |position: u32| {
+        let before = text.get(excerpt.start..position as usize).filter(|_| position as usize <= excerpt.end)?;
+        Some(escaped_source(before).len().min(shown.len()))
+    };
+    let annotations: Vec<Annotation<'s>> = labels
+        .iter()
+        .filter_map(|(kind, label)| {
+            let words = (!label.text.is_empty()).then(|| escape(&label.text).to_string());
+            Some(kind.span(offset(label.span.start)?..offset(label.span.end)?).label(words))
+        })
+        .collect();
+    Snippet::source(shown)
         .line_start(newlines.count() + 1)
-        .path(source.path.to_string_lossy())
+        .path(escape(&source.path.to_string_lossy()).to_string())
         .annotations(annotations)
+}
+
+/// Lines of a source file without characters that have an effect; the ends of lines stay.
+fn escaped_source(text: &str) -> String {
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    text.split("\r\n").map(escape_lines).collect::<Vec<_>>().join("\r\n")
 }
 
 /// The whole lines of the labels; if that is too much, those of the first label, truncated if necessary.
@@ -141,4 +152,58 @@ fn notes(diagnostic: &Diagnostic, sources: &SourceMap) -> Vec<String> {
         file = Some(span.file);
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::{FrontEndOptions, MemoryFiles, compile_with};
+
+    /// The characters of a text that have an effect on a terminal, except line feeds.
+    fn effects(text: &str) -> String {
+        text.chars().filter(|it| it.is_control() && *it != '\n' || matches!(it, '\u{200e}' | '\u{202e}')).collect()
+    }
+
+    #[test]
+    fn texts_of_files_have_no_effect_on_a_terminal() {
+        let path = "a\u{1b}[2J\u{9b}\u{200e}.idl";
+        for text in [
+            "struct S { /* \u{1b}[2J\u{9b}2J\u{85}\u{202e}\u{200e}\0\r */ Missing\tm; };\r\n",
+            "const string S = \"\u{9b}\\q\";",
+            "#error \u{1b}]0;title\u{7}\u{9b}",
+            "#include \"\u{9b}1m\u{1b}.idl\"",
+            "#pragma \u{9b}x\n\u{9b}",
+        ] {
+            let files = MemoryFiles::new().with(path, text);
+            let errors = compile_with(&FrontEndOptions::default(), &files, Path::new(path)).expect_err("no IDL");
+            assert_eq!(effects(&errors.to_string()), "", "{text:?}");
+            assert_eq!(effects(&errors.in_line()), "", "{text:?}");
+            // The sequences of the renderer are of this form only.
+            let coloured = errors.render(true);
+            let mut styles = coloured.split('\u{1b}');
+            assert_eq!(effects(styles.next().unwrap_or_default()), "");
+            for style in styles {
+                let end = style.find('m').unwrap_or_default();
+                assert!(style[1..end].bytes().all(|it| it.is_ascii_digit() || it == b';'), "{style:?}");
+                assert_eq!(effects(style), "", "{text:?}");
+            }
+        }
+        let missing = compile_with(&FrontEndOptions::default(), &MemoryFiles::new(), Path::new(path));
+        assert_eq!(effects(&missing.expect_err("no file").to_string()), "");
+    }
+
+    #[test]
+    fn labels_stay_at_their_words() {
+        let text = "/* \u{1b}\u{9b} */ typedef Missing T;\r\ntypedef Other U;\r\n";
+        let files = MemoryFiles::new().with("a.idl", text);
+        let errors = compile_with(&FrontEndOptions::default(), &files, Path::new("a.idl")).expect_err("no IDL");
+        let shown = errors.to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        for (word, marks) in [("Missing", "^^^^^^^"), ("Other", "^^^^^")] {
+            let line = lines.iter().position(|line| line.contains(&format!("typedef {word}"))).expect("the line");
+            assert_eq!(lines[line].find(word), lines[line + 1].find(marks), "{shown}");
+            assert!(!lines[line].contains(r"\r"), "{shown}");
+        }
+    }
 }

@@ -99,11 +99,12 @@ fn disagreement<'i>(input: &Input<'i>, inputs: &[Input<'i>], together: &Model) -
     let mut others = inputs.iter().filter(|other| other.file != input.file);
     let other = others.clone().find(|other| view(other).is_some_and(|other| other != own));
     let other = other.or_else(|| others.find(|other| reads(other) && lookup(other).is_none()));
-    let here = input.file.display();
+    let path = |file: &Path| escape(&file.to_string_lossy()).to_string();
+    let here = path(input.file);
     let difference = match other {
         None => format!("exists for {here} only"),
         Some(other) => {
-            let there = other.file.display();
+            let there = path(other.file);
             match view(other) {
                 None => format!("exists for {here} and not for {there}"),
                 Some(theirs) => {
@@ -119,7 +120,7 @@ fn disagreement<'i>(input: &Input<'i>, inputs: &[Input<'i>], together: &Model) -
     };
     Some(Disagreement {
         name: excerpt(&ours.scoped_name).to_string(),
-        place: format!("{}:{line}", escape(&file.to_string_lossy())),
+        place: format!("{}:{line}", path(file)),
         difference,
     })
 }
