@@ -25,6 +25,7 @@ mod enums;
 mod error_sets;
 mod errors;
 mod external;
+mod external_files;
 mod fixed;
 mod interpreted;
 mod labels;

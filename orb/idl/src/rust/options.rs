@@ -1,11 +1,13 @@
 //! Options of the back end, and their errors.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::bad_option::{BadOption, parse};
 use super::engines::Engines;
+use super::external_files::ExternalFiles;
 use super::padding::PaddingSelection;
+use crate::model::Model;
 
 /// Options of the generated code.
 #[derive(Clone, Debug)]
@@ -18,8 +20,7 @@ pub struct Options {
     pub(super) sides: Sides,
     /// Derive macros, for a definition of this scoped name or for all.
     pub(super) derives: Vec<(Option<String>, String)>,
-    /// Rust modules for the definitions of included files, by the last components of the files' paths.
-    pub(super) externals: Vec<(PathBuf, String)>,
+    pub(super) externals: ExternalFiles,
     /// Modules around everything, outermost first.
     pub(super) prefix: Vec<String>,
     pub(super) ties: bool,
@@ -77,7 +78,7 @@ impl Default for Options {
             asynchronous: Asynchronous::default(),
             sides: Sides::Both,
             derives: Vec::new(),
-            externals: Vec::new(),
+            externals: ExternalFiles::default(),
             prefix: Vec::new(),
             ties: false,
             servant_defaults: false,
@@ -177,8 +178,16 @@ impl Options {
     /// If `module` is not the path of a module; it should begin with `::` or `crate::`.
     pub fn external(mut self, file: impl AsRef<Path>, module: &str) -> Result<Self, BadOption> {
         parse::<syn::Path>(module, "the path of a Rust module, such as `::shared_types::idl`")?;
-        self.externals.push((file.as_ref().to_owned(), module.to_owned()));
+        self.externals.add(file.as_ref(), module);
         Ok(self)
+    }
+
+    /// Checks that each option `external` names one file of those that were read for `model`, or none.
+    ///
+    /// # Errors
+    /// If one of them names different files, such as `types.idl` both `a/types.idl` and `b/types.idl`.
+    pub fn check_externals(&self, model: &Model) -> Result<(), BadOption> {
+        self.externals.check(model)
     }
 
     /// Puts all code into modules, such as `control::generated`.

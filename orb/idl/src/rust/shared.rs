@@ -30,7 +30,7 @@ pub struct Input<'i> {
 /// that several of them read, or an interface or value type that one only declares forward.
 #[must_use]
 pub fn shares_definitions(inputs: &[Input<'_>], options: &Options) -> bool {
-    let is_external = |path: &Path| options.external_of(path).is_some();
+    let is_external = |path: &Path| options.externals.module(path).is_some();
     // The code of such a file is included in a module of its own.
     if inputs.iter().any(|input| is_external(input.file)) {
         return false;

@@ -86,7 +86,7 @@ pub(super) enum Passing {
 impl<'m> Context<'m> {
     pub(super) fn new(model: &'m Model, options: &'m Options) -> Self {
         let local = local::local(model);
-        let externals = Externals::new(model, options);
+        let externals = Externals::new(model, &options.externals);
         let left_out = supported::left_out(model);
         let names = Names::new(model, &local, &externals, &left_out);
         let leaf_counts = LeafCounts::new(model);
