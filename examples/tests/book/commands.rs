@@ -318,6 +318,7 @@ pages! {
     persistence: "docs/tutorial/persistence.md",
     proxy: "docs/proxy.md",
     security: "docs/tutorial/security.md",
+    tls_site: "docs/tls-site.md",
 }
 
 #[test]
