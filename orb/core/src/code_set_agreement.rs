@@ -64,7 +64,6 @@ impl Agreement {
     }
 
     /// Whether the reference names code sets.
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn is_named(&self) -> bool {
         self.is_named
     }
@@ -90,7 +89,7 @@ impl Agreement {
                 | CdrError::WideInGiop10
                 | CdrError::WideInGiop11(_)
         );
-        let loss = if needs_code_sets && !self.is_named { RequestLoss::CodeSetsUnknown } else { RequestLoss::Other };
+        let loss = if needs_code_sets && !self.is_named() { RequestLoss::CodeSetsUnknown } else { RequestLoss::Other };
         CallFailure::of(loss, self.exception(error))
     }
 

@@ -84,7 +84,7 @@ pub struct Destination {
     /// Whether the server is a Spandrel server.
     pub(crate) is_ours: bool,
     /// The agreed code sets.
-    text: Agreement,
+    pub(crate) text: Agreement,
     /// Sends one-ways by datagram, if that is enabled and the server reads them.
     datagrams: Option<(SendDatagram, Arc<dyn DatagramSender>)>,
 }
@@ -231,12 +231,6 @@ impl Destination {
     /// The code set contexts of requests until the connection has sent them.
     pub(crate) fn code_sets(&self) -> &[ServiceContext] {
         self.text.context()
-    }
-
-    /// Whether the reference names code sets.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn names_code_sets(&self) -> bool {
-        self.text.is_named()
     }
 
     /// The failure of a request whose arguments cannot be written.

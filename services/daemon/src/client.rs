@@ -8,8 +8,8 @@ use anyhow::anyhow;
 use spandrel::Orb;
 use spandrel::ssliop::Ssliop;
 
-use crate::args::{split_option, tls_options};
 use crate::failure::Failure;
+use crate::options::{split_option, tls_options};
 
 /// The longest time in which a server has to accept a connection, unless the options say another.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(30);

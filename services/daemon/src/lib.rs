@@ -41,6 +41,7 @@
 mod args;
 mod client;
 mod failure;
+mod options;
 mod signals;
 mod toml_text;
 

@@ -53,7 +53,7 @@ impl Arguments {
         let first = EncodedArguments::marshal(destination, wire, operation, &encode)
             .map_err(|error| destination.not_encodable(error));
         let second = match &first {
-            Ok(first) if !first.is_coded || destination.names_code_sets() => None,
+            Ok(first) if !first.is_coded || destination.text.is_named() => None,
             Err(failure) if failure.loss != RequestLoss::CodeSetsUnknown => return Err(failure.clone()),
             _ => own_form(own, wire)
                 .and_then(|wire| EncodedArguments::marshal(destination, wire, operation, &encode).ok()),
@@ -82,7 +82,7 @@ impl Arguments {
         let fitting = self.first.iter().chain(&self.second).find(|form| form.fits(needed));
         let form = match (fitting, &self.first) {
             (Some(form), _) | (None, Ok(form)) => form,
-            (None, Err(failure)) if !destination.names_code_sets() => return Err(failure.clone()),
+            (None, Err(failure)) if !destination.text.is_named() => return Err(failure.clone()),
             (None, Err(failure)) => self.second.as_ref().ok_or_else(|| failure.clone())?,
         };
         form.request(out, destination, contexts, request_id, response, operation)
