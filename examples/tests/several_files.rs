@@ -10,14 +10,14 @@ mod shop {
 }
 
 /// Each file with the others as external modules.
-pub mod modules {
-    pub mod counter {
+pub(crate) mod modules {
+    pub(crate) mod counter {
         include!(concat!(env!("OUT_DIR"), "/modules/counter.rs"));
     }
-    pub mod orders {
+    pub(crate) mod orders {
         include!(concat!(env!("OUT_DIR"), "/modules/orders.rs"));
     }
-    pub mod customers {
+    pub(crate) mod customers {
         include!(concat!(env!("OUT_DIR"), "/modules/customers.rs"));
     }
 }
