@@ -13,7 +13,8 @@ fn a_registration_names_only_a_configured_command() {
         let options = StartupOptions { command: command.into(), ..StartupOptions::default() };
         match fixture.repository().register_server("other", &options) {
             Err(RegisterServerError::CannotComplete(cannot)) => {
-                assert!(cannot.reason.contains("not in the configuration"), "{}", cannot.reason);
+                let reason = if command.is_empty() { "needs a command" } else { "not in the configuration" };
+                assert!(cannot.reason.contains(reason), "{}", cannot.reason);
             }
             Err(RegisterServerError::System(exception)) if command.contains('\0') => {
                 assert_ne!(exception.kind(), SystemExceptionKind::Unknown, "{exception}"); // no text of IDL
