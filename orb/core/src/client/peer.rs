@@ -174,7 +174,7 @@ impl Peer {
                     self.statistics.reconnected();
                 }
                 pool.was_open = true;
-                pool.connections.push(Pooled { connection, users, marks, last_lease: Instant::now() });
+                pool.connections.push(Pooled { connection, users, marks, last_use: Instant::now() });
             }
             // The deadline of this call is not that of others.
             Err(failure) if is_limited && is_timeout(failure) || is_local_failure(failure) => {}

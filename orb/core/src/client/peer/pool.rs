@@ -28,8 +28,8 @@ pub(super) struct Pooled {
     pub(super) connection: Arc<ClientConnection>,
     pub(super) users: usize,
     pub(super) marks: PurgingMarks,
-    /// The time of its opening, or of the last lease that found it unused.
-    pub(super) last_lease: Instant,
+    /// The time of its opening, or of the end of its last use.
+    pub(super) last_use: Instant,
 }
 
 /// The pause after which an unused connection is looked at before a call uses it.
@@ -84,6 +84,7 @@ impl Pool {
         };
         let pooled = &mut self.connections[at];
         pooled.users -= 1;
+        pooled.last_use = Instant::now();
         pooled.marks.record_use();
         if connection.is_retired() {
             self.connections.swap_remove(at);
@@ -93,12 +94,10 @@ impl Pool {
 
 impl Pooled {
     /// Whether a call may begin to use the connection, which no other uses: false if the reactor has seen its
-    /// end, or if it has ended unseen in a pause since the last lease. Calls in quick succession only read the
+    /// end, or if it has ended unseen in a pause since its last use. Calls in quick succession only read the
     /// clock. To be called under the lock of the pool, so that no other call shares the connection before.
-    pub(super) fn is_open(&mut self) -> bool {
-        let now = Instant::now();
-        let pause = now.saturating_duration_since(std::mem::replace(&mut self.last_lease, now));
-        !self.connection.is_retired() && (pause < LOOK_AFTER || self.connection.is_open_after_pause())
+    pub(super) fn is_open(&self) -> bool {
+        !self.connection.is_retired() && (self.last_use.elapsed() < LOOK_AFTER || self.connection.is_open_after_pause())
     }
 
     /// Whether it may be closed without an effect on any call.
