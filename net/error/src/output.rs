@@ -8,7 +8,7 @@ use crate::escape_lines;
 /// Whether a write to standard output has found no reader.
 static HAS_NO_READER: AtomicBool = AtomicBool::new(false);
 
-/// Whether the reader of standard output is gone, as [`print`] has found out: a command that prints without an end may end.
+/// Whether the reader of standard output is gone, as [`print()`] has found out: a command that prints without an end may end.
 #[must_use]
 pub fn has_no_reader() -> bool {
     HAS_NO_READER.load(Ordering::Relaxed)
