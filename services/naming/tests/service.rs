@@ -359,6 +359,32 @@ fn a_name_that_leads_to_this_service_again_and_again_ends() {
     }
 }
 
+/// Empty and invalid names and addresses, as omniNames 4.2.5 answers them.
+#[test]
+fn strings_that_are_no_names_have_the_exceptions_of_omni_names() {
+    let served = Served::start(|_| {});
+    let context = &served.root;
+    for text in ["", "/", "a//b", "/a", "a/", "a.", r"a\b"] {
+        for outcome in [
+            context.to_name(text).map(drop).map_err(|error| error.to_string()),
+            context.resolve_str(text).map(drop).map_err(|error| error.to_string()),
+            context.to_url(":h:1", text).map(drop).map_err(|error| error.to_string()),
+        ] {
+            assert!(outcome.as_ref().is_err_and(|error| error.contains("InvalidName")), "{text:?}: {outcome:?}");
+        }
+    }
+    assert!(context.to_string(&[]).unwrap_err().to_string().contains("InvalidName"));
+    for (address, text) in [("", ""), ("", "a"), ("h:1", ""), ("foo:h", "a")] {
+        let error = context.to_url(address, text).unwrap_err().to_string();
+        assert!(error.contains("InvalidAddress"), "{address:?}, {text:?}: {error}");
+    }
+    assert_eq!(context.to_url(":h:1", "a b").unwrap(), "corbaname::h:1#a%20b");
+    for (text, kind) in [(".", ""), (".k", "k")] {
+        let name = context.to_name(text).unwrap();
+        assert!(name.len() == 1 && name[0].id.is_empty() && name[0].kind == kind, "{text}");
+    }
+}
+
 #[test]
 fn operations_on_text_need_a_context_and_names_within_the_limits() {
     let served = Served::start(|_| {});
