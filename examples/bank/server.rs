@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use spandrel::{Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 
 spandrel::include_idl!("bank");
 use bank::{AccountServant, AccountSkeleton, Overdrawn, account::WithdrawError};
@@ -18,7 +18,7 @@ impl AccountServant for Savings {
 
     fn deposit(&self, cents: i64) -> Result<i64, SystemException> {
         let mut balance = self.balance.lock().unwrap();
-        *balance += cents;
+        *balance = balance.checked_add(cents).ok_or_else(too_large)?;
         Ok(*balance)
     }
 
@@ -27,9 +27,14 @@ impl AccountServant for Savings {
         if cents > *balance {
             return Err(Overdrawn { balance: *balance }.into());
         }
-        *balance -= cents;
+        *balance = balance.checked_sub(cents).ok_or_else(too_large)?;
         Ok(*balance)
     }
+}
+
+/// The exception of an amount with which the balance is no `long long` any more.
+fn too_large() -> SystemException {
+    SystemException::bad_param(0, CompletionStatus::No)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
