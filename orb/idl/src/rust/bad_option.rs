@@ -2,9 +2,21 @@
 
 use std::borrow::Cow;
 
+use proc_macro2::{TokenStream, TokenTree};
+
 /// Parses the text, which is stored as text because it must be `Send`.
 pub(super) fn parse<T: syn::parse::Parse>(text: &str, expected: &'static str) -> Result<T, BadOption> {
-    syn::parse_str(text).map_err(|_| BadOption { given: text.to_owned(), expected: expected.into() })
+    let parsed = syn::parse_str(text).ok().filter(|_| !text.parse().is_ok_and(has_later_keyword));
+    parsed.ok_or_else(|| BadOption { given: text.to_owned(), expected: expected.into() })
+}
+
+/// Whether there is `gen`, a keyword since edition 2024, which the parser takes for an identifier.
+fn has_later_keyword(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == "gen",
+        TokenTree::Group(group) => has_later_keyword(group.stream()),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
 }
 
 /// The error of an invalid option value.
@@ -13,4 +25,23 @@ pub(super) fn parse<T: syn::parse::Parse>(text: &str, expected: &'static str) ->
 pub struct BadOption {
     pub(super) given: String,
     pub(super) expected: Cow<'static, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn keywords_of_every_edition_are_refused_unless_they_are_raw() {
+        for (text, is_path) in [
+            ("crate::gen::x", false),
+            ("gen", false),
+            ("a<gen>", false),
+            ("match", false),
+            ("r#gen::x", true),
+            ("gen_", true),
+        ] {
+            assert_eq!(parse::<syn::Path>(text, "a path").is_ok(), is_path, "{text}");
+        }
+    }
 }
