@@ -327,23 +327,28 @@ impl ClientConnection {
 
     /// Whether the connection is open after a pause in which no call used it. Reads what the peer has sent
     /// meanwhile without waiting: in most cases nothing, or its end. If messages are awaited, another thread
-    /// reads, and sees the end itself.
+    /// reads, and sees the end itself; so does the reactor if the peer may send requests.
     #[cold]
     pub(super) fn is_open_after_pause(&self) -> bool {
+        /// A peer that sends on and on must not keep the caller, which has a deadline, and the lock of its pool.
+        const MOST_MESSAGES: usize = 16;
+        if self.accepts_callbacks() {
+            return !self.is_retired();
+        }
         let mut pending = self.pending.lock();
         let reader = if pending.half.is_free() { pending.reader.take() } else { None };
         drop(pending);
         let Some(mut reader) = reader else { return !self.is_retired() };
         let guard = CloseOnPanic(self);
-        let outcome = self.read_available(&mut reader).map_err(|end| self.close(end));
+        let outcome = self.read_available(&mut reader, MOST_MESSAGES).map_err(|end| self.close(end));
         drop(guard);
         self.return_reader(reader, None, true);
         outcome.is_ok()
     }
 
-    /// Reads the messages that have arrived, and delivers the replies.
-    fn read_available(&self, reader: &mut MessageReader) -> Result<(), ConnectionEnd> {
-        loop {
+    /// Reads the messages that have arrived, at most so many, and delivers the replies.
+    fn read_available(&self, reader: &mut MessageReader, most: usize) -> Result<(), ConnectionEnd> {
+        for _ in 0..most {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
                     if let Some(reply) = self.parse_message(message)? {
@@ -354,6 +359,7 @@ impl ClientConnection {
                 Err(error) => return Err(self.read_failed(error)),
             }
         }
+        Ok(())
     }
 
     /// Reads the header of a reply, or the reason why none will come. Returns `None` for a request, which is

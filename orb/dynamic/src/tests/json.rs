@@ -444,7 +444,7 @@ proptest! {
     }
 }
 
-/// What a schema of JSON takes for an integer, and forms that only the text form has.
+/// Numbers that a schema of JSON takes for integers, and forms that only the text form has.
 #[test]
 fn strict_reading_takes_one_form_of_each_value() {
     let strict = TextContext::new().strict();

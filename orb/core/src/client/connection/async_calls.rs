@@ -331,7 +331,7 @@ impl ClientConnection {
             return self.fail_unsent();
         };
         let guard = CloseOnPanic(self);
-        let sent = self.read_available(&mut reader);
+        let sent = self.read_available(&mut reader, usize::MAX);
         drop(guard);
         let end = sent.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)

@@ -134,7 +134,7 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     };
     drop(pending);
     let guard = CloseOnPanic(connection);
-    let ended = connection.read_available(&mut reader).map_err(|end| connection.close(end));
+    let ended = connection.read_available(&mut reader, usize::MAX).map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);
     ended.is_ok()
