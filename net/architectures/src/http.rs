@@ -107,7 +107,7 @@ pub struct HttpSession {
     sent: usize,
     /// The rest of the present response.
     body: Option<Body>,
-    /// What is still to be discarded of a request's body.
+    /// The rest of a request's body, which is still to be discarded.
     unread: RequestBody,
     end: End,
 }

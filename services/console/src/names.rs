@@ -142,7 +142,7 @@ impl Entry {
     }
 }
 
-/// What may still be read for one request.
+/// The names and octets that may still be read for one request.
 struct Budget {
     bindings: usize,
     octets: usize,

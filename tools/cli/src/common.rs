@@ -101,7 +101,7 @@ pub(crate) fn above_zero(
     }
 }
 
-/// What a time is written as, for errors.
+/// The form in which a time is written, for errors.
 const TIME: &str = "seconds, or a number with ms, s or min, such as 30s";
 
 /// Parses a time such as `1.5`, `500ms`, `30s` or `2min`; a number without a unit is one of seconds.

@@ -6,7 +6,7 @@ pub(super) const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 pub(super) const CHAR: &str = r"^[\u0000-\u00ff]$";
 /// The names of the numbers of a `float` that are not finite, with [`NO_FLOAT`].
 pub(super) const FLOAT: &str = "^(?:-?Infinity|NaN|NaN:0x[7f]f[89a-f][0-9a-f]{5})$";
-/// What has the form of a NaN, and the bits of an infinity.
+/// Texts that have the form of a NaN, and the bits of an infinity.
 pub(super) const NO_FLOAT: [&str; 2] = ["NaN:0x7f800000", "NaN:0xff800000"];
 /// As [`FLOAT`], of a `double`, with [`NO_DOUBLE`].
 pub(super) const DOUBLE: &str = "^(?:-?Infinity|NaN|NaN:0x[7f]ff[0-9a-f]{13})$";

@@ -12,7 +12,7 @@ const MAX_OCTETS: usize = u16::MAX as usize;
 /// The maximum number of fragments of a datagram.
 const MAX_FRAGMENTS: u64 = 1024;
 
-/// What the fragments of a datagram have in common: addresses, protocol and identification.
+/// The parts of the header that all fragments of a datagram have in common: addresses, protocol and identification.
 pub(super) type Key = (IpAddr, IpAddr, u8, u32);
 
 /// A fragment.

@@ -13,7 +13,7 @@ pub(super) enum Omission {
     EtherType(u16),
     /// Packets of another protocol above IP.
     Protocol(u8),
-    /// What a tunnel carries, or the link, that is not looked into.
+    /// The content of a tunnel or of a link that is not looked into.
     Tunnel(&'static str),
     /// Datagrams of the Unreliable Multicast Inter-ORB Protocol.
     Miop,

@@ -141,7 +141,7 @@ enum Layer {
     Ip,
 }
 
-/// What an IP packet carries.
+/// The content of an IP packet.
 #[derive(Clone, Copy, Debug)]
 struct IpPacket<'p> {
     source: IpAddr,
@@ -449,7 +449,7 @@ fn transport<'p>(packet: &IpPacket<'_>, payload: &'p [u8]) -> Result<(Segment<'p
     Ok((segment, packet.is_cut))
 }
 
-/// What a datagram of UDP has that is left out.
+/// The content of a datagram of UDP that is left out.
 fn datagram(octets: &[u8]) -> Absence {
     match octets.first_chunk() {
         Some(b"MIOP") => Omission::Miop.into(),

@@ -212,7 +212,7 @@ pub fn run(object: &ObjectRef, settings: &Settings, mut say: impl FnMut(&Event<'
     }
 }
 
-/// What failed without an answer of `_non_existent`, in words that follow "cannot".
+/// The step that failed without an answer of `_non_existent`, in words that follow "cannot".
 fn unanswered(is_located: bool) -> String {
     match is_located {
         true => "ask the object whether it exists: LocateRequest was answered, and `_non_existent` failed",
