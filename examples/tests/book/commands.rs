@@ -31,13 +31,16 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::Path,
     process::{Command, Stdio},
-    sync::mpsc::{Receiver, channel},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, channel},
+    },
 };
 
-use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, wait_until};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, free_port, wait_until};
 
 use super::page::{Block, Page, book, root};
 
@@ -67,6 +70,8 @@ fn matches(form: &str, text: &str) -> bool {
 struct Terminal {
     child: ChildProcess,
     output: Receiver<String>,
+    /// What it has printed on standard error.
+    errors: Arc<Mutex<String>>,
 }
 
 impl Terminal {
@@ -78,7 +83,8 @@ impl Terminal {
     /// Waits for these lines of output.
     fn await_output(&self, form: &str, at: &str) {
         for line in form.lines() {
-            let found = self.output.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| panic!("{at}: no line `{line}`"));
+            let found = self.output.recv_timeout(TEST_TIMEOUT);
+            let found = found.unwrap_or_else(|_| panic!("{at}: no line `{line}`\n{}", self.errors.lock().unwrap()));
             assert!(matches(line, &found), "{at}: the output is `{found}`, and not `{line}`");
         }
     }
@@ -142,13 +148,8 @@ impl Session {
             prelude += &format!("spandrel() {{ {} \"$@\"; }}\n", quoted(&crate::programs::command_line()));
             setting(page, "services").into_iter().for_each(crate::programs::build_service);
         }
-        let free = |port: &&str| {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            ((*port).to_owned(), listener.local_addr().expect("its address").port().to_string(), listener)
-        };
-        // All are held until each is known, so that they differ.
-        let ports: Vec<_> = setting(page, "ports").iter().map(free).collect();
-        let ports: Vec<(String, String)> = ports.into_iter().map(|(shown, used, _)| (shown, used)).collect();
+        let free = |port: &str| (port.to_owned(), free_port().to_string());
+        let ports: Vec<(String, String)> = setting(page, "ports").into_iter().map(free).collect();
         let folder = tempfile::tempdir().expect("a folder");
         for file in setting(page, "files") {
             let (name, source) = file.split_once('=').expect("files: NAME=SOURCE");
@@ -177,7 +178,8 @@ impl Session {
     fn command(&self, block: &Block) -> Command {
         let mut command = Command::new("bash");
         command.args(["-euc", &format!("{}{}", self.prelude, self.with_ports(&block.content))]);
-        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.current_dir(&self.folder).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -197,7 +199,7 @@ impl Session {
             wait_until(at, || started.child.try_wait().unwrap().is_some());
             let status = started.child.wait().expect("its status");
             let printed = lines.join("\n");
-            assert!(status.success(), "{at}: {status}\n{printed}");
+            assert!(status.success(), "{at}: {status}\n{printed}\n{}", started.errors.lock().unwrap());
             if let Some(form) = output {
                 assert!(matches(&form, &printed), "{at}: the output is\n{printed}\nand not\n{form}");
             }
@@ -214,7 +216,8 @@ impl Session {
         if let Some(port) = port {
             let address = format!("127.0.0.1:{}", self.with_ports(port));
             wait_until(&format!("{at}: {address}"), || {
-                assert!(started.child.try_wait().unwrap().is_none(), "{at}: the command has ended");
+                let has_ended = started.child.try_wait().unwrap().is_some();
+                assert!(!has_ended, "{at}: the command has ended\n{}", started.errors.lock().unwrap());
                 TcpStream::connect(&address).is_ok()
             });
         }
@@ -232,7 +235,14 @@ impl Session {
                 }
             }
         });
-        Terminal { child, output }
+        let errors = Arc::new(Mutex::new(String::new()));
+        let (stderr, text) = (child.stderr.take().expect("it is piped"), Arc::clone(&errors));
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                *text.lock().unwrap() += &(line + "\n");
+            }
+        });
+        Terminal { child, output, errors }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
 use spandrel_naming::store::{ContextId, IfBound, StoreError, Target};
 use spandrel_naming::{RedbStore, RedbStoreOptions, Store};
 use spandrel_naming_etcd::{EtcdOptions, EtcdStore};
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{free_port, wait_until};
 
 /// A process that is killed when dropped.
 struct Process(Child);
@@ -76,10 +75,6 @@ impl Cluster {
         });
         store.unwrap()
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn step(id: &str) -> NameComponent {

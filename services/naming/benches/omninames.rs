@@ -9,7 +9,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -20,6 +20,7 @@ use spandrel::cdr::{ByteOrder, OctetForm, to_octets};
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
 use spandrel::types::{IiopProfile, ior_to_string};
 use spandrel::{ObjectRef, Orb};
+use spandrel_test_support::free_port;
 
 const CLIENTS: usize = 64;
 
@@ -56,7 +57,7 @@ impl Server {
     }
 
     fn omni_names(folder: &Path, orb: &Orb) -> Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port();
         let mut command = Command::new("omniNames");
         command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(folder);
         command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]).stdout(Stdio::null()).stderr(Stdio::null());

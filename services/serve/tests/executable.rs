@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
-use spandrel_test_support::{ChildProcess, check_output_errors, eventually, read_some};
+use spandrel_test_support::{ChildProcess, check_output_errors, eventually, free_port, read_some};
 use tempfile::TempDir;
 
 /// A running process, with its standard output.
@@ -234,7 +234,7 @@ fn a_logging_service_that_cannot_be_reached_is_reported() {
     assert_eq!(code, Some(2));
     assert_eq!(text, "error: invalid value \"nowhere\" for -k: expected HOST:PORT\n");
     // Nobody listens there.
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let address = format!("127.0.0.1:{}", free_port());
     let mut command = command();
     command.args(["-k", &address, "-S", "static Echo '-p 0'"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = ChildProcess::start(&mut command);

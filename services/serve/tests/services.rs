@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use spandrel_test_support::{eventually, read_some, retry_interrupted};
+use spandrel_test_support::{eventually, free_port, read_some, retry_interrupted};
 
 use crate::Process;
 
@@ -194,8 +194,8 @@ fn logging_writes_the_records_of_many_processes() {
 fn the_gateway_forwards_both_ways_and_passes_failed_targets_over() {
     let process = Process::new();
     process.process("static Echo '-p 0'").unwrap();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // and closed again
-    let rule = format!("127.0.0.1:0={closed},{}", process.address("Echo"));
+    let unused = free_port();
+    let rule = format!("127.0.0.1:0=127.0.0.1:{unused},{}", process.address("Echo"));
     process.process(&format!("static Gateway '-r {rule}'")).unwrap();
     let address = process.address("Gateway");
     for _ in 0..4 {

@@ -11,9 +11,10 @@ use spandrel::services::cos_naming::{
 };
 use spandrel::services::name;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
-use spandrel_interop::names::server::{OmniNames, free_port, root_context};
+use spandrel_interop::names::server::{OmniNames, root_context};
 use spandrel_naming::omni_log::{self, CodeSet};
 use spandrel_naming::{NamingOptions, NamingService, RedbStore, RedbStoreOptions};
+use spandrel_test_support::free_port;
 
 fn component(id: &str, kind: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: kind.to_owned() }
@@ -517,7 +518,7 @@ fn names_go_to_omninames_and_back() {
     assert_eq!(expected.len(), 5, "{expected:?}");
 
     let Service::Own { service, .. } = &own._service else { unreachable!() };
-    let port = free_port().unwrap();
+    let port = free_port();
     let (text, entries) = omni_log::export(&**service.as_ref().unwrap().store(), &orb, "127.0.0.1", port).unwrap();
     assert_eq!((entries.bindings, entries.contexts), (5, 2));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();

@@ -1,15 +1,15 @@
 //! Object adapters and the kinds of invocation: our client against our server, which restarts in between.
 
-use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 
 use spandrel::{Endpoint, Orb};
 use spandrel_interop::features::{build, client, server};
+use spandrel_test_support::free_port;
 
 #[test]
 fn every_feature_case_passes() {
-    let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let (sender, receiver) = mpsc::channel();
     let make = move || build(Orb::builder().listen(Endpoint::new("127.0.0.1", port)));
     let serving =

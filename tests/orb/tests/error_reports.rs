@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use spandrel::{InitError, Orb, SystemException};
+use spandrel_test_support::free_port;
 
 fn as_main_prints(error: impl Error + 'static) -> String {
     let error: Box<dyn Error> = error.into();
@@ -23,12 +24,11 @@ fn an_invalid_reference_is_reported_in_a_line() {
 #[test]
 fn a_failed_call_is_reported_with_its_cause() {
     let orb = Orb::builder().build().unwrap();
-    // Nothing listens on the port of a closed listener.
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let object = orb.string_to_object(&format!("corbaloc::{closed}/Key")).unwrap();
+    let address = format!("127.0.0.1:{}", free_port()); // nothing listens there
+    let object = orb.string_to_object(&format!("corbaloc::{address}/Key")).unwrap();
     let printed = as_main_prints(object.is_a("IDL:Any:1.0").unwrap_err());
     assert!(printed.starts_with("Error: CORBA::TRANSIENT (minor 0x"), "{printed}");
-    assert!(printed.contains(&closed.to_string()), "{printed}");
+    assert!(printed.contains(&address), "{printed}");
     assert!(!printed.contains("SystemException") && !printed.contains('{'), "{printed}");
     orb.shutdown().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes and their output, futures
+//! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes and their output, ports, futures
 //! without an executor, certificates, a disk that fails on command, programs of omniORB, a browser.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
@@ -16,6 +16,7 @@ mod futures;
 mod interruption;
 mod omniorb;
 mod output;
+mod port;
 mod process;
 mod waiting;
 
@@ -24,6 +25,7 @@ pub use futures::{block_on, is_ready, ready_within, waker_that};
 pub use interruption::{read_some, retry_interrupted};
 pub use omniorb::omniorb_peer;
 pub use output::check_output_errors;
+pub use port::free_port;
 pub use process::{alone, run_modules_with, this_program};
 pub use waiting::{TEST_TIMEOUT, eventually, holds_within, in_background, wait_until, within_time};
 

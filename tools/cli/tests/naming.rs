@@ -197,7 +197,7 @@ fn a_file_names_the_naming_service() {
 #[test]
 fn omni_names_is_used() {
     let folder = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = spandrel_test_support::free_port();
     let mut command = Command::new("omniNames");
     command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(folder.path());
     command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]).stdout(Stdio::null()).stderr(Stdio::null());

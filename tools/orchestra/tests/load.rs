@@ -1,13 +1,14 @@
 //! The load generator: counts, kinds of errors, and the latencies of an open loop.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use spandrel_orchestra::idl::orchestra::{ArrivalKind, Distribution, DistributionKind, Load, LoadResult};
 use spandrel_orchestra::load::{self, Control, FailureKind, paper_load};
+use spandrel_test_support::free_port;
 
 use crate::server::{Behaviour, start};
 
@@ -44,7 +45,7 @@ fn every_request_is_answered_and_counted_once() {
 
 #[test]
 fn failures_are_counted_by_their_kinds() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = (Ipv4Addr::LOCALHOST, free_port()).into();
     assert_eq!(only_error(&run(&to(free, 30))), ("refused", 30));
     let kinds = [
         (Behaviour::Short, "short reply"),

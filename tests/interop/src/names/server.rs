@@ -1,6 +1,5 @@
 //! The server: an object, and a naming service it is bound in.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -150,7 +149,7 @@ impl OmniNames {
     /// # Errors
     /// If it cannot be started, or does not answer.
     pub fn start(orb: &Orb) -> Result<(Self, u16)> {
-        let port = free_port()?;
+        let port = free_port();
         let folder = env::temp_dir().join(format!("spandrel-names-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let mut running = Self::start_in(orb, &folder, port)?;
@@ -172,14 +171,6 @@ impl OmniNames {
         wait_for_context(orb, port)?;
         Ok(running)
     }
-}
-
-/// A port of the loopback interface that nothing listens at.
-///
-/// # Errors
-/// If there is none.
-pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// The root context of the service at a port.

@@ -1,10 +1,10 @@
 //! One client against one server.
 
-use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use spandrel_test_support::free_port;
 
 use super::certificates::CertificateOwner;
 use super::{Outcome, Peer, Side};
@@ -77,7 +77,7 @@ impl Suite {
             Self::Values => side.serve("valuetypes"),
             Self::Anything { .. } | Self::Texts { .. } => side.serve("anything"),
             Self::Names => side.names_server(),
-            Self::Features => side.serve_at("features", free_port()?),
+            Self::Features => side.serve_at("features", free_port()),
             Self::Callbacks => side.serve_both_ways("callbacks", "tcp"),
             Self::Secure => side.listening_for_tls(side.over_tls(side.types_server(), CertificateOwner::Server)),
             Self::SecureCallbacks => side
@@ -121,11 +121,6 @@ impl Suite {
             }
         }
     }
-}
-
-/// A port without a listener. It is not assigned again soon.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 impl Pairing {
