@@ -212,7 +212,7 @@ fn the_gateway_forwards_both_ways_and_passes_failed_targets_over() {
     let idle = connect(&process.address("Gateway"));
     assert_eq!(read_some(&idle, &mut [0]).unwrap_or(0), 0, "an idle connection is closed");
     eventually(|| process.info("Gateway").contains(", 0 connections"));
-    process.process(&format!("static Gateway '-r 127.0.0.1:0={closed}'")).unwrap();
+    process.process(&format!("static Gateway '-r 127.0.0.1:0=127.0.0.1:{unused}'")).unwrap();
     assert_eq!(read_some(connect(&process.address("Gateway")), &mut [0]).unwrap_or(0), 0);
     eventually(|| process.info("Gateway").ends_with("1 without a target"));
 }

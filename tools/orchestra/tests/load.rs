@@ -1,7 +1,7 @@
 //! The load generator: counts, kinds of errors, and the latencies of an open loop.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
