@@ -356,6 +356,14 @@ impl Orb {
         self.published().map(|published| published.hosts)
     }
 
+    /// Accepts connections from now on, and those that wait, if the ORB was built with
+    /// [`accept_later`](crate::OrbBuilder::accept_later).
+    pub fn accept_connections(&self) {
+        if let Some(server) = self.server_side() {
+            server.accept_connections();
+        }
+    }
+
     /// The published addresses, if the server listens.
     pub fn published_already(&self) -> Option<PublishedAddresses> {
         self.server_side()?.published()

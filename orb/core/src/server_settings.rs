@@ -31,6 +31,8 @@ const SHORTEST: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     pub endpoints: Vec<Endpoint>,
+    /// Whether connections wait until the ORB is told to accept them.
+    pub accepts_later: bool,
     /// The published addresses of IIOP endpoints without a `publish` option.
     pub publish: Option<String>,
     pub shutdown_timeout: Duration,
@@ -125,6 +127,7 @@ impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             endpoints: Vec::new(),
+            accepts_later: false,
             publish: None,
             shutdown_timeout: Duration::from_secs(30),
             spawner: None,

@@ -58,14 +58,27 @@ impl ConnectionSource for AnyAcceptor {
     }
 }
 
+/// The listeners' handlers in the reactor.
+#[derive(Debug)]
+struct Listeners {
+    handlers: Vec<HandlerId>,
+    /// Whether connections wait in the system's queue.
+    are_held: bool,
+}
+
+impl Listeners {
+    fn interest(&self) -> Interest {
+        if self.are_held { Interest::NONE } else { Interest::INPUT }
+    }
+}
+
 /// All listeners and accepted connections of one ORB.
 #[derive(Debug)]
 pub(crate) struct Server {
     resources: Arc<ServerResources>,
     /// The service of the connections without a thread of their own.
     pooled_service: ServiceStrategy,
-    /// The listeners' handlers in the reactor.
-    listeners: Mutex<Vec<HandlerId>>,
+    listeners: Mutex<Listeners>,
     admitted: Mutex<Admitted>,
     admission: AdmissionControl,
     /// The number of connections with a thread of their own.
@@ -78,12 +91,13 @@ impl Server {
     pub(crate) fn new(settings: ServerSettings, adapter: Arc<dyn ObjectAdapter>) -> Self {
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
         let log_limit: Arc<LogLimit> = Arc::default();
+        let listeners = Mutex::new(Listeners { handlers: Vec::new(), are_held: settings.accepts_later });
         let pooled_service = ServiceStrategy::pooled(settings.concurrency, &threads, &log_limit);
         let queue = pooled_service.queue();
         Self {
             resources: Arc::new(ServerResources::new(settings, adapter, threads, log_limit, queue)),
             pooled_service,
-            listeners: Mutex::default(),
+            listeners,
             admitted: Mutex::default(),
             admission: AdmissionControl::default(),
             threaded: AtomicUsize::new(0),
@@ -128,14 +142,17 @@ impl Server {
                         let (transport, from) = pending()?;
                         server.admit(transport, &from, &orb)
                     };
-                    listeners.push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), admit), Interest::INPUT)?);
+                    let handler = AcceptLoop::new(AnyAcceptor(acceptor), admit);
+                    let handler = registry.register(handler, listeners.interest())?;
+                    listeners.handlers.push(handler);
                 }
                 ListenerSource::Datagrams(socket, max_octets) => {
                     let (orb, settings) = (WeakOrb::of(orb), Arc::clone(settings));
                     let room = vec![0; max_octets as usize];
                     let (running, deferred) = <(Arc<_>, Arc<_>)>::default();
                     let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
-                    listeners.push(registry.register(datagrams, Interest::INPUT)?);
+                    let handler = registry.register(datagrams, listeners.interest())?;
+                    listeners.handlers.push(handler);
                 }
                 ListenerSource::Nothing => {}
             }
@@ -146,6 +163,19 @@ impl Server {
             published.hosts.push((host_name(), 0));
         }
         Ok(published)
+    }
+
+    /// Accepts connections and datagrams from now on.
+    pub(crate) fn accept_connections(&self) {
+        let mut listeners = self.listeners.lock();
+        if std::mem::take(&mut listeners.are_held)
+            && let Ok(registry) = self.resources.pool.registry()
+        {
+            for &handler in &listeners.handlers {
+                // An unknown handler is one of a server that was shut down.
+                _ = registry.set_interest(handler, Interest::INPUT);
+            }
+        }
     }
 
     fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
@@ -250,7 +280,7 @@ impl Server {
     /// `timeout`: the longest time for running requests.
     pub(crate) fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
-        let listeners = std::mem::take(&mut *self.listeners.lock());
+        let listeners = std::mem::take(&mut self.listeners.lock().handlers);
         if let (false, Ok(registry)) = (listeners.is_empty(), self.resources.pool.registry()) {
             for listener in listeners {
                 registry.remove(listener);

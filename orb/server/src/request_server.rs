@@ -89,6 +89,10 @@ impl ServerSide for RequestServer {
         Ok(published.insert(opened).clone())
     }
 
+    fn accept_connections(&self) {
+        self.server.accept_connections();
+    }
+
     fn mark_own(&self, orb: &Orb, destinations: &mut [Destination]) {
         if orb.settings().collocation != Collocation::No {
             let published = self.published.lock();

@@ -210,7 +210,7 @@ impl Args {
             Some(file) => Commands::read(file).map_err(Failure::usage)?,
             None => Commands::default(),
         };
-        let daemon = self.daemon.open_services(&["activator"], PORT)?;
+        let daemon = self.daemon.start_services(&["activator"], PORT)?;
         let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
         let limits = Limits {
             start_timeout: Duration::from_millis(self.start_timeout),

@@ -142,7 +142,7 @@ impl DaemonArgs {
         for endpoint in &self.listen {
             args.extend(["-ORBListenEndpoints".to_owned(), endpoint.clone()]);
         }
-        let builder = activation::install(Orb::builder()).map_err(Failure::failed)?;
+        let builder = activation::install(Orb::builder().accept_later()).map_err(Failure::failed)?;
         let mut builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
         let mut endpoints = endpoints(&args)?;
         if endpoints.is_empty() {

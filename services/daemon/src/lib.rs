@@ -134,23 +134,13 @@ impl DaemonArgs {
     }
 
     /// Reads the policy, locks the data folder for these services, and opens an ORB that listens: at `--listen`, or at
-    /// this port of the loopback interface.
+    /// this port of the loopback interface. Clients wait until [`Daemon::serve`], so that none learns that objects do not
+    /// exist yet.
     ///
     /// # Errors
     /// An invalid policy; a folder that cannot be written or that another process uses; an address in use; wrong
     /// options.
     pub fn start_services(&self, names: &[&str], default_port: u16) -> Result<Daemon, Failure> {
-        let daemon = self.open_services(names, default_port)?;
-        daemon.orb.listen().map_err(Failure::cannot_listen)?;
-        Ok(daemon)
-    }
-
-    /// As [`start_services`](Self::start_services). The ORB listens when its first service wants that, which has its
-    /// objects before its first client: then no client learns that they do not exist.
-    ///
-    /// # Errors
-    /// As [`start_services`](Self::start_services), but for the address.
-    pub fn open_services(&self, names: &[&str], default_port: u16) -> Result<Daemon, Failure> {
         let authorizer = self.policy.authorizer()?;
         let data = self.data_folder()?;
         fs::create_dir_all(&data)
@@ -159,6 +149,7 @@ impl DaemonArgs {
         let locks = names.iter().map(|name| lock(&data, name)).collect::<Result<_, _>>()?;
         let (orb, endpoints) = self.orb(default_port, authorizer.as_ref())?;
         Poa::root(&orb).map_err(Failure::failed)?; // it makes the ORB a server
+        orb.listen().map_err(Failure::cannot_listen)?;
         warn_of_exposure(&endpoints, authorizer.is_some());
         Ok(Daemon { orb, data, authorizer, _locks: locks })
     }
@@ -224,6 +215,7 @@ impl Daemon {
     pub fn serve(&self, services: &[String]) -> Result<(), Failure> {
         let (orb, is_ready) =
             (self.orb.clone(), &|| activation::impl_is_ready(&self.orb).map(drop).map_err(Failure::failed));
+        self.orb.accept_connections();
         // An ORB that was shut down already needs no shutdown.
         serve(services, is_ready, move || drop(orb.begin_shutdown()), || self.orb.run())
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spandrel::services::cos_naming::naming_context::{BindError, RebindError};
 use spandrel::services::cos_naming::{Binding, BindingType, NameComponent, NamingContextExt};
 use spandrel::{ObjectRef, Orb, SystemException};
-use spandrel_test_support::{ChildProcess, check_output_errors, wait_until};
+use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
 fn command(data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-naming"));
@@ -356,4 +357,18 @@ fn a_backup_ends_with_its_time_limit_at_a_silent_service() {
     let (code, errors) = fails(command(folder.path()).args(words));
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("no backup by the service at 127.0.0.1:") && errors.contains("TIMEOUT"), "{errors}");
+}
+
+#[test]
+fn who_connects_first_is_answered_by_the_naming_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let mut command = command(folder.path());
+    command.args(["--listen", &format!("iiop://127.0.0.1:{port}")]).stdout(Stdio::null());
+    let _process = ChildProcess::start(&mut command);
+    // It has the port before it has read its store.
+    wait_until("a port", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let orb = Orb::builder().build().unwrap();
+    let root = orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/NameService")).unwrap();
+    assert!(!root.non_existent().unwrap());
 }

@@ -47,7 +47,7 @@ impl Args {
             true => self.daemon.clone().with_orb_option("-ORBMetrics yes"),
             false => self.daemon.clone(),
         };
-        let daemon = daemon.open_services(&NAMES, PORT)?;
+        let daemon = daemon.start_services(&NAMES, PORT)?;
         let services = Services::start(&daemon)?;
         let mut ready = services.urls(&daemon)?;
         let console = self.console.start(&daemon, &services, log)?;
@@ -61,7 +61,7 @@ impl Args {
 
     #[cfg(not(feature = "console"))]
     fn serve(&self, _log: LogTail) -> Result<(), Failure> {
-        let daemon = self.daemon.open_services(&NAMES, PORT)?;
+        let daemon = self.daemon.start_services(&NAMES, PORT)?;
         let services = Services::start(&daemon)?;
         daemon.serve(&services.urls(&daemon)?)?;
         services.stop()

@@ -1,14 +1,17 @@
 //! Initial references (CORBA 3.3 Part 1, 8.5.2 and 8.5.3), `corbaloc:rir:` (Part 2, 7.6.10.2), plain object
 //! keys, and `corbaname:` (Naming Service 1.3, 2.5.3).
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use spandrel::poa::{
     Current, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, PoaError,
     RequestProcessingPolicy, WaitForCompletion,
 };
 use spandrel::{
-    CompletionStatus, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
+    CompletionStatus, Endpoint, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
     server::Servant,
     types::{InvalidName, Located},
 };
@@ -19,7 +22,7 @@ use spandrel_orb_tests::{
         naming_context::{CannotProceed, InvalidName as NoName, NotFound, NotFoundReason, ResolveError},
     },
     probe::Target,
-    support::{block_on, servant},
+    support::{TEST_TIMEOUT, block_on, in_background, servant},
 };
 
 fn init(args: &[&str]) -> Orb {
@@ -172,6 +175,22 @@ fn orb_id_and_server_id_are_set_by_options() {
 /// A corbaloc URL with a plain key of this server.
 fn plain_key_url(server: &Server, rest: &str) -> String {
     format!("corbaloc:iiop:1.2@127.0.0.1:{}/{rest}", server.port())
+}
+
+#[test]
+fn clients_wait_for_an_orb_that_accepts_later() {
+    let server = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).accept_later());
+    let url = plain_key_url(&server, "Probe");
+    let orb = Orb::builder().build().unwrap();
+    let object = orb.string_to_object(&url).unwrap();
+    let called = in_background(move || Target::narrow(&object).unwrap().ping());
+    // One that is not held has this answer soon: the object does not exist yet.
+    let hurried = Orb::builder().request_timeout(Some(Duration::from_millis(100))).build().unwrap();
+    let error = hurried.string_to_object(&url).unwrap().locate().unwrap_err();
+    assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}");
+    server.orb.set_object_key_alias("Probe", &server.object).unwrap();
+    server.orb.accept_connections();
+    called.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
 }
 
 #[test]

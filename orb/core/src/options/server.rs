@@ -15,6 +15,16 @@ impl OrbBuilder {
         self
     }
 
+    /// Lets clients wait until [`Orb::accept_connections`](crate::Orb::accept_connections) or
+    /// [`Orb::run`](crate::Orb::run). By default connections are accepted as soon as the server listens, which it does
+    /// when its first reference is created: a client that knows the address may call objects that do not exist yet, and
+    /// receives OBJECT_NOT_EXIST.
+    #[must_use]
+    pub fn accept_later(mut self) -> Self {
+        self.server_mut().accepts_later = true;
+        self
+    }
+
     /// The addresses in references, in place of those on which the server listens: `host:port`, or several,
     /// separated by commas. An endpoint's own `publish` option (see [`Endpoint`]) takes precedence. For
     /// servers behind address translation, and in containers.

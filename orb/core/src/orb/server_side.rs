@@ -23,6 +23,9 @@ pub trait ServerSide: Any + Send + Sync {
     /// INITIALIZE if the server cannot listen on an endpoint.
     fn listen(&self, orb: &Orb) -> Result<PublishedAddresses, SystemException>;
 
+    /// Accepts connections and datagrams from now on, if they wait for that.
+    fn accept_connections(&self);
+
     /// Marks the destinations that are endpoints of this ORB, if it has collocated calls.
     fn mark_own(&self, orb: &Orb, destinations: &mut [Destination]);
 

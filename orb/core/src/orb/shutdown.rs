@@ -23,11 +23,13 @@ impl Orb {
     /// thread, which run here: the first thread that calls this or [`perform_work`](Self::perform_work) is
     /// the main thread (CORBA 3.3 Part 1, 8.2.3).
     ///
-    /// In a copy of the process it returns at once.
+    /// Connections that wait are accepted ([`accept_later`](crate::OrbBuilder::accept_later)). In a copy of the process
+    /// it returns at once.
     pub fn run(&self) {
         if self.is_copied() {
             return;
         }
+        self.accept_connections();
         self.0.main.run();
     }
 
