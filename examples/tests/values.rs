@@ -5,7 +5,11 @@ use std::sync::Mutex;
 use spandrel::types::values::{
     AbstractRef, CdrError, Decode, Decoder, Encode, Encoder, GraphBuilder, Linked, ValueBase, ValueRef, custom_factory,
 };
-use spandrel::{SystemException, SystemExceptionKind, cdr::ByteOrder, minor};
+use spandrel::{
+    SystemException, SystemExceptionKind,
+    cdr::{ByteOrder, OctetForm, from_octets, to_octets},
+    minor,
+};
 
 mod idl {
     spandrel::include_idl!("values");
@@ -13,6 +17,9 @@ mod idl {
 
 use crate::pair::Pair;
 use idl::garden::*;
+
+/// The repository id of Java's `ArrayList`.
+const JAVAS_ID: &str = "RMI:java.util.ArrayList:F655154F32815380:7881D21D99C7619D";
 
 type Answer<T> = Result<T, SystemException>;
 type PlantRef = ValueRef<dyn Plant>;
@@ -91,7 +98,7 @@ fn register(orb: &spandrel::Orb) {
     orb.register_value::<dyn Story, _>(Tale::from);
     orb.register_value_factory("IDL:Garden/Secret:1.0", custom_factory::<dyn Secret, _>(Whisper::read));
     orb.register_plain_value::<dyn Plant>();
-    orb.register_value_factory("IDL:Garden/ArrayList:1.0", custom_factory::<dyn ArrayList, _>(ValueList::read));
+    orb.register_value_factory(JAVAS_ID, custom_factory::<dyn ArrayList, _>(ValueList::read));
 }
 
 #[track_caller]
@@ -369,6 +376,58 @@ fn a_custom_value_may_refer_to_other_values() {
         assert_eq!(elements[0].as_ref().unwrap().downcast::<dyn Plant>().unwrap().name(), "fern");
         assert_eq!((&elements[1], &elements[2]), (&None, &elements[0]));
     });
+}
+
+/// What GlassFish's ORB 5.0.0 on Java 17 writes for an `ArrayList` of the strings "one", "two" and, again, "one". It
+/// reads the same with byte order marks, which Spandrel writes.
+const JAVAS_LIST: &str = concat!(
+    "7fffff0a",
+    "0000003a",
+    "524d493a6a6176612e7574696c2e41727261794c6973743a463635353135344633323831353338303a",
+    "37383831443231443939433736313944000000",
+    "0000000d",
+    "01010000",
+    "00000003",
+    "00000003",
+    "00000000",
+    "7fffff0a",
+    "00000023",
+    "49444c3a6f6d672e6f72672f434f5242412f57537472696e6756616c75653a312e300000",
+    "0000000a",
+    "00000006",
+    "006f006e0065",
+    "0000fffffffe",
+    "00000001",
+    "00000000",
+    "7fffff0a",
+    "ffffffffffffffb4",
+    "0000000a",
+    "00000006",
+    "00740077006f",
+    "0000fffffffe",
+    "0000000c",
+    "00000000",
+    "ffffffffffffff8c",
+    "ffffffff",
+);
+
+#[test]
+fn a_list_of_java_is_read_and_written() {
+    let orb = spandrel::Orb::builder().build().unwrap();
+    register(&orb);
+    orb.register_plain_value::<JavaString>();
+    let octets: Vec<u8> =
+        (0..JAVAS_LIST.len()).step_by(2).map(|at| u8::from_str_radix(&JAVAS_LIST[at..at + 2], 16).unwrap()).collect();
+    let form = OctetForm::bare(ByteOrder::Big).binder(&orb);
+    let value: Option<ValueRef<dyn ValueBase>> = from_octets(&octets, &form).unwrap();
+    let list: &ValueList = value.as_ref().unwrap().implementation().unwrap();
+    let elements: Vec<_> = list.elements.iter().map(|element| element.get().unwrap()).collect();
+    let texts: Vec<_> = elements.iter().map(|element| element.downcast::<JavaString>().unwrap().0.clone()).collect();
+    assert_eq!(texts, ["one", "two", "one"]);
+    assert_eq!(elements[0], elements[2]);
+    let written: String = to_octets(&value, &form).unwrap().iter().map(|octet| format!("{octet:02x}")).collect();
+    let marked = JAVAS_LIST.replace("0000000a00000006006f006e00650000", "0000000c00000008feff006f006e0065");
+    assert_eq!(written, marked.replace("0000000a0000000600740077006f0000", "0000000c00000008feff00740077006f"));
 }
 
 #[test]
