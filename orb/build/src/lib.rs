@@ -17,8 +17,8 @@
 //!
 //! Files that are compiled together share definitions: those of a file that several of them include are
 //! generated once, in the output of that file if it is compiled, too, and otherwise in that of the first file
-//! that includes it. A module that several files reopen is in the output of the first. The program includes
-//! all of these outputs in the same module:
+//! that includes it. A module that several files open is in the output of the first, whether they include each
+//! other or not. The program includes all of these outputs in the same module:
 //!
 //! ```text
 //! // build.rs: spandrel_build::configure().compile(&["idl/types.idl", "idl/bank.idl", "idl/teller.idl"])
@@ -215,8 +215,9 @@ impl Builder {
     }
 
     /// Compiles each file to Rust: `idl/bank.idl` to `bank.rs`. Files that include the same file share its
-    /// definitions; then the program includes all outputs in the same module. Makes Cargo run the build script again after
-    /// a change of a file that was read, and forwards warnings.
+    /// definitions, and those that open the same IDL module share its Rust module; then the program includes all outputs in
+    /// the same module. Makes Cargo run the build script again after a change of a file that was read, and forwards
+    /// warnings.
     ///
     /// # Errors
     /// [`Error`] with a readable text: return it from the build script's `main`.
@@ -232,44 +233,48 @@ impl Builder {
         if let Some(refused) = &self.refused {
             return Err(Error::Option(refused.clone()));
         }
-        let mut written = BTreeSet::new();
+        let mut targets = BTreeSet::new();
         let mut inputs = Vec::new();
         for file in files {
             let file = file.as_ref();
-            let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?;
-            let target = out_dir.join(Path::new(stem).with_added_extension("rs"));
-            if !written.insert(target.clone()) {
+            let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?.to_string_lossy();
+            let target = out_dir.join(output_name(&stem));
+            if !targets.insert(target.clone()) {
                 return Err(Error::SameOutput(target));
             }
             let model = self.model(file, cargo)?;
             self.rust.check_externals(&model).map_err(Error::Option)?;
-            inputs.push((file, stem.to_string_lossy(), target, model));
+            inputs.push((file, stem, model));
         }
-        let shared: Vec<Input<'_>> = inputs.iter().map(|(file, stem, _, model)| Input { file, stem, model }).collect();
-        if shares_definitions(&shared, &self.rust) {
-            match self.generate_together(&shared) {
-                Ok(files) => {
-                    return files.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text));
+        let inputs = inputs.iter().map(|(file, stem, model)| Input { file, stem, model });
+        // The code of an external file is in a Rust module of its own, also if it is generated in this call.
+        let (mut alone, together): (Vec<_>, Vec<_>) = inputs.partition(|input| self.rust.is_external(input.file));
+        let mut outputs = Vec::new();
+        if shares_definitions(&together, &self.rust) {
+            match self.generate_together(&together) {
+                Ok(files) => outputs = files,
+                Err(reason) => {
+                    writeln!(
+                        cargo,
+                        "cargo:warning=the files of this call have definitions in common and no common meaning, so \
+                         that each output has all that its file includes; include each output in a module of its own: \
+                         {reason}"
+                    )
+                    .map_err(Error::Cargo)?;
+                    alone.extend(together);
                 }
-                Err(reason) => writeln!(
-                    cargo,
-                    "cargo:warning=the files of this call have definitions in common and no common meaning, so \
-                     that each output has all that its file includes; include each output in a module of its own: \
-                     {reason}"
-                ),
             }
-            .map_err(Error::Cargo)?;
+        } else {
+            alone.extend(together);
         }
-        for (_, stem, target, model) in &inputs {
+        for Input { stem, model, .. } in alone {
             if self.per_module {
-                for file in generate_files(model, &self.rust, stem) {
-                    write_if_changed(&out_dir.join(&file.path), &file.text)?;
-                }
+                outputs.extend(generate_files(model, &self.rust, stem));
             } else {
-                write_if_changed(target, &generate(model, &self.rust))?;
+                outputs.push(SourceFile { path: output_name(stem), text: generate(model, &self.rust) });
             }
         }
-        Ok(())
+        outputs.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text))
     }
 
     /// The outputs of files that share definitions, or the reason, in one line, why they have no common meaning.
@@ -303,6 +308,11 @@ fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings:
         writeln!(cargo, "cargo:warning={line}")?;
     }
     Ok(())
+}
+
+/// The file name of the output for an IDL file without its extension.
+fn output_name(stem: &str) -> PathBuf {
+    Path::new(stem).with_added_extension("rs")
 }
 
 /// Leaves an unchanged file untouched, so that Cargo need not compile it again.

@@ -301,10 +301,80 @@ fn a_file_with_several_meanings_is_not_shared() {
 }
 
 #[test]
-fn files_without_a_common_include_are_independent() {
-    let package = Package::new(&[("a.idl", GOOD), ("b.idl", GOOD)]);
+fn files_without_a_common_name_are_independent() {
+    let package = Package::new(&[("a.idl", GOOD), ("b.idl", "module N { struct S { long x; }; };")]);
     package.compile(configure(), &["a.idl", "b.idl"]).expect("each is correct");
-    assert!(package.output("a.rs").contains("pub struct S") && package.output("b.rs").contains("pub struct S"));
+    let both = [package.output("a.rs"), package.output("b.rs")];
+    for (file, together) in [("a.idl", &both[0]), ("b.idl", &both[1])] {
+        package.compile(configure(), &[file]).expect("correct IDL");
+        assert_eq!(package.output(&file.replace("idl", "rs")), *together);
+    }
+}
+
+#[test]
+fn files_that_open_the_same_module_generate_it_once() {
+    let package = Package::new(&[
+        ("a.idl", "module M { struct A { long x; }; module Inner { struct I { long x; }; }; };"),
+        (
+            "b.idl",
+            "module M { struct B { long y; }; module Inner { struct J { long x; }; }; }; struct Top { long x; };",
+        ),
+        ("c.idl", "module Other { struct C { long x; }; };"),
+    ]);
+    let told = package.compile(configure(), &["a.idl", "b.idl", "c.idl"]).expect("correct IDL");
+    assert!(!told.contains("cargo:warning"), "{told}");
+    let m = ["pub mod m {", "pub struct A {", "pub mod inner {", "pub struct I {", "pub struct J {", "pub struct B {"];
+    assert_eq!(defined(&package.output("a.rs")), m);
+    assert_eq!(defined(&package.output("b.rs")), ["pub struct Top {"]);
+    assert_eq!(defined(&package.output("c.rs")), ["pub mod other {", "pub struct C {"]);
+    // The module of an option is one, too.
+    let prefixed = configure().prefix("all");
+    package.compile(prefixed, &["a.idl", "c.idl"]).expect("correct IDL");
+    let both = package.output("a.rs") + &package.output("c.rs");
+    assert_eq!(both.matches("pub mod all {").count(), 1, "{both}");
+    assert!(both.contains("pub struct C {"), "{both}");
+}
+
+#[test]
+fn names_that_are_equal_only_in_rust_differ_between_files() {
+    let package = Package::new(&[
+        ("a.idl", "struct Port_info { long x; }; interface Old_port { void f(); };"),
+        ("b.idl", "struct PortInfo { long y; }; interface OldPort { void g(); };"),
+    ]);
+    let told = package.compile(configure(), &["a.idl", "b.idl"]).expect("correct IDL");
+    assert!(!told.contains("cargo:warning"), "{told}");
+    let (a, b) = (package.output("a.rs"), package.output("b.rs"));
+    for text in ["pub struct PortInfo {", "pub struct OldPort(", "pub trait OldPortServant:"] {
+        assert!(!(a.contains(text) && b.contains(text)), "{text} is in both");
+        assert!(a.contains(text) || b.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn two_definitions_of_one_name_are_a_warning() {
+    let warning = disagreement(&[("a.idl", GOOD), ("b.idl", GOOD)]);
+    assert!(warning.contains("b.idl:1:19: `S` is") && warning.contains("a module of its own"), "{warning}");
+    let cases = "module M { struct A { long x; }; };";
+    let warning = disagreement(&[("a.idl", cases), ("b.idl", &cases.replace("M", "m").replace("A", "B"))]);
+    assert!(warning.contains("differ"), "{warning}");
+}
+
+#[test]
+fn files_in_modules_of_their_own_do_not_keep_others_apart() {
+    let package = Package::new(&[
+        ("x.idl", "#ifndef X_H\n#define X_H\nmodule M { struct X { long n; }; };\n#endif"),
+        ("a.idl", "#include \"x.idl\"\nmodule M { struct A { X has; }; };"),
+        ("b.idl", "#include \"x.idl\"\nmodule M { struct B { X has; }; };"),
+    ]);
+    for order in [["x.idl", "a.idl", "b.idl"], ["a.idl", "x.idl", "b.idl"]] {
+        let each = configure().external("x.idl", "crate::x");
+        let told = package.compile(each, &order).expect("correct IDL");
+        assert!(!told.contains("cargo:warning"), "{told}");
+        assert_eq!(defined(&package.output("x.rs")), ["pub mod m {", "pub struct X {"]);
+        assert_eq!(defined(&package.output("a.rs")), ["pub mod m {", "pub struct A {", "pub struct B {"]);
+        assert_eq!(defined(&package.output("b.rs")), [""; 0]);
+        assert!(package.output("a.rs").contains("pub has: crate::x::m::X,"));
+    }
 }
 
 /// The warning of files that have no common meaning.

@@ -99,6 +99,8 @@ pub(super) struct Names {
     error_sets: ErrorSets,
     /// Names of Rust's own prelude that a module of the generated code redefines.
     hidden: HashMap<ModulePath, Vec<&'static str>>,
+    /// All names of the code being generated that are outside modules.
+    top_level: HashSet<String>,
 }
 
 impl Names {
@@ -153,6 +155,12 @@ impl Names {
     /// The function that makes an `any` of a typedef, in the typedef's module.
     pub(super) fn any_function(&self, typedef: DefId) -> &Ident {
         &self.any_functions[&typedef]
+    }
+
+    /// The names of the code being generated that are outside modules, without `r#`, and those that other options
+    /// would add.
+    pub(super) fn top_level(&self) -> &HashSet<String> {
+        &self.top_level
     }
 
     /// The error enums of all modules.
@@ -258,6 +266,9 @@ impl Namer<'_> {
         let hidden: Vec<&str> = prelude::used().filter(|name| scope.has(name)).collect();
         if !hidden.is_empty() && self.home == Home::Own {
             self.names.hidden.insert(path.clone(), hidden);
+        }
+        if path.is_empty() && self.home == Home::Own {
+            self.names.top_level = scope.into_taken(NOT_FOR_MODULES);
         }
         for &id in &contents {
             match &self.model[id].kind {

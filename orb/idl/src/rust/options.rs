@@ -182,6 +182,12 @@ impl Options {
         Ok(self)
     }
 
+    /// Whether an option `external` names this file, so that its code is in a Rust module of its own.
+    #[must_use]
+    pub fn is_external(&self, file: &Path) -> bool {
+        self.externals.module(file).is_some()
+    }
+
     /// Checks that each option `external` names one file of those that were read for `model`, or none.
     ///
     /// # Errors

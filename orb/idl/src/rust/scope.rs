@@ -58,6 +58,12 @@ impl Scope {
     pub(super) fn reserve(&mut self, ident: &Ident) {
         self.used.insert(plain(ident));
     }
+
+    /// The names in use, without those that were `reserved` at the start.
+    pub(super) fn into_taken(mut self, reserved: &[&str]) -> HashSet<String> {
+        reserved.iter().for_each(|name| _ = self.used.remove(*name));
+        self.used
+    }
 }
 
 /// The identifier of an IDL name.

@@ -1,8 +1,8 @@
 //! Several files of one build, with each definition in the Rust of one of them.
 //!
 //! A definition belongs to the Rust file of the IDL file that declares it, if that is one of the build, and
-//! otherwise to that of the first file that includes it. A module that several files reopen belongs as a whole
-//! to the first of them. All Rust files are included in the same module of the program, where they find each
+//! otherwise to that of the first file that includes it. A module that several files open belongs as a whole
+//! to the first of them, whether they include each other or not. All Rust files are included in the same module of the program, where they find each
 //! other's definitions by relative paths.
 
 use std::collections::{HashMap, HashSet};
@@ -11,6 +11,7 @@ use std::path::Path;
 use spandrel_error::{escape, excerpt};
 
 use super::output;
+use super::types::Context;
 use super::{Options, SourceFile};
 use crate::model::{DefId, Definition, DefinitionKind, Model};
 use crate::source::{FileId, SourceMap};
@@ -26,29 +27,21 @@ pub struct Input<'i> {
     pub model: &'i Model,
 }
 
-/// Whether files have definitions in common, so that their outputs refer to each other: those of a source file
-/// that several of them read, or an interface or value type that one only declares forward.
+/// Whether the outputs of files for the same Rust module refer to each other or collide: the files read a source file
+/// in common, or their outputs have a name in common, such as an IDL module that both open.
 #[must_use]
 pub fn shares_definitions(inputs: &[Input<'_>], options: &Options) -> bool {
-    let is_external = |path: &Path| options.externals.module(path).is_some();
-    // The code of such a file is included in a module of its own.
-    if inputs.iter().any(|input| is_external(input.file)) {
-        return false;
-    }
-    let mut all = HashSet::new();
-    let mut declared = HashMap::new();
+    let (mut all_files, mut all_names) = (HashSet::new(), HashSet::new());
     inputs.iter().any(|input| {
         let sources = input.model.sources();
-        let written = input.model.definitions().filter(|it| !matches!(it.kind, DefinitionKind::Module(_)));
-        let written = written.map(|it| (it, sources.file(it.span.file).path.as_path()));
-        let written: Vec<(&Definition, &Path)> = written.filter(|(_, path)| !is_external(path)).collect();
-        let forward = written.iter().filter(|(it, _)| is_type_with_forward_declaration(it)).any(|(definition, _)| {
-            let is_forward = is_forward_only(definition);
-            let other = declared.insert(definition.scoped_name.as_str(), is_forward);
-            other.is_some_and(|other_is_forward| is_forward || other_is_forward)
-        });
-        let files: HashSet<&Path> = written.into_iter().map(|(_, path)| path).collect();
-        forward || files.into_iter().any(|path| !all.insert(path))
+        let definitions = input.model.definitions().filter(|it| !matches!(it.kind, DefinitionKind::Module(_)));
+        let files = definitions.map(|definition| sources.file(definition.span.file).path.as_path());
+        let files: HashSet<&Path> = files.filter(|path| !options.is_external(path)).collect();
+        let names: HashSet<String> = match options.prefix.first() {
+            Some(module) => [module.clone()].into(),
+            None => Context::new(input.model, options).names.top_level().clone(),
+        };
+        files.into_iter().any(|path| !all_files.insert(path)) || names.into_iter().any(|name| !all_names.insert(name))
     })
 }
 
@@ -150,10 +143,6 @@ fn parts(model: &Model, definition: &Definition) -> Vec<String> {
     let contents =
         model.contents(definition.id).iter().map(|&id| format!("{} {}", model[id].kind.keyword(), model[id].name));
     parts.chain(contents).collect()
-}
-
-fn is_type_with_forward_declaration(definition: &Definition) -> bool {
-    matches!(definition.kind, DefinitionKind::Interface(_) | DefinitionKind::ValueType(_))
 }
 
 fn is_forward_only(definition: &Definition) -> bool {
