@@ -36,6 +36,7 @@
 //! belong to `spandrel-idl`.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -233,18 +234,11 @@ impl Builder {
         if let Some(refused) = &self.refused {
             return Err(Error::Option(refused.clone()));
         }
-        let mut targets = BTreeSet::new();
         let mut inputs = Vec::new();
-        for file in files {
-            let file = file.as_ref();
-            let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?.to_string_lossy();
-            let target = out_dir.join(output_name(&stem));
-            if !targets.insert(target.clone()) {
-                return Err(Error::SameOutput(target));
-            }
-            let model = self.model(file, cargo)?;
-            self.rust.check_externals(&model).map_err(Error::Option)?;
-            inputs.push((file, stem, model));
+        if let Err(error) = self.read_all(files, &out_dir, &mut inputs, cargo) {
+            // The warnings may tell more about it.
+            inputs.iter().try_for_each(|(_, _, model)| report_warnings(cargo, model.warnings()))?;
+            return Err(error);
         }
         let inputs = inputs.iter().map(|(file, stem, model)| Input { file, stem, model });
         // The code of an external file is in a Rust module of its own, also if it is generated in this call.
@@ -252,7 +246,11 @@ impl Builder {
         let mut outputs = Vec::new();
         if shares_definitions(&together, &self.rust) {
             match self.generate_together(&together) {
-                Ok(files) => outputs = files,
+                Ok((model, files)) => {
+                    let warnings = together.iter().map(|input| input.model.warnings_within(&model));
+                    warnings.into_iter().try_for_each(|warnings| report_warnings(cargo, &warnings))?;
+                    outputs = files;
+                }
                 Err(reason) => {
                     writeln!(
                         cargo,
@@ -268,6 +266,7 @@ impl Builder {
             alone.extend(together);
         }
         for Input { stem, model, .. } in alone {
+            report_warnings(cargo, model.warnings())?;
             if self.per_module {
                 outputs.extend(generate_files(model, &self.rust, stem));
             } else {
@@ -277,37 +276,61 @@ impl Builder {
         outputs.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text))
     }
 
-    /// The outputs of files that share definitions, or the reason, in one line, why they have no common meaning.
-    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<Vec<SourceFile>, String> {
+    /// Compiles each file by itself, and adds it to `inputs` with the stem of its output.
+    fn read_all<'f>(
+        &self,
+        files: &'f [impl AsRef<Path>],
+        out_dir: &Path,
+        inputs: &mut Vec<(&'f Path, Cow<'f, str>, Model)>,
+        cargo: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let mut targets = BTreeSet::new();
+        for file in files {
+            let file = file.as_ref();
+            let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?.to_string_lossy();
+            let target = out_dir.join(output_name(&stem));
+            if !targets.insert(target.clone()) {
+                return Err(Error::SameOutput(target));
+            }
+            let model = self.model(file, cargo)?;
+            self.rust.check_externals(&model).map_err(Error::Option)?;
+            inputs.push((file, stem, model));
+        }
+        Ok(())
+    }
+
+    /// The common model and the outputs of files that share definitions, or the reason, in one line, why they have no
+    /// common meaning.
+    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<(Model, Vec<SourceFile>), String> {
         let files: Vec<&Path> = inputs.iter().map(|input| input.file).collect();
         let model = spandrel_idl::compile_together(&self.front_end, &FileSystem, &files);
         let model = model.map_err(|errors| errors.in_line())?;
-        generate_together(inputs, &model, &self.rust, self.per_module).map_err(|error| error.to_string())
+        let outputs = generate_together(inputs, &model, &self.rust, self.per_module);
+        outputs.map(|outputs| (model, outputs)).map_err(|error| error.to_string())
     }
 
     fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {
         let result = spandrel_idl::compile(&self.front_end, file);
-        let told = match &result {
-            Ok(model) => tell_cargo(cargo, file, model.sources(), model.warnings()),
-            Err(diagnostics) => tell_cargo(cargo, file, diagnostics.sources(), &Diagnostics::default()),
+        let sources = match &result {
+            Ok(model) => model.sources(),
+            Err(diagnostics) => diagnostics.sources(),
         };
-        told.map_err(Error::Cargo)?;
+        watch_sources(cargo, file, sources).map_err(Error::Cargo)?;
         result.map_err(Error::Idl)
     }
 }
 
-/// Reports files for Cargo to watch, and warnings.
-fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings: &Diagnostics) -> io::Result<()> {
+/// Makes Cargo watch the files that were read.
+fn watch_sources(cargo: &mut dyn Write, file: &Path, sources: &SourceMap) -> io::Result<()> {
     // For a path that does not exist Cargo would run the script each time.
     let read = sources.files().iter().filter(|source| !source.built_in).map(|source| source.path.as_path());
     let watched: BTreeSet<&Path> = read.chain([file]).collect();
-    for path in watched {
-        writeln!(cargo, "cargo:rerun-if-changed={}", path.display())?;
-    }
-    for line in warnings.to_string().lines() {
-        writeln!(cargo, "cargo:warning={line}")?;
-    }
-    Ok(())
+    watched.iter().try_for_each(|path| writeln!(cargo, "cargo:rerun-if-changed={}", path.display()))
+}
+
+fn report_warnings(cargo: &mut dyn Write, warnings: &Diagnostics) -> Result<(), Error> {
+    let text = warnings.to_string();
+    text.lines().try_for_each(|line| writeln!(cargo, "cargo:warning={line}")).map_err(Error::Cargo)
 }
 
 /// The file name of the output for an IDL file without its extension.

@@ -460,6 +460,29 @@ fn a_definition_takes_the_place_of_forward_declarations() {
 }
 
 #[test]
+fn a_declaration_is_reported_as_undefined_only_if_no_file_defines_it() {
+    let package = Package::new(&[
+        ("a.idl", "module M { interface I; valuetype V; interface Nowhere; struct A { I i; V v; Nowhere n; }; };"),
+        ("b.idl", "module M { interface I { void f(); }; };"),
+        ("c.idl", "#include \"a.idl\"\nmodule M { valuetype V { public long x; }; };"),
+        ("broken.idl", "struct S { Missing m; };"),
+    ]);
+    let reported = |files: &[&str]| -> Vec<String> {
+        let told = package.compile(configure(), files).expect("correct IDL");
+        let lines = told.lines().filter(|line| line.contains("is declared and never defined"));
+        lines.map(|line| line.split('`').nth(1).expect("a name").to_owned()).collect()
+    };
+    assert_eq!(reported(&["a.idl"]), ["M::I", "M::V", "M::Nowhere"]);
+    assert_eq!(reported(&["a.idl", "b.idl"]), ["M::V", "M::Nowhere"]);
+    // The file that includes it reports it once more.
+    assert_eq!(reported(&["c.idl", "b.idl", "a.idl"]), ["M::Nowhere"; 2]);
+    let mut told = Vec::new();
+    let files = ["a.idl", "broken.idl"].map(|name| package.path(name));
+    configure().out_dir(package.path("out")).compile_telling(&files, &mut told).expect_err("a missing type");
+    assert!(String::from_utf8_lossy(&told).contains("M::V` is declared and never defined"), "warnings before an error");
+}
+
+#[test]
 fn files_may_include_each_other_in_a_circle() {
     let package = Package::new(&[
         (

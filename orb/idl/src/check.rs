@@ -157,18 +157,11 @@ impl Checker<'_> {
                 continue;
             }
             let name = &definition.scoped_name;
+            let message = format!("{} `{name}` is declared and never defined", definition.kind.keyword());
             let diagnostic = match definition.kind {
-                DefinitionKind::Struct(_) | DefinitionKind::Union(_) => {
-                    let what = definition.kind.keyword();
-                    Diagnostic::error(format!("{what} `{name}` is declared and never defined"))
-                }
-                DefinitionKind::Interface(_) => {
-                    let message = format!("interface `{name}` is declared and never defined");
-                    Diagnostic::warning(message)
-                }
-                DefinitionKind::ValueType(_) => {
-                    let message = format!("valuetype `{name}` is declared and never defined");
-                    Diagnostic::warning(message)
+                DefinitionKind::Struct(_) | DefinitionKind::Union(_) => Diagnostic::error(message),
+                DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) => {
+                    Diagnostic { undefined: Some(name.clone()), ..Diagnostic::warning(message) }
                 }
                 _ => continue,
             };

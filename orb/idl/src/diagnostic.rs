@@ -40,6 +40,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// Suggestions.
     pub help: Vec<String>,
+    /// The scoped name of the interface or value type that it reports as declared and never defined.
+    pub(crate) undefined: Option<String>,
 }
 
 impl Diagnostic {
@@ -51,6 +53,7 @@ impl Diagnostic {
             secondary: Vec::new(),
             notes: Vec::new(),
             help: Vec::new(),
+            undefined: None,
         }
     }
 

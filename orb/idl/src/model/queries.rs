@@ -54,6 +54,16 @@ impl Model {
         &self.warnings
     }
 
+    /// The warnings that remain where this model is a part of `whole`: none for interfaces and value types that it
+    /// only declares and `whole` defines.
+    #[must_use]
+    pub fn warnings_within(&self, whole: &Model) -> Diagnostics {
+        let is_defined = |name: &str| whole.lookup(name).is_some_and(|definition| !definition.is_forward_only());
+        let mut warnings = self.warnings.clone();
+        warnings.list.retain(|warning| !warning.undefined.as_deref().is_some_and(is_defined));
+        warnings
+    }
+
     /// The type behind any number of typedefs. Only the outermost type is resolved: the element of
     /// `sequence<Amount>` stays `Amount`.
     pub fn resolve<'m>(&'m self, ty: &'m Type) -> &'m Type {
@@ -181,6 +191,15 @@ accessors! {
 }
 
 impl Definition {
+    /// Whether it is an interface or value type that no file that was read defines.
+    pub fn is_forward_only(&self) -> bool {
+        match &self.kind {
+            DefinitionKind::Interface(body) => body.forward_only,
+            DefinitionKind::ValueType(body) => body.forward_only,
+            _ => false,
+        }
+    }
+
     /// The comments of its parts that have one, each with the part's name: members, branches of a union, enumerators, and the
     /// initializers of a value type.
     pub fn documented_parts<'m>(&'m self, model: &'m Model) -> Vec<(&'m str, &'m [String])> {

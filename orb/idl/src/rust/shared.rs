@@ -86,7 +86,7 @@ fn disagreement<'i>(input: &Input<'i>, inputs: &[Input<'i>], together: &Model) -
     let ours = model.definitions().find(differs)?;
     let (file, line) = (&model.sources().file(ours.span.file).path, model.sources().line_column(ours.span).0);
     let lookup = |input: &Input<'i>| input.model.lookup(&ours.scoped_name);
-    let view = |input: &Input<'i>| lookup(input).filter(|it| !is_forward_only(it)).map(|it| parts(input.model, it));
+    let view = |input: &Input<'i>| lookup(input).filter(|it| !it.is_forward_only()).map(|it| parts(input.model, it));
     let own = parts(model, ours);
     let reads = |input: &Input<'i>| input.model.sources().files().iter().any(|source| source.path == *file);
     let mut others = inputs.iter().filter(|other| other.file != input.file);
@@ -143,14 +143,6 @@ fn parts(model: &Model, definition: &Definition) -> Vec<String> {
     let contents =
         model.contents(definition.id).iter().map(|&id| format!("{} {}", model[id].kind.keyword(), model[id].name));
     parts.chain(contents).collect()
-}
-
-fn is_forward_only(definition: &Definition) -> bool {
-    match &definition.kind {
-        DefinitionKind::Interface(body) => body.forward_only,
-        DefinitionKind::ValueType(body) => body.forward_only,
-        _ => false,
-    }
 }
 
 /// The input to which each source file belongs.
