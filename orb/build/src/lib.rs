@@ -245,7 +245,7 @@ impl Builder {
         let (mut alone, together): (Vec<_>, Vec<_>) = inputs.partition(|input| self.rust.is_external(input.file));
         let mut outputs = Vec::new();
         if shares_definitions(&together, &self.rust) {
-            match self.generate_together(&together) {
+            match self.generate_together(&together)? {
                 Ok((model, files)) => {
                     let warnings = together.iter().map(|input| input.model.warnings_within(&model));
                     warnings.into_iter().try_for_each(|warnings| report_warnings(cargo, &warnings))?;
@@ -301,12 +301,15 @@ impl Builder {
 
     /// The common model and the outputs of files that share definitions, or the reason, in one line, why they have no
     /// common meaning.
-    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<(Model, Vec<SourceFile>), String> {
+    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<Result<(Model, Vec<SourceFile>), String>, Error> {
         let files: Vec<&Path> = inputs.iter().map(|input| input.file).collect();
-        let model = spandrel_idl::compile_together(&self.front_end, &FileSystem, &files);
-        let model = model.map_err(|errors| errors.in_line())?;
+        let model = match spandrel_idl::compile_together(&self.front_end, &FileSystem, &files) {
+            Ok(model) => model,
+            Err(errors) => return Ok(Err(errors.in_line())),
+        };
+        self.rust.check_externals(&model).map_err(Error::Option)?;
         let outputs = generate_together(inputs, &model, &self.rust, self.per_module);
-        outputs.map(|outputs| (model, outputs)).map_err(|error| error.to_string())
+        Ok(outputs.map(|outputs| (model, outputs)).map_err(|error| error.to_string()))
     }
 
     fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {

@@ -505,6 +505,29 @@ fn files_may_include_each_other_in_a_circle() {
 }
 
 #[test]
+fn includes_of_external_files_are_those_of_the_whole_call() {
+    let package = Package::new(&[
+        ("common.idl", "#ifndef COMMON\n#define COMMON\nstruct Common { long x; };\n#endif"),
+        ("x.idl", "#include \"common.idl\"\nstruct X { Common has; };"),
+        ("y.idl", "#include \"common.idl\"\nstruct Y { Common has; };"),
+        ("a.idl", "#include \"common.idl\"\nstruct A { Common has; };"),
+        ("b.idl", "#include \"x.idl\"\nstruct B { Common has; };"),
+        ("c.idl", "#include \"y.idl\"\nstruct C { Common has; };"),
+    ]);
+    let x = configure().external("x.idl", "crate::x");
+    for order in [["a.idl", "b.idl"], ["b.idl", "a.idl"]] {
+        package.compile(x.clone(), &order).expect("one type");
+        for output in ["a.rs", "b.rs"] {
+            assert!(package.output(output).contains("pub has: crate::x::Common,"), "{output}");
+        }
+    }
+    let both = x.external("y.idl", "crate::y");
+    let error = package.compile(both.clone(), &["b.idl", "c.idl"]).expect_err("two types");
+    assert!(error.contains(" is not enough: `Common` of ") && error.contains("`external` of its own"), "{error}");
+    package.compile(both.external("common.idl", "crate::common"), &["b.idl", "c.idl"]).expect("one type");
+}
+
+#[test]
 fn an_external_name_is_that_of_one_file() {
     let package = Package::new(&[
         ("a.idl", "#include \"one/types.idl\"\n#include \"two/types.idl\"\nstruct S { One one; Two two; };"),

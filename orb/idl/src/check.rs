@@ -4,12 +4,13 @@
 //! 4.2, 7.5). A definition with an error stays known, marked as broken, so that its uses are not reported
 //! again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::ast::{Item, NewName};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, Definition, DefinitionKind, Module};
 use crate::preprocess::Context;
+use crate::source::FileId;
 
 mod annotations;
 mod arithmetic;
@@ -41,6 +42,8 @@ pub(crate) struct Checked {
     pub(crate) by_name: HashMap<String, DefId>,
     /// Whether values of each definition, if it is a type, have a fixed size.
     pub(crate) fixed: Vec<bool>,
+    /// Interfaces and value types that are declared forward, with each file that does so.
+    pub(crate) forward_declarations: BTreeSet<(DefId, FileId)>,
     /// Names that were looked up in the module CORBA and do not exist.
     pub(crate) missing_in_corba: HashSet<String>,
     /// Whether the module CORBA is imported and does not exist.
@@ -60,6 +63,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         by_name: checker.by_name,
         missing_in_corba: checker.missing_in_corba,
         imports_corba: checker.imports_corba,
+        forward_declarations: checker.forward_declarations,
     }
 }
 

@@ -161,6 +161,7 @@ impl FrontEnd {
             roots: checked.roots,
             by_name: checked.by_name,
             fixed: checked.fixed,
+            forward_declarations: checked.forward_declarations,
             warnings: diagnostics,
         })
     }

@@ -10,11 +10,11 @@
 //!
 //! Terms are those of OMG IDL 4.2 (formal/18-01-05).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostics;
-use crate::source::{SourceMap, Span};
+use crate::source::{FileId, SourceMap, Span};
 
 mod dump;
 mod queries;
@@ -30,6 +30,8 @@ pub struct Model {
     pub(crate) roots: Vec<DefId>,
     pub(crate) by_name: HashMap<String, DefId>,
     pub(crate) fixed: Vec<bool>,
+    /// Interfaces and value types that are declared forward, with each file that does so.
+    pub(crate) forward_declarations: BTreeSet<(DefId, FileId)>,
     pub(crate) warnings: Diagnostics,
 }
 

@@ -5,7 +5,7 @@
 //! The limit on the octets of a file is here; those on tokens, inclusions and the sum of octets are in
 //! `preprocess`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,10 @@ pub struct SourceFile {
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
+    /// The first file of each path.
+    by_path: HashMap<PathBuf, FileId>,
+    /// Files, and those that they include and that define nothing more there, since they were read before.
+    again: BTreeSet<(FileId, FileId)>,
 }
 
 impl SourceMap {
@@ -87,8 +91,22 @@ impl SourceMap {
     }
 
     pub(crate) fn add(&mut self, file: SourceFile) -> FileId {
+        let id = FileId(self.files.len() as u32);
+        self.by_path.entry(file.path.clone()).or_insert(id);
         self.files.push(file);
-        FileId((self.files.len() - 1) as u32)
+        id
+    }
+
+    /// Records that `includer` includes a file that was read before and defines nothing more.
+    pub(crate) fn include_again(&mut self, includer: FileId, path: &Path) {
+        self.again.extend(self.by_path.get(path).map(|file| (includer, *file)));
+    }
+
+    /// Each file that includes another, with the other: also where that is not read again.
+    pub(crate) fn inclusions(&self) -> impl Iterator<Item = (FileId, FileId)> {
+        let files = self.files.iter().enumerate();
+        let read = files.filter_map(|(nth, file)| Some((file.included_from?.file, FileId(nth as u32))));
+        read.chain(self.again.iter().copied())
     }
 }
 

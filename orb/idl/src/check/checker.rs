@@ -1,6 +1,6 @@
 //! The state of the checker: definitions, scopes, and budgets that bound the cost of hostile input.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::ast::Name;
 use crate::diagnostic::{Diagnostic, Reporter};
@@ -42,6 +42,8 @@ pub(super) struct Checker<'a> {
     pub(super) text_budget: usize,
     /// The remaining budget of octets for scoped names and repository ids.
     pub(super) name_budget: usize,
+    /// Interfaces and value types that are declared forward, with each file that does so.
+    pub(super) forward_declarations: BTreeSet<(DefId, FileId)>,
     pub(super) missing_in_corba: HashSet<String>,
     pub(super) imports_corba: bool,
     pub(super) interner: &'a mut Interner,
@@ -134,6 +136,7 @@ impl<'a> Checker<'a> {
             waits: Vec::new(),
             text_budget: TEXT_BUDGET,
             name_budget: NAME_BUDGET,
+            forward_declarations: BTreeSet::new(),
             missing_in_corba: HashSet::new(),
             imports_corba: false,
             interner: context.interner,

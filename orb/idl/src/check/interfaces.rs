@@ -29,14 +29,19 @@ impl Checker<'_> {
             ..Interface::default()
         };
         let Some(body) = body else {
-            match known {
-                Some(id) => self.check_same_prefix(id, name),
+            let id = match known {
+                Some(id) => {
+                    self.check_same_prefix(id, name);
+                    id
+                }
                 None => {
                     let forward = Interface { forward_only: true, ..empty };
                     let id = self.define(name, DefinitionKind::Interface(forward));
                     self.facts[id.index()].local = flavour == Flavour::Local;
+                    id
                 }
-            }
+            };
+            self.forward_declarations.insert((id, name.name.span.file));
             return;
         };
         let bases = self.bases((flavour, name), bases);

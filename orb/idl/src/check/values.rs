@@ -17,16 +17,18 @@ impl Checker<'_> {
     }
 
     fn forward_value(&mut self, name: &NewName, is_abstract: bool) {
-        match self.declared_value(name) {
+        let id = match self.declared_value(name) {
             Some(id) => {
                 self.check_same_prefix(id, name);
                 self.check_same_abstractness(id, name, is_abstract);
+                id
             }
             None => {
                 let forward = ValueType { forward_only: true, is_abstract, ..ValueType::default() };
-                self.define(name, DefinitionKind::ValueType(forward));
+                self.define(name, DefinitionKind::ValueType(forward))
             }
-        }
+        };
+        self.forward_declarations.insert((id, name.name.span.file));
     }
 
     /// The value type in this scope with exactly this name.

@@ -27,6 +27,9 @@ impl Preprocessor<'_> {
         let file = self.context.sources.add(source);
         if let Some(together) = &mut self.together {
             together.open(file, &path);
+            if together.is_repeated(file) {
+                self.context.sources.include_again(file, &path);
+            }
         }
         let tokens = match tokenize_up_to(LIMITS.tokens - self.tokens, file, &text, self.context.interner) {
             Ok(tokens) => tokens,
@@ -83,6 +86,7 @@ impl Preprocessor<'_> {
     fn open_included(&mut self, path: PathBuf, text: Arc<str>, span: Span) {
         let guard = self.guards.get(&path);
         if self.once.contains(&path) || guard.is_some_and(|name| self.macros.contains_key(name)) {
+            self.context.sources.include_again(span.file, &path);
             return;
         }
         self.octets += text.len();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use proc_macro2::Ident;
 
-use super::external::Home;
+use super::file_homes::Home;
 use super::scope::Scope;
 use super::words::pascal;
 use crate::model::{DefId, DefinitionKind, Model};

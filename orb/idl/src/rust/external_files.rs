@@ -24,6 +24,11 @@ impl ExternalFiles {
         self.index(file).map(|nth| self.files[nth].1.as_str())
     }
 
+    /// The option that names a file, as it was given.
+    pub(super) fn given(&self, file: &Path) -> Option<String> {
+        self.index(file).map(|nth| format!("{}={}", self.files[nth].0.display(), self.files[nth].1))
+    }
+
     fn index(&self, file: &Path) -> Option<usize> {
         let fitting = self.files.iter().enumerate().filter(|(_, (name, _))| names(name, file));
         fitting.max_by_key(|(nth, (name, _))| (name.components().count(), usize::MAX - nth)).map(|(nth, _)| nth)
@@ -41,9 +46,8 @@ impl ExternalFiles {
             // One file has several paths where it is included from several folders.
             if first.text != file.text {
                 let (one, other) = (first.path.display(), file.path.display());
-                let given = format!("{}={}", self.files[nth].0.display(), self.files[nth].1);
                 return Err(BadOption {
-                    given,
+                    given: self.given(&file.path).unwrap_or_default(),
                     expected: format!("the name of one file: it names {one} and {other}, so give more of the path")
                         .into(),
                 });

@@ -26,6 +26,7 @@ mod error_sets;
 mod errors;
 mod external;
 mod external_files;
+mod file_homes;
 mod fixed;
 mod interpreted;
 mod labels;

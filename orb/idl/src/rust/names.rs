@@ -9,7 +9,8 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 use super::error_sets::ErrorSets;
-use super::external::{Externals, Home};
+use super::external::Externals;
+use super::file_homes::Home;
 use super::prelude;
 use super::scope::Scope;
 use super::value_links::lineage;

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::bad_option::{BadOption, parse};
 use super::engines::Engines;
 use super::external_files::ExternalFiles;
+use super::file_homes::FileHomes;
 use super::padding::PaddingSelection;
 use crate::model::Model;
 
@@ -188,12 +189,17 @@ impl Options {
         self.externals.module(file).is_some()
     }
 
-    /// Checks that each option `external` names one file of those that were read for `model`, or none.
+    /// Checks the options `external` for the files that were read for `model`: each names one file or none, and each
+    /// definition has one Rust type.
     ///
     /// # Errors
-    /// If one of them names different files, such as `types.idl` both `a/types.idl` and `b/types.idl`.
+    /// - If an option names different files, such as `types.idl` both `a/types.idl` and `b/types.idl`.
+    /// - If a file that several modules include would be generated in each of them, and has no option.
+    /// - If a file with an option declares an interface or value type forward that another file defines, and does not
+    ///   include that file: the type in its module would be another.
     pub fn check_externals(&self, model: &Model) -> Result<(), BadOption> {
-        self.externals.check(model)
+        self.externals.check(model)?;
+        FileHomes::new(model.sources(), &self.externals).check(model, &self.externals)
     }
 
     /// Puts all code into modules, such as `control::generated`.

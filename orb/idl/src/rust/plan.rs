@@ -7,7 +7,7 @@ use proc_macro2::Ident;
 
 use super::contents::flatten_structs;
 use super::docs;
-use super::external::Home;
+use super::file_homes::Home;
 use super::names::ModulePath;
 use super::types::Context;
 use crate::model::{DefId, DefinitionKind};

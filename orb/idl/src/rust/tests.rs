@@ -6,6 +6,7 @@ use super::*;
 use crate::{FrontEndOptions, MemoryFiles, compile_with};
 
 mod errors;
+mod externals;
 mod kinds;
 mod values;
 
