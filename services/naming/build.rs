@@ -1,6 +1,5 @@
-//! Compiles the IDL of the bootstrap protocol and of the administration.
+//! Compiles the IDL of the bootstrap protocol.
 
 fn main() -> Result<(), spandrel_build::Error> {
-    spandrel_build::compile("idl/Bootstrap.idl")?;
-    spandrel_build::compile("idl/NamingAdministration.idl")
+    spandrel_build::compile("idl/Bootstrap.idl")
 }

@@ -18,6 +18,7 @@ use spandrel_activator::{
     ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits, STORE_FILE, check_store,
 };
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
+use spandrel_store::{BackupCommand, Service};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
@@ -75,6 +76,11 @@ struct Args {
 enum Command {
     /// Verify the store of an activator that does not run. No file is written
     Check,
+    /// Make a running activator copy its store into the folder `backups/activator` below its data folder
+    Backup {
+        /// The name of the file
+        name: String,
+    },
     #[command(flatten)]
     Administration(AdministrationCommand),
 }
@@ -177,6 +183,7 @@ fn main() -> ExitCode {
         match &args.command {
             None => args.serve(),
             Some(Command::Check) => args.check(),
+            Some(Command::Backup { name }) => args.back_up(name),
             Some(Command::Administration(command)) => args.administer(command),
         }
     })
@@ -187,6 +194,11 @@ impl Args {
         let servers = check_store(&self.daemon.data_folder()?.join(STORE_FILE)).map_err(data)?;
         spandrel_daemon::print(&format!("the store is sound: {servers} servers\n"))?;
         Ok(())
+    }
+
+    fn back_up(&self, name: &str) -> Result<(), Failure> {
+        let backup = BackupCommand { name: name.to_owned(), server: self.server.clone(), timeout: self.timeout };
+        backup.run(Service::Activator, &self.daemon, PORT)
     }
 
     /// Calls a running activator.

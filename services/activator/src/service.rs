@@ -17,7 +17,7 @@ use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::services::activation::{self, IMPL_REPO_SERVICE, ServerKey};
 use spandrel::services::implementation_repository::AdministrationSkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
-use spandrel_store::Storage;
+use spandrel_store::{Administration, Service, Storage};
 
 use crate::administration::AdministrationServant;
 use crate::commands::{Commands, CommandsError};
@@ -105,6 +105,8 @@ pub struct Activator {
     shared: Arc<Shared>,
     reference: ObjectRef,
     adapters: [Poa; 2],
+    /// Of the store.
+    _store_administration: Administration,
     control: Option<thread::JoinHandle<()>>,
     is_stopped: AtomicBool,
 }
@@ -131,7 +133,7 @@ impl Activator {
     /// Opens the store in the folder of the options, or creates it, adopts the servers that run, and serves.
     ///
     /// The repository has the key [`IMPL_REPO_SERVICE`] and is an initial reference of this name. All plain keys of
-    /// the ORB that are no alias go to the repository.
+    /// the ORB that are no alias go to the repository. A [`spandrel_store::Administration`] makes copies of the store.
     ///
     /// # Errors
     /// A store that cannot be opened; an ORB that cannot listen, or has an implementation repository already.
@@ -175,6 +177,11 @@ impl Activator {
         })?;
         let reference = administration.id_to_reference(&id)?;
         orb.set_object_key_alias(IMPL_REPO_SERVICE, &reference)?;
+        let begin = {
+            let shared = Arc::clone(&shared);
+            move || shared.store.begin_backup()
+        };
+        let store_administration = Administration::serve(orb, Service::Activator, &shared.data, begin)?;
         _ = shared.url.set(activation::repository_url(&reference));
         adapter.the_poa_manager().activate()?;
 
@@ -184,7 +191,14 @@ impl Activator {
             move || shared.run()
         })?;
         let adapters = [adapter, administration];
-        Ok(Self { shared, reference, adapters, control: Some(control), is_stopped: AtomicBool::new(false) })
+        Ok(Self {
+            shared,
+            reference,
+            adapters,
+            _store_administration: store_administration,
+            control: Some(control),
+            is_stopped: AtomicBool::new(false),
+        })
     }
 
     /// The repository: an `ImplementationRepository::Administration`.

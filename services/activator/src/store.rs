@@ -10,11 +10,11 @@
 
 use std::path::Path;
 
-use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use spandrel::net::sync::Mutex;
 use spandrel::services::implementation_repository::{ActivationMode, StartupOptions};
-use spandrel_store::{Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError};
+use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
 
 const SERVERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("servers");
 const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running");
@@ -22,14 +22,24 @@ const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running"
 /// The memory for pages.
 const CACHE: usize = 4 << 20;
 
-static LAYOUT: Layout =
-    Layout { service: Service::Activator, version: 2, create, convert: |transaction, _| Ok(create(transaction)?) };
+static LAYOUT: Layout = Layout {
+    service: Service::Activator,
+    version: 2,
+    create,
+    convert: |transaction, _| Ok(create(transaction)?),
+    copy,
+};
 
 /// Creates the tables, which are those of stores without a header.
 fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     transaction.open_table(SERVERS)?;
     transaction.open_table(RUNNING)?;
     Ok(())
+}
+
+fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    copy_table(SERVERS, reading, copy)?;
+    copy_table(RUNNING, reading, copy)
 }
 
 /// The registration of a server.
@@ -117,6 +127,11 @@ pub(crate) struct Store(Mutex<StoreFile>);
 impl Store {
     pub(crate) fn open(storage: Storage) -> Result<Self, StoreError> {
         Ok(Self(Mutex::new(StoreFile::open(storage, &LAYOUT, CACHE)?)))
+    }
+
+    /// Begins a copy of the state.
+    pub(crate) fn begin_backup(&self) -> Result<Backup, StoreFileError> {
+        self.0.lock().begin_backup()
     }
 
     fn put<V: Serialize>(

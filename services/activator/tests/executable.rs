@@ -346,3 +346,21 @@ fn exceptions_and_missing_commands_are_explained() {
     }
     running.ok(&["add", "by-hand", "--mode", "manual", "--start-timeout", "500"]);
 }
+
+#[test]
+fn a_running_activator_makes_a_backup_by_command() {
+    let data = folder("normal");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["add", "bank", "--command", "bank"]);
+    let file = data.path().join("backups/activator/monday");
+    assert_eq!(running.ok(&["backup", "monday"]), format!("{}\n", file.display()));
+    let again = running.run(&["backup", "monday"]);
+    let errors = String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.code() == Some(1) && errors.contains("exists") && errors.lines().count() == 1, "{errors}");
+    running.ok(&["remove", "bank"]);
+    drop(running);
+    std::fs::copy(file, data.path().join("activator.redb")).unwrap();
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    running.ok(&["start", "bank"]);
+    running.ok(&["stop", "bank"]);
+}

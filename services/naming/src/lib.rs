@@ -7,7 +7,6 @@
 //! The service checks no identity of clients: [`NamingOptions::path_check`] is the place for that.
 #![forbid(unsafe_code)]
 
-mod administration;
 mod bootstrap;
 mod context;
 mod deferral;
@@ -21,11 +20,8 @@ mod redb_store;
 mod service;
 pub mod store;
 
-pub use administration::NamingAdministration;
 pub use purge::PurgeOptions;
 pub use redb_store::{RedbStore, RedbStoreOptions, Synchronization};
-pub use service::{
-    ADAPTER, ADMINISTRATION_KEY, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE,
-};
+pub use service::{ADAPTER, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE};
 pub use spandrel_store::OpenError;
 pub use store::Store;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand};
 use spandrel::Orb;
-use spandrel::net::error::escape;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
-    ADAPTER, NamingAdministration, NamingError, NamingOptions, NamingService, PurgeOptions, ROOT_KEY, RedbStore,
-    RedbStoreOptions, STORE_FILE, Synchronization,
+    ADAPTER, NamingError, NamingOptions, NamingService, PurgeOptions, ROOT_KEY, RedbStore, RedbStoreOptions,
+    STORE_FILE, Synchronization,
     omni_log::{self, CodeSet},
 };
+use spandrel_store::{BackupCommand, Service};
 
 /// The standard port of naming services.
 const PORT: u16 = 2809;
@@ -50,17 +50,8 @@ enum Command {
     Check,
     /// Open the store of a service that does not run without the changes of its redo log that cannot be read
     Recover,
-    /// Make a running service copy its store into the folder `backups` below its data folder
-    Backup {
-        /// The name of the file
-        name: String,
-        /// The address of the service, or ssliop://HOST[:PORT], or the URL of its object
-        #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:2809")]
-        server: String,
-        /// The time limit of the whole copy, in seconds
-        #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-        timeout: u32,
-    },
+    /// Make a running service copy its store into the folder `backups/naming` below its data folder
+    Backup(BackupCommand),
     /// Add the bindings of an omniNames file (omninames-HOST.dat) to the store of a service that does not run
     Import {
         /// The file
@@ -97,7 +88,7 @@ fn main() -> ExitCode {
                 Ok(())
             }
             Some(Command::Recover) => args.recover(),
-            Some(Command::Backup { name, server, timeout }) => args.back_up(name, server, *timeout),
+            Some(Command::Backup(backup)) => backup.run(Service::Naming, &args.daemon, PORT),
             Some(Command::Import { file, code_set }) => args.import(file, *code_set),
             Some(Command::Export { file, host, port, code_set }) => args.export(file, host, *port, *code_set),
         }
@@ -189,17 +180,6 @@ impl Args {
             "{} bindings and {} contexts were written\n",
             entries.bindings, entries.contexts
         ))?;
-        Ok(())
-    }
-
-    fn back_up(&self, name: &str, server: &str, timeout: u32) -> Result<(), Failure> {
-        let timeout = Duration::from_secs(timeout.into());
-        let service = self.daemon.served_object(server, PORT, spandrel_naming::ADMINISTRATION_KEY, timeout)?;
-        let path = NamingAdministration::unchecked_narrow(&service.object)
-            .back_up(name)
-            .with_context(|| format!("no backup by the service at {}", service.address))
-            .map_err(Failure::failed)?;
-        spandrel_daemon::print(&format!("{}\n", escape(&path)))?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The store in a `redb` database with a [redo log](spandrel_store::RedoLog) and a [header](spandrel_store::StoreHeader).
+//! The store in a `redb` database with a [redo log](spandrel_store::RedoLog) and a header.
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
@@ -30,25 +30,23 @@ mod shared;
 mod tables;
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use redb::{Builder, ReadableTable as _};
+use redb::ReadableTable as _;
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel_store::{LogPolicy, OpenError, Storage, begin_write, catch_damage, private_file, synchronize_folder};
+use spandrel_store::{Backup, LogPolicy, OpenError, Storage, catch_damage};
 
 use self::change::Change;
 use self::failure::{damage, unavailable};
-use self::opened::{LAYOUT, Opened};
+use self::opened::Opened;
 pub use self::options::{RedbStoreOptions, Synchronization};
 use self::query::{List, Lookup, PathOf};
 use self::shared::Shared;
-use self::tables::{BINDINGS, CONTEXTS};
 use crate::encoding::{corrupt, decode_target, encode_target, key, split_key};
 use crate::group_commit::GroupCommit;
 use crate::store::{ContextId, Done, IfBound, Store, StoreError, Target};
@@ -176,41 +174,14 @@ impl RedbStore {
     /// # Errors
     /// `Unavailable`, also if the file exists or cannot be written.
     pub fn back_up(&self, file: &Path) -> Result<(), StoreError> {
-        private_file().write(true).create_new(true).open(file).map_err(|error| unavailable(error.into()))?;
-        let copied = self.copy_to(file);
-        if copied.is_err() {
-            _ = fs::remove_file(file); // a part is no backup
-        }
-        copied
+        self.begin_backup()?.write(file).map_err(unavailable)
     }
 
-    fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
-        let copy = Builder::new().create(file).map_err(|error| unavailable(error.into()))?;
+    pub(crate) fn begin_backup(&self) -> Result<Backup, StoreError> {
         if self.shared.options.synchronization != Synchronization::Always {
             self.shared.synchronize()?; // it commits the changes
         }
-        let snapshot = self.shared.read_snapshot(|snapshot| Ok(Arc::clone(snapshot)))?;
-        let header = self.shared.header()?;
-        let copy_tables = || -> Result<(), redb::Error> {
-            let txn = begin_write(&copy)?;
-            (LAYOUT.create)(&txn)?;
-            header.backup()?.write(&txn)?;
-            {
-                let mut contexts = txn.open_table(CONTEXTS)?;
-                for entry in snapshot.contexts.iter()? {
-                    let (id, path) = entry?;
-                    contexts.insert(id.value(), path.value())?;
-                }
-                let mut bindings = txn.open_table(BINDINGS)?;
-                for entry in snapshot.bindings.iter()? {
-                    let (key, value) = entry?;
-                    bindings.insert(key.value(), value.value())?;
-                }
-            }
-            txn.commit()?;
-            Ok(synchronize_folder(file)?)
-        };
-        copy_tables().map_err(unavailable)
+        self.shared.begin_backup()
     }
 }
 

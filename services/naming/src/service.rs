@@ -10,9 +10,8 @@ use spandrel::poa::{
     ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
-use spandrel_store::OpenError;
+use spandrel_store::{Administration, OpenError, Service};
 
-use crate::administration::{Administration, NamingAdministrationSkeleton};
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
 use crate::context::Contexts;
 use crate::deferral::DeferringServant;
@@ -32,9 +31,6 @@ pub const ADAPTER: &str = "NamingContexts";
 
 /// The key of the bootstrap protocol of Java's ORBs.
 pub const BOOTSTRAP_KEY: &str = "INIT";
-
-/// The key of [`NamingAdministration`](crate::NamingAdministration).
-pub const ADMINISTRATION_KEY: &str = "NamingAdministration";
 
 /// The settings of a naming service.
 #[derive(Clone, Debug)]
@@ -115,8 +111,9 @@ pub struct NamingService {
     root_adapter: Poa,
     adapter: Poa,
     root: ObjectRef,
-    /// Objects of the root adapter.
-    objects: Vec<ObjectRef>,
+    bootstrap: ObjectRef,
+    /// Only with a store that can be copied.
+    administration: Option<Administration>,
     purger: Option<Purger>,
 }
 
@@ -124,7 +121,7 @@ impl NamingService {
     /// Opens the store in the folder of the options, or creates it, and serves it.
     ///
     /// The root context has the key [`ROOT_KEY`] and is an initial reference of this name. The object with the key
-    /// [`BOOTSTRAP_KEY`] serves Java's ORBs, and that with the key [`ADMINISTRATION_KEY`] makes copies of the store.
+    /// [`BOOTSTRAP_KEY`] serves Java's ORBs, and an [`Administration`] makes copies of the store.
     ///
     /// # Errors
     /// A store that cannot be opened, an ORB that cannot listen or has a naming service already.
@@ -132,10 +129,8 @@ impl NamingService {
         let store = Arc::new(RedbStore::open(&options.data.join(STORE_FILE), &options.store)?);
         let data = options.data.clone();
         let mut service = Self::start_with(orb, Arc::clone(&store) as Arc<dyn Store>, options)?;
-        let administration = NamingAdministrationSkeleton::new(Administration { store, data });
-        let administration = service.root_adapter.activate(administration)?;
-        orb.set_object_key_alias(ADMINISTRATION_KEY, &administration)?;
-        service.objects.push(administration);
+        let begin = move || store.begin_backup();
+        service.administration = Some(Administration::serve(orb, Service::Naming, &data, begin)?);
         Ok(service)
     }
 
@@ -191,7 +186,8 @@ impl NamingService {
             root_adapter: root_adapter.clone(),
             adapter: adapter.clone(),
             root,
-            objects: vec![bootstrap],
+            bootstrap,
+            administration: None,
             purger,
         })
     }
@@ -215,13 +211,12 @@ impl NamingService {
     /// Those of the adapters' destruction.
     pub fn stop(self) -> Result<(), NamingError> {
         drop(self.purger);
-        for key in [ROOT_KEY, BOOTSTRAP_KEY, ADMINISTRATION_KEY] {
+        drop(self.administration);
+        for key in [ROOT_KEY, BOOTSTRAP_KEY] {
             self.contexts.orb.remove_object_key_alias(key);
         }
-        for object in &self.objects {
-            // An ORB that was shut down has no active objects.
-            _ = self.root_adapter.deactivate(object);
-        }
+        // An ORB that was shut down has no active objects.
+        _ = self.root_adapter.deactivate(&self.bootstrap);
         Ok(self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
     }
 }

@@ -10,7 +10,7 @@ use spandrel::poa::{
     ServantRetentionPolicy, WaitForCompletion,
 };
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
-use spandrel_store::Storage;
+use spandrel_store::{Administration, Service, Storage};
 
 use crate::core::Core;
 use crate::limits::{KEY, Limits};
@@ -81,11 +81,12 @@ pub struct InterfaceRepository {
     core: Arc<Core>,
     orb: Orb,
     root: ObjectRef,
+    administration: Administration,
 }
 
 impl InterfaceRepository {
     /// Opens the store in the folder of the options, or creates it, and serves it with the plain key [`KEY`]. It becomes the
-    /// ORB's initial reference of this name, unless there is one.
+    /// ORB's initial reference of this name, unless there is one. An [`Administration`] makes copies of the store.
     ///
     /// # Errors
     /// A store that cannot be opened, an ORB that cannot listen or has a repository already.
@@ -113,7 +114,12 @@ impl InterfaceRepository {
         orb.set_object_key_alias(KEY, &root)?;
         // The ORB's own servants answer `_interface` by it. A repository started again has the same reference.
         _ = orb.register_initial_reference(KEY, &root);
-        Ok(Self { core, orb: orb.clone(), root })
+        let begin = {
+            let core = Arc::clone(&core);
+            move || core.store.lock().begin_backup()
+        };
+        let administration = Administration::serve(orb, Service::Repository, &options.data, begin)?;
+        Ok(Self { core, orb: orb.clone(), root, administration })
     }
 
     /// The repository: an object with the interface `CORBA::Repository`.
@@ -133,6 +139,7 @@ impl InterfaceRepository {
     /// # Errors
     /// Those of the adapter's destruction.
     pub fn stop(self) -> Result<(), RepositoryError> {
+        drop(self.administration);
         self.orb.remove_object_key_alias(KEY);
         Ok(self.core.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
-use spandrel_store::{Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError};
+use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
 
 use crate::model::Number;
 use crate::records::records::Definition;
@@ -20,7 +20,7 @@ const EARLIER_VERSION: u64 = 1;
 /// The memory for pages, in octets. All definitions are read once, at the start.
 const CACHE: usize = 16 << 20;
 
-static LAYOUT: Layout = Layout { service: Service::Repository, version: 2, create, convert };
+static LAYOUT: Layout = Layout { service: Service::Repository, version: 2, create, convert, copy };
 
 fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     transaction.open_table(SETTINGS)?.insert(VERSION_KEY, u64::from(LAYOUT.version))?;
@@ -37,6 +37,11 @@ fn convert(transaction: &WriteTransaction, _: &Storage) -> Result<(), OpenCause>
         None => Err(OpenCause::NoStore("it has no version".to_owned())),
         Some(found) => Err(OpenCause::Version { found, expected }),
     }
+}
+
+fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    copy_table(SETTINGS, reading, copy)?;
+    copy_table(DEFINITIONS, reading, copy)
 }
 
 /// The reason why a store cannot be opened or written.
@@ -99,6 +104,11 @@ impl Store {
         });
         let definitions = decoded.collect::<Result<Vec<_>, _>>()?;
         Ok(Opened { store: Self { file, unsettled: BTreeSet::new() }, definitions, next })
+    }
+
+    /// Begins a copy of the definitions in the file.
+    pub(crate) fn begin_backup(&mut self) -> Result<Backup, StoreFileError> {
+        self.file.begin_backup()
     }
 
     /// Writes these definitions, and removes those without one. They are durable when this returns.

@@ -166,3 +166,30 @@ fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
         });
     }
 }
+
+#[test]
+fn a_running_service_makes_a_backup_by_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(&folder.path().join("data"));
+    let client = Orb::builder().build().unwrap();
+    let root = client.string_to_object(&process.url).unwrap();
+    make(&root, "create_module", &[&"IDL:M:1.0", &"M", &"1.0"]);
+    let address = process.url.trim_start_matches("corbaloc::").trim_end_matches("/InterfaceRepository");
+    let backup = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-repository"));
+        command.args(["backup", "--server", address, "--timeout", "60"]).args(words).output().unwrap()
+    };
+    let output = backup(&["monday"]);
+    let file = folder.path().join("data/backups/repository/monday");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", file.display()), "{output:?}");
+    let again = backup(&["monday"]);
+    let errors = String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.code() == Some(1) && errors.contains("exists") && errors.lines().count() == 1, "{errors}");
+    process.kill();
+    let restored = folder.path().join("restored");
+    std::fs::create_dir(&restored).unwrap();
+    std::fs::copy(file, restored.join("repository.redb")).unwrap();
+    let process = Process::start(&restored);
+    let root = client.string_to_object(&process.url).unwrap();
+    assert!(lookup_id(&root, "IDL:M:1.0").is_some());
+}

@@ -9,12 +9,17 @@
 //! [`StoreFile`] makes durable changes one at a time, and opens the database again after an error of input or output.
 //! A [`RedoLog`] makes changes durable that the database has in memory alone.
 //!
+//! A running service copies its store by a [`Backup`], which [`Administration`] offers to the command `backup`
+//! ([`BackupCommand`]).
+//!
 //! [`Storage::read_only`] opens files that are not written to: for checks and exports.
 //!
 //! Damage that happens while a store is open is found by the next opening, unless `redb` panics over it
 //! ([`catch_damage`]).
 #![forbid(unsafe_code)]
 
+mod administration;
+mod backup;
 mod damage;
 mod error;
 mod files;
@@ -25,10 +30,11 @@ mod service;
 mod storage;
 mod store_file;
 
+pub use administration::{Administration, BackupCommand, StoreAdministration};
+pub use backup::{Backup, copy_table};
 pub use damage::catch_damage;
 pub use error::{OpenCause, OpenError, RedoLogError, StoreFileError};
 pub use files::{private_file, synchronize_folder};
-pub use header::StoreHeader;
 pub use redo_log::{AppendError, CheckpointError, EarlierLog, RedoLog, Replay};
 pub use service::Service;
 pub use storage::{Layout, LogPolicy, Storage, begin_write};

@@ -27,6 +27,16 @@ impl Service {
         }
     }
 
+    /// The key of its [`Administration`](crate::Administration).
+    #[must_use]
+    pub const fn administration_key(self) -> &'static str {
+        match self {
+            Self::Naming => "NamingStore",
+            Self::Repository => "RepositoryStore",
+            Self::Activator => "ActivatorStore",
+        }
+    }
+
     /// The tables of its stores before they had a header.
     pub(crate) const fn tables(self) -> &'static [&'static str] {
         match self {

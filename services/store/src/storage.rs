@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::backends::FileBackend;
-use redb::{Builder, Database, ReadableDatabase as _, StorageBackend, TableHandle as _, WriteTransaction};
+use redb::{
+    Builder, Database, ReadTransaction, ReadableDatabase as _, StorageBackend, TableHandle as _, WriteTransaction,
+};
 
 use crate::error::{OpenCause, OpenError};
 use crate::files::{folder_of, private_file, synchronize_folder};
@@ -55,6 +57,8 @@ pub struct Layout {
     /// Converts the tables of a store without a header, in the transaction that writes it. The changes that only its
     /// redo log has become part of the transaction, too.
     pub convert: fn(&WriteTransaction, &Storage) -> Result<(), OpenCause>,
+    /// Copies all tables into a new store, in the transaction that writes its header: [`copy_table`](crate::copy_table).
+    pub copy: fn(&ReadTransaction, &WriteTransaction) -> Result<(), redb::Error>,
 }
 
 impl Storage {
@@ -233,12 +237,25 @@ fn create_database(builder: &mut Builder, path: &Path, layout: &Layout) -> Resul
         let reason = format!("it is missing, and its redo log {} is there (remove it to begin anew)", log.display());
         return Err(OpenCause::NoStore(reason));
     }
-    let part = tempfile::Builder::new().prefix(".new-").suffix(".redb").tempfile_in(folder_of(path))?;
-    create_store(&builder.create(part.path())?, layout)?;
-    match part.persist_noclobber(path) {
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {} // another process was faster
-        outcome => drop(outcome.map_err(|error| error.error)?),
+    match create_file(builder, path, |database| create_store(database, layout)) {
+        // Another process was faster.
+        Err(redb::Error::Io(error)) if error.kind() == io::ErrorKind::AlreadyExists => Ok(synchronize_folder(path)?),
+        outcome => Ok(outcome?),
     }
+}
+
+/// Creates the file of a database durably, with another name until `fill` has given it its contents.
+pub(crate) fn create_file(
+    builder: &mut Builder,
+    path: &Path,
+    fill: impl FnOnce(&Database) -> Result<(), redb::Error>,
+) -> Result<(), redb::Error> {
+    if path.try_exists()? {
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
+    }
+    let part = tempfile::Builder::new().prefix(".new-").suffix(".redb").tempfile_in(folder_of(path))?;
+    fill(&builder.create(part.path())?)?;
+    part.persist_noclobber(path).map_err(|error| error.error)?;
     Ok(synchronize_folder(path)?)
 }
 

@@ -4,6 +4,7 @@ use std::io;
 
 use redb::{Database, ReadTransaction, ReadableDatabase as _, WriteTransaction};
 
+use crate::backup::Backup;
 use crate::damage::catch_damage;
 use crate::error::{OpenError, StoreFileError};
 use crate::storage::{Layout, Storage, begin_write};
@@ -78,6 +79,15 @@ impl StoreFile {
             })?;
             Ok(outcome)
         })
+    }
+
+    /// Begins a copy of the state after the last change. Further changes do not wait for it.
+    ///
+    /// # Errors
+    /// A store that cannot be opened or read.
+    pub fn begin_backup(&mut self) -> Result<Backup, StoreFileError> {
+        let layout = self.layout;
+        self.with(|database| Ok(Backup::begin(database, layout)?))
     }
 
     fn with<T>(&mut self, work: impl FnOnce(&Database) -> Result<T, Failure>) -> Result<T, StoreFileError> {

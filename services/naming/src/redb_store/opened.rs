@@ -1,10 +1,10 @@
 //! An open database with its redo log.
 
-use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel_store::{
-    CheckpointError, EarlierLog, Layout, LogPolicy, OpenCause, RedoLog, RedoLogError, Replay, Service, Storage,
-    StoreHeader, begin_write, catch_damage,
+    Backup, CheckpointError, EarlierLog, Layout, LogPolicy, OpenCause, RedoLog, RedoLogError, Replay, Service, Storage,
+    begin_write, catch_damage, copy_table,
 };
 
 use super::change::{Change, Outcome, apply_changes};
@@ -16,7 +16,7 @@ use crate::encoding::encode_path;
 use crate::store::{ContextId, StoreError};
 
 /// The tables of this version.
-pub(super) static LAYOUT: Layout = Layout { service: Service::Naming, version: 3, create: create_tables, convert };
+static LAYOUT: Layout = Layout { service: Service::Naming, version: 3, create: create_tables, convert, copy };
 
 /// The key of the table `meta` from which versions before the header know that they cannot read the store.
 const FORMAT_KEY: &str = "format";
@@ -28,8 +28,6 @@ pub(super) struct Opened {
     unwritten: Unwritten,
     snapshot: RwLock<Option<Arc<Snapshot>>>, // dropped first: it keeps the file open
     database: Database,
-    /// The header at the opening.
-    header: StoreHeader,
 }
 
 /// The changes that the file of the database has not.
@@ -53,7 +51,7 @@ impl Opened {
         let mut unwritten = Unwritten::Pending(Mutex::default());
         let drops_damaged = storage.policy() == LogPolicy::DropDamaged;
         if uses_log || header.needs_log() || drops_damaged {
-            let (mut log, replay) = RedoLog::open(storage, header.clone(), options.log_size).map_err(log_error)?;
+            let (mut log, replay) = RedoLog::open(storage, header, options.log_size).map_err(log_error)?;
             let goes_on = uses_log && !replay.is_partial;
             repeat(&database, &mut log, &replay, goes_on).map_err(|failure| match failure {
                 Failure::Store(error) => log_error(RedoLogError::Contents(error.to_string())),
@@ -64,12 +62,12 @@ impl Opened {
                 unwritten = Unwritten::Logged(Mutex::new(log));
             }
         }
-        Ok(Self { unwritten, snapshot: RwLock::default(), database, header })
+        Ok(Self { unwritten, snapshot: RwLock::default(), database })
     }
 
-    /// The header at the opening.
-    pub(super) fn header(&self) -> &StoreHeader {
-        &self.header
+    /// Begins a copy of the state after the last commit.
+    pub(super) fn begin_backup(&self) -> Result<Backup, redb::Error> {
+        Backup::begin(&self.database, &LAYOUT)
     }
 
     /// The state after the last commit, or after a later one that ends meanwhile.
@@ -190,6 +188,12 @@ fn create_tables(txn: &WriteTransaction) -> Result<(), redb::Error> {
     txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, encode_path(Some("")).as_slice())?;
     txn.open_table(BINDINGS)?;
     Ok(())
+}
+
+fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    copy_table(META, reading, copy)?;
+    copy_table(CONTEXTS, reading, copy)?;
+    copy_table(BINDINGS, reading, copy)
 }
 
 /// Converts the formats of versions before the header. The tables are the same; `meta` had the version of the layout

@@ -1,7 +1,7 @@
 //! The state of a store that its threads share: the open database, and the changes that wait for it.
 
 use spandrel::net::sync::{Arc, RwLock};
-use spandrel_store::{Storage, StoreHeader, catch_damage};
+use spandrel_store::{Backup, Storage, catch_damage};
 
 use super::change::{Change, Outcome};
 use super::failure::{Failure, unavailable};
@@ -68,9 +68,9 @@ impl Shared {
         self.with(|opened| opened.query(query))
     }
 
-    /// The header of the store.
-    pub(super) fn header(&self) -> Result<StoreHeader, StoreError> {
-        self.with(|opened| Ok(opened.header().clone()))
+    /// Begins a copy of the state after the last commit.
+    pub(super) fn begin_backup(&self) -> Result<Backup, StoreError> {
+        self.with(|opened| Ok(opened.begin_backup()?))
     }
 
     /// Runs an operation on the state after the last commit.

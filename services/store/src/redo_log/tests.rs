@@ -7,7 +7,8 @@ use super::*;
 use crate::service::Service;
 use crate::storage::{Layout, begin_write};
 
-static LAYOUT: Layout = Layout { service: Service::Naming, version: 3, create: |_| Ok(()), convert: |_, _| Ok(()) };
+static LAYOUT: Layout =
+    Layout { service: Service::Naming, version: 3, create: |_| Ok(()), convert: |_, _| Ok(()), copy: |_, _| Ok(()) };
 
 const SIZE: u64 = 512 + 400;
 

@@ -51,7 +51,7 @@ const LAYERS: &[Layer] = &[
     Layer { folder: "spandrel", crates: &[] },
     Layer {
         folder: "services",
-        crates: &["serve", "up", "console", "proxy", "activator", "repository", "naming", "daemon", "store"],
+        crates: &["serve", "up", "console", "proxy", "activator", "repository", "naming", "store", "daemon"],
     },
     Layer { folder: "tools", crates: &["cli", "top", "orchestra", "stacks", "lab", "xtask"] },
     Layer { folder: "examples", crates: &[] },

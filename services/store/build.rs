@@ -1,0 +1,5 @@
+//! Compiles the IDL of the administration.
+
+fn main() -> Result<(), spandrel_build::Error> {
+    spandrel_build::compile("idl/StoreAdministration.idl")
+}
