@@ -15,7 +15,7 @@ use spandrel::net::error::output;
 use spandrel::net::transport::Address;
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
-use spandrel_lab::units::{Octets, UnitError, parse_sizes};
+use spandrel_measure::units::{Octets, UnitError, parse_sizes};
 
 /// As [`output::print`].
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

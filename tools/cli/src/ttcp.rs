@@ -8,8 +8,8 @@ use spandrel_lab::mechanism::{MechanismName, SocketOptions};
 use spandrel_lab::peer::receiver::ControlServer;
 use spandrel_lab::placement::{Placement, Role, cores, pin};
 use spandrel_lab::ttcp::{self, Settings};
-use spandrel_lab::units::Octets;
 use spandrel_lab::workload::{CallKind, DataType, PingCase};
+use spandrel_measure::units::Octets;
 
 use crate::common::{self, PlacementArg, Sizes, whole};
 use crate::peer::launch;

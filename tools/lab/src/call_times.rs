@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::histogram::Histogram;
 
-use crate::histogram::Histogram;
 use crate::workload::PingPong;
 
 /// The distribution of the times of many calls, in microseconds.

@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+
 use crate::machine::Machine;
-use crate::stats::Summary;
 
 /// The maximum number of columns of a line.
 pub const WIDTH: usize = 100;
@@ -172,7 +173,11 @@ mod tests {
 
     fn row(name: &str, median: f64) -> Row {
         let ratio = Some(summary(median / 1_234_567.0, 0.1, 5));
-        Row { name: name.to_owned(), value: Some((summary(median, 0.5, 5), crate::units::grouped(median))), ratio }
+        Row {
+            name: name.to_owned(),
+            value: Some((summary(median, 0.5, 5), spandrel_measure::units::grouped(median))),
+            ratio,
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The experiment: throughput, context switches and lock waiting by architecture, protocol, locks and threads.
 
 use spandrel_lab::machine::Machine;
-use spandrel_lab::stats::Summary;
-use spandrel_lab::table;
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table;
 
 use crate::architecture::{Architecture, Locks, Protocol, Queues, Settings, run};
 use crate::costs::Cost;

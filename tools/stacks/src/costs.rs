@@ -18,7 +18,7 @@ pub struct Cost {
     /// The operation.
     pub operation: &'static str,
     /// Microseconds of one of them: the median, the least and the greatest of the repetitions.
-    pub micros: spandrel_lab::stats::Summary,
+    pub micros: spandrel_measure::stats::Summary,
     /// Microseconds in the paper, if it has the operation.
     pub paper: Option<f64>,
 }
@@ -31,7 +31,7 @@ pub fn measure() -> io::Result<Vec<Cost>> {
     let mut costs = Vec::new();
     let mut add = |operation, paper, measure: &mut dyn FnMut() -> io::Result<f64>| -> io::Result<()> {
         let micros = (0..ROUNDS).map(|_| measure()).collect::<io::Result<Vec<f64>>>()?;
-        costs.extend(spandrel_lab::stats::Summary::of(micros).map(|micros| Cost { operation, micros, paper }));
+        costs.extend(spandrel_measure::stats::Summary::of(micros).map(|micros| Cost { operation, micros, paper }));
         Ok(())
     };
     add("context switch (pipe between two threads of one core)", Some(30.0), &mut context_switch)?;

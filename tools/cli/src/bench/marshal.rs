@@ -1,8 +1,8 @@
 //! `spandrel bench marshal`: options of the marshaling experiment.
 
 use spandrel_lab::bench::marshal::{self, Contender, Settings};
-use spandrel_lab::units::Octets;
 use spandrel_lab::workload::DataType;
+use spandrel_measure::units::Octets;
 
 use super::series::{self, SeriesArgs};
 use crate::common::{self, whole};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use spandrel::dynamic::{DynamicObject, RequestError};
 use spandrel::net::reactor::on_termination;
-use spandrel_lab::load::{self, LoadReport, LoadSettings, LoadStop};
+use spandrel_measure::load::{self, LoadReport, LoadSettings, LoadStop};
 
 use super::exception::explain;
 use crate::common;

@@ -1,11 +1,12 @@
 //! The short report of a quick series.
 
+use spandrel_measure::units::grouped;
+
 use super::contender::Contender;
 use super::results::{Results, Row};
 use crate::mechanism::MechanismName;
 use crate::overview::{self, Page, Section, rounds};
 use crate::placement::Placement;
-use crate::units::grouped;
 use crate::workload::PingCase;
 
 /// The report; `files` says where the full one is. The last line says what was found.

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table;
+use spandrel_measure::units::grouped;
+
 use super::contender::Contender;
 use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
-use crate::stats::Summary;
-use crate::table;
-use crate::units::grouped;
 
 /// The whole report as text.
 #[must_use]

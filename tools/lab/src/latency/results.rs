@@ -3,13 +3,13 @@
 //! `report` writes the files with these results.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::contender::Contender;
 use super::settings::Settings;
 use crate::call_times::CallTimes;
 use crate::machine::Machine;
 use crate::placement::Placement;
-use crate::stats::Summary;
 use crate::workload::PingCase;
 
 /// The calls of one contender in one round.

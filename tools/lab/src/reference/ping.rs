@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use spandrel::net::error::escape;
 use spandrel::types::{Located, ior_to_string};
 use spandrel::{ObjectRef, SystemException};
+use spandrel_measure::stats::Summary;
 
 use crate::LabError;
-use crate::stats::Summary;
 
 /// Settings of the checks.
 #[derive(Clone, Debug)]

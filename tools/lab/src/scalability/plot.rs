@@ -1,10 +1,11 @@
 //! Plots of a series: one per kind of call, time by number of servants, a line per contender and style.
 
+use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::units::grouped;
+
 use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
-use crate::plot::{Line, Picture};
-use crate::units::grouped;
 
 /// Draws all plots of a series into a folder.
 ///

@@ -3,13 +3,14 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table;
+use spandrel_measure::units::grouped;
+
 use super::plot;
 use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
-use crate::stats::Summary;
-use crate::table;
-use crate::units::grouped;
 
 /// The whole report as text.
 #[must_use]

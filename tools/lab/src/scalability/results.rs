@@ -1,6 +1,7 @@
 //! Results of the scalability experiment: the rounds, and their summaries.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::contender::Contender;
 use super::job::{Algorithm, Job, Style};
@@ -8,7 +9,6 @@ use super::settings::Settings;
 use crate::call_times::CallTimes;
 use crate::machine::Machine;
 use crate::placement::Placement;
-use crate::stats::Summary;
 use crate::workload::{CallKind, PingCase};
 
 /// The calls of one contender in one round.

@@ -1,10 +1,10 @@
 //! Results of a soak run.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::units::grouped;
 
 use super::{Kind, Settings, WARM_UP_CYCLES};
 use crate::machine::{Look, Machine};
-use crate::units::grouped;
 
 /// Octets by which the memory of a process may be larger at the end than after the warm-up, besides a
 /// twentieth of it: allocators keep the memory of the busiest moment, which may come late.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use spandrel::{Orb, SystemException};
+use spandrel_measure::units::grouped;
 
 use super::kind::{Client, Done};
 use super::{CYCLES, Kind, Process, Results, Row, Settings, server};
@@ -17,7 +18,6 @@ use crate::mechanism::generated::soak::soak::Target;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::progress::Progress;
-use crate::units::grouped;
 
 /// The time limit for the server to start.
 const START_LIMIT: Duration = Duration::from_secs(20);

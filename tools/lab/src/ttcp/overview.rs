@@ -1,11 +1,12 @@
 //! The short report of a quick series.
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::units::{Octets, grouped};
+
 use super::results::Results;
 use crate::latency;
 use crate::mechanism::MechanismName;
 use crate::overview::{Page, Row, Section, rounds};
-use crate::stats::Summary;
-use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType, PingCase};
 
 /// The report of the throughput and, if they were measured, of single calls. `files` says where the full

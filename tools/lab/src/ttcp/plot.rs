@@ -1,11 +1,12 @@
 //! Plots of a series: one per data type, throughput by buffer size, a line per mechanism.
 
+use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::units::Octets;
+
 use super::report::heading;
 use super::results::Results;
 use crate::LabError;
 use crate::output::Directory;
-use crate::plot::{Line, Picture};
-use crate::units::Octets;
 use crate::workload::{CallKind, DataType};
 
 /// Draws all plots of a series into a folder.

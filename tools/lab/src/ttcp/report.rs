@@ -3,13 +3,14 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table::{self, Table};
+use spandrel_measure::units::{Octets, grouped};
+
 use super::results::{Cell, Results};
 use crate::LabError;
 use crate::mechanism::MechanismName;
 use crate::output::Directory;
-use crate::stats::Summary;
-use crate::table::{self, Table};
-use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType};
 
 /// The whole report as text.

@@ -3,12 +3,12 @@
 //! `report` writes the files with these results.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::settings::Settings;
 use crate::machine::Machine;
 use crate::mechanism::MechanismName;
 use crate::peer::Outcome;
-use crate::stats::Summary;
 use crate::workload::{CallKind, DataType, Flood};
 
 /// One flood of one mechanism.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use spandrel_measure::units::{Octets, grouped};
+
 use super::results::{Results, Run};
 use super::settings::Settings;
 use crate::LabError;
@@ -9,7 +11,6 @@ use crate::machine::Machine;
 use crate::mechanism::{Job, MechanismName, Work};
 use crate::peer::pair::{Launch, Pair};
 use crate::progress::Progress;
-use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType, Flood};
 
 /// Data of the warm-up floods, one per mechanism.

@@ -1,11 +1,11 @@
 //! Settings of a series, and their validation.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::units::Octets;
 
 use crate::LabError;
 use crate::mechanism::{MechanismName, SocketOptions};
 use crate::placement::Placement;
-use crate::units::Octets;
 use crate::workload::{CallKind, DataType, MAX_BUFFER_OCTETS};
 
 /// Settings of the series.

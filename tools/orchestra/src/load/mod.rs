@@ -20,7 +20,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spandrel_lab::load::wait_until;
+use spandrel_measure::load::wait_until;
 
 pub use exchange::{GREETING, MAX_OCTETS};
 pub use failure::FailureKind;

@@ -1,6 +1,6 @@
 //! Scatter plots of processor time against elapsed time, one for each architecture (figures 5.3 to 5.11).
 
-use spandrel_lab::plot::{ScatterPlot, ScatterSeries};
+use spandrel_measure::plot::{ScatterPlot, ScatterSeries};
 
 use super::Summary;
 use crate::results::{Cpu, Results, Sample};

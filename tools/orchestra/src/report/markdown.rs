@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use spandrel::net::error::escape;
-use spandrel_lab::stats::{Comparison, LARGE_SAMPLE, Moments};
-use spandrel_lab::table::{Table, with_header};
+use spandrel_measure::stats::{Comparison, LARGE_SAMPLE, Moments};
+use spandrel_measure::table::{Table, with_header};
 
 use super::figures::Figure;
 use super::{Compared, CpuMoments, Row, Summary};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use serde::Serialize;
-use spandrel_lab::stats::{Comparison, Moments};
+use spandrel_measure::stats::{Comparison, Moments};
 
 use crate::results::{Cpu, Failure, Host, Results, Sample};
 

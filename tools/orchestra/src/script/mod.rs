@@ -30,7 +30,7 @@ use rhai::module_resolvers::DummyModuleResolver;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, NativeCallContext, Scope};
 use spandrel::dynamic::{Descriptions, describe, describe_file};
 use spandrel_daemon::{ClientArgs, Failure};
-use spandrel_lab::stats::Moments;
+use spandrel_measure::stats::Moments;
 
 use crate::names::{DEFAULT_NAMING, Names};
 use handle::{Finder, Handle};

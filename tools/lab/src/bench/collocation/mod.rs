@@ -10,12 +10,12 @@ pub mod report;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use crate::LabError;
 use crate::machine::Machine;
 use crate::placement::on_core;
 use crate::progress::Progress;
-use crate::stats::Summary;
 use calls::Callee;
 pub use calls::Path;
 

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table;
+
 use super::{OPERATIONS, Results};
 use crate::LabError;
 use crate::output::Directory;
-use crate::stats::Summary;
-use crate::table;
 
 /// The whole report as text.
 #[must_use]

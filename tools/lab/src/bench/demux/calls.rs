@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use spandrel::poa::{IdAssignmentPolicy, ObjectId, PoaError};
 use spandrel::{Orb, Poa, SystemException};
+use spandrel_measure::stats::Summary;
 
 use super::lookup::Cost;
 use super::requests::{Algorithm, Requests};
@@ -15,7 +16,6 @@ use crate::LabError;
 use crate::counter::Instructions;
 use crate::mechanism::generated::demux::{Called, CalledServant, CalledSkeleton};
 use crate::progress::Progress;
-use crate::stats::Summary;
 
 /// The predictions of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -14,12 +14,12 @@ use spandrel::{
     server::Servant,
 };
 use spandrel_demux::perfect::Tables;
+use spandrel_measure::stats::Summary;
 
 use super::requests::Requests;
 use super::settings::Strategy;
 use crate::LabError;
 use crate::counter::Instructions;
-use crate::stats::Summary;
 
 /// The cost of one lookup, without the loop around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,13 +1,14 @@
 //! Plots of lookups: one per invocation algorithm, time by number of objects, a line per strategy (figures
 //! 6.4 and 6.5).
 
+use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::units::grouped;
+
 use super::requests::Algorithm;
 use super::results::Results;
 use super::settings::Strategy;
 use crate::LabError;
 use crate::output::Directory;
-use crate::plot::{Line, Picture};
-use crate::units::grouped;
 
 /// Draws all plots of a series into a folder: each with all strategies, and once more without linear search,
 /// next to which the others cannot be distinguished.

@@ -3,15 +3,16 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table;
+use spandrel_measure::units::grouped;
+
 use super::plot;
 use super::requests::Algorithm;
 use super::results::{Figures, Results, Row};
 use super::settings::Strategy;
 use crate::LabError;
 use crate::output::Directory;
-use crate::stats::Summary;
-use crate::table;
-use crate::units::grouped;
 
 /// The goal for a lookup by active demultiplexing with the table in cache, in nanoseconds.
 const GOAL_NANOS: f64 = 20.0;

@@ -1,13 +1,13 @@
 //! Results of the demultiplexing experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::calls::{self, CallRow, MeasuredCall};
 use super::lookup::{Cost, Costs};
 use super::requests::Algorithm;
 use super::settings::{Settings, Strategy};
 use crate::machine::Machine;
-use crate::stats::Summary;
 
 /// One run of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use spandrel_measure::units::grouped;
+
 use super::calls::{ALGORITHMS, CallPairs, CallPredictions, MeasuredCall};
 use super::lookup::{self, Objects, RunLimit};
 use super::requests::Requests;
@@ -12,7 +14,6 @@ use crate::counter::Instructions;
 use crate::machine::Machine;
 use crate::placement::on_core;
 use crate::progress::Progress;
-use crate::units::grouped;
 
 /// Runs the whole series and summarises it.
 ///

@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::stats::Summary;
+use spandrel_measure::table;
+use spandrel_measure::units::grouped;
+
 use super::calls::{Operation, Step};
 use super::minimum::{MAX_GROWTH, RECORDED};
 use super::results::Results;
 use super::settings::{Engine, Optimisation, Part, Side};
 use crate::LabError;
 use crate::output::Directory;
-use crate::stats::Summary;
-use crate::table;
-use crate::units::grouped;
 
 /// The whole report as text.
 #[must_use]

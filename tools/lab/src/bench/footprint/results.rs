@@ -1,11 +1,11 @@
 //! Results of the footprint experiment.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::settings::{Engine, Optimisation, Settings, Side};
 use super::sizes::Sizes;
 use crate::machine::Machine;
-use crate::stats::Summary;
 
 /// The size of one side of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

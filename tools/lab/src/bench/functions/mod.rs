@@ -10,12 +10,12 @@ mod report;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use crate::LabError;
 use crate::machine::Machine;
 use crate::placement::on_core;
 use crate::progress::Progress;
-use crate::stats::Summary;
 
 pub use call_kind::CallKind;
 pub use report::{text, write};

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::table;
+use spandrel_measure::units::grouped;
+
 use super::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
-use crate::table;
-use crate::units::grouped;
 
 /// The whole report as text.
 #[must_use]

@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::table;
+use spandrel_measure::units::grouped;
+
 use super::contender::{DIRECTIONS, Direction};
 use super::results::{Counted, Results, Row};
 use crate::LabError;
 use crate::output::Directory;
-use crate::table;
-use crate::units::grouped;
 use crate::workload::DataType;
 
 /// The whole report as text.

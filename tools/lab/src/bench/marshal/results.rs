@@ -1,13 +1,13 @@
 //! Results of the marshaling experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::contender::{Contender, DIRECTIONS, Direction};
 use super::data::Data;
 use super::ladder;
 use super::settings::Settings;
 use crate::machine::Machine;
-use crate::stats::Summary;
 use crate::workload::DataType;
 
 /// One run of one contender.

@@ -6,10 +6,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use spandrel_measure::histogram::Histogram;
+
 use super::calls::Exchange;
 use super::results::Echoed;
 use super::settings::Load;
-use crate::histogram::Histogram;
 use crate::raw::{self, Epoll, Socket};
 
 /// The upper limit of recorded times in nanoseconds.

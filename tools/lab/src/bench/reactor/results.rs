@@ -1,13 +1,13 @@
 //! Results of the reactor experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::histogram::Histogram;
+use spandrel_measure::stats::Summary;
 
 use super::contender::Contender;
 use super::settings::{Load, Settings};
-use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::placement::Placement;
-use crate::stats::Summary;
 
 /// The results of one run. Times are in microseconds, from sending a message until its echo has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spandrel_measure::units::grouped;
+
 use super::calls::Exchange;
 use super::contender::Contender;
 use super::load::Connections;
@@ -20,7 +22,6 @@ use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores, on_core};
 use crate::progress::Progress;
 use crate::raw::processor_time::processor_time;
-use crate::units::grouped;
 
 /// The duration of the warm-up run of each contender and load, as a fraction of a run.
 const WARM_UP_PART: u32 = 10;

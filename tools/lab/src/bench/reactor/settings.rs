@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::units::grouped;
 
 use super::contender::Contender;
 use crate::LabError;
 use crate::placement::Placement;
-use crate::units::grouped;
 
 /// The connections of a server, written `IDLE+ACTIVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

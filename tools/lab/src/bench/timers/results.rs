@@ -1,10 +1,10 @@
 //! Results of the timer experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::stats::Summary;
 
 use super::settings::{Settings, Strategy};
 use crate::machine::Machine;
-use crate::stats::Summary;
 
 /// One run of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

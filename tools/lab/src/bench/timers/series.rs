@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use spandrel_measure::units::grouped;
+
 use super::cost;
 use super::results::{Measurement, Results};
 use super::settings::{Settings, Strategy};
@@ -9,7 +11,6 @@ use crate::LabError;
 use crate::machine::Machine;
 use crate::placement::on_core;
 use crate::progress::Progress;
-use crate::units::grouped;
 
 /// Runs the whole series and summarises it.
 ///

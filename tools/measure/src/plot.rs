@@ -11,19 +11,27 @@ use crate::units::grouped;
 
 /// One line of a chart: a summary at each position on the horizontal axis.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub struct Line {
+    /// Its name in the legend.
     pub label: String,
+    /// Positions on the horizontal axis, the first one 0, each with the values measured there.
     pub points: Vec<(f64, Summary)>,
 }
 
 /// A chart whose horizontal axis has equally spaced, named positions.
 #[derive(Clone, Debug)]
-pub(crate) struct Picture {
+pub struct Picture {
+    /// The large text at the top.
     pub title: String,
+    /// The small text below the title: what a point shows.
     pub subtitle: String,
+    /// The quantity of the horizontal axis.
     pub x_title: String,
+    /// The names of the positions on the horizontal axis, from left to right.
     pub x_labels: Vec<String>,
+    /// The quantity and unit of the vertical axis, which begins at 0.
     pub y_title: String,
+    /// The lines, in the order of the legend.
     pub lines: Vec<Line>,
 }
 
@@ -47,9 +55,9 @@ const LABEL_GAP: f64 = 8.0;
 const MOST_STEPS: f64 = 10.0;
 
 impl Picture {
-    /// Draws it.
+    /// Draws the chart as a complete SVG document.
     #[must_use]
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\">\n"
         );

@@ -1,0 +1,13 @@
+//! What the measuring programs share: one of each.
+//!
+//! [`load`] makes requests at scheduled times, [`histogram`] counts their times with bounded memory, [`stats`] forms
+//! medians, means and comparisons of repetitions, [`table`] prints figures as text, [`plot`] draws them, and [`units`]
+//! has the notation of sizes and numbers. Nothing here knows CORBA, a socket or an experiment.
+#![forbid(unsafe_code)]
+
+pub mod histogram;
+pub mod load;
+pub mod plot;
+pub mod stats;
+pub mod table;
+pub mod units;
