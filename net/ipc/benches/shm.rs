@@ -22,6 +22,7 @@ mod linux {
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use spandrel_ipc::{Accept, Family, Interest, Transfer, Transmit, inet, shm, unix, wait_ready};
+    use spandrel_measure::stats::Summary;
 
     /// The way in which both sides wait.
     #[derive(Clone, Copy)]
@@ -99,9 +100,7 @@ mod linux {
             peer.child.wait()?;
         }
         let median = |of: &dyn Fn(&[f64; 3]) -> f64| {
-            let mut values: Vec<_> = figures.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
+            Summary::of(figures.iter().map(of)).map_or(f64::NAN, |summary| summary.median)
         };
         let least = |i: usize| figures.iter().map(|f| f[i]).fold(f64::INFINITY, f64::min);
         println!("{name}: nanoseconds per round trip of {octets} octets, median and least of {turns} turns");

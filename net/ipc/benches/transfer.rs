@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use spandrel_ipc::inet::{Acceptor, Addr, Connector, Stream};
+use spandrel_measure::stats::Summary;
 
 const OCTETS: usize = 64;
 
@@ -61,9 +62,7 @@ fn main() -> io::Result<()> {
         figures.push((typed, plain, typed / plain));
     }
     let median = |of: fn(&(f64, f64, f64)) -> f64| {
-        let mut values: Vec<_> = figures.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+        Summary::of(figures.iter().map(of)).map_or(f64::NAN, |summary| summary.median)
     };
     println!("inet::Stream  {:8.0} ns per round trip of {OCTETS} octets", median(|f| f.0));
     println!("std::net      {:8.0} ns", median(|f| f.1));

@@ -10,6 +10,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use spandrel_measure::stats::Summary;
 use spandrel_reactor::timer::{Time, TimerId, TimerOptions, TimerQueue, TimerStrategy};
 
 const HORIZON: u64 = 300_000_000_000;
@@ -83,12 +84,6 @@ fn turn(strategy: TimerStrategy, count: usize, random: &mut fastrand::Rng) -> Fi
     [schedule, cancel, reschedule, expire]
 }
 
-/// The middle one, the least and the greatest.
-fn summary(mut values: Vec<f64>) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    (values[values.len() / 2], values[0], values[values.len() - 1])
-}
-
 fn table(count: usize, turns: usize, strategies: &[TimerStrategy]) {
     let mut random = fastrand::Rng::with_seed(1);
     let mut figures = vec![Vec::new(); strategies.len()];
@@ -103,8 +98,9 @@ fn table(count: usize, turns: usize, strategies: &[TimerStrategy]) {
     for (figures, strategy) in figures.iter().zip(strategies) {
         print!("  {strategy:<13}");
         for operation in 0..OPERATIONS.len() {
-            let (median, least, greatest) = summary(figures.iter().map(|turn| turn[operation]).collect());
-            print!("{:>24}", format!("{median:.1} ({least:.1}, {greatest:.1})"));
+            let summary = Summary::of(figures.iter().map(|turn| turn[operation]));
+            let Summary { median, low, high, .. } = summary.expect("there is a turn");
+            print!("{:>24}", format!("{median:.1} ({low:.1}, {high:.1})"));
         }
         println!();
     }

@@ -14,6 +14,7 @@ use std::io::{BufRead, Write};
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::Instant;
 
+use spandrel_measure::stats::{Moments, Summary, percentile};
 use spandrel_message::MessageBlock;
 use spandrel_stream::{
     Context, LockFreeQueue, Message, MessageQueue, Module, Position, PutError, Queued, Service, Side, Stream,
@@ -169,39 +170,29 @@ fn serve() {
     }
 }
 
-/// The value below which so many of a hundred are; sorts them.
-fn percentile(times: &mut [f64], percent: usize) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[(times.len() - 1) * percent / 100]
-}
-
-fn mean(times: &[f64]) -> f64 {
-    times.iter().sum::<f64>() / times.len() as f64
-}
-
 fn main() {
     if std::env::args().any(|argument| argument == "serve") {
         return serve();
     }
     for modules in [1, 5, 20] {
-        let mut times: Vec<_> = (0..ROUNDS).map(|_| put_through(modules)).collect();
-        let median = percentile(&mut times, 50);
-        let (fastest, slowest) = (times[0], times[ROUNDS - 1]);
-        println!("put through {modules:2} modules   {median:8.1} ns ({fastest:.1} to {slowest:.1})");
+        let summary = Summary::of((0..ROUNDS).map(|_| put_through(modules)));
+        let Summary { median, low, high, .. } = summary.expect("there is a round");
+        println!("put through {modules:2} modules   {median:8.1} ns ({low:.1} to {high:.1})");
     }
     for producers in PRODUCERS {
         let mut times = QUEUES.map(|_| (Vec::new(), Vec::new()));
         for _ in 0..ROUNDS {
             for ((_, run), (means, blocks)) in QUEUES.iter().zip(&mut times) {
                 let round = run(producers);
-                means.push(mean(&round));
+                means.extend(Moments::of(round.iter().copied()).map(|moments| moments.mean));
                 blocks.extend(round);
             }
         }
-        for ((name, _), (means, blocks)) in QUEUES.iter().zip(&mut times) {
-            let (median, p99) = (percentile(means, 50), percentile(blocks, 99));
-            let (fastest, slowest) = (means[0], means[ROUNDS - 1]);
-            println!("{producers} -> 1, {name:12} {median:8.1} ns ({fastest:.1} to {slowest:.1}), p99 {p99:8.1} ns");
+        for ((name, _), (means, mut blocks)) in QUEUES.iter().zip(times) {
+            let Summary { median, low, high, .. } = Summary::of(means).expect("there is a round");
+            blocks.sort_by(f64::total_cmp);
+            let p99 = percentile(&blocks, 99).expect("there is a block");
+            println!("{producers} -> 1, {name:12} {median:8.1} ns ({low:.1} to {high:.1}), p99 {p99:8.1} ns");
         }
     }
 }

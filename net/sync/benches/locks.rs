@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
+use spandrel_measure::stats::Summary;
 use spandrel_sync::{
     AdaptiveMutex, Guarded, Lock, Mutex, NullMutex, RecursiveMutex, RwLock, SharedLock, Token, thread,
 };
@@ -74,9 +75,8 @@ fn print(title: &str, candidates: &[(&str, Run)], turns: usize, times: u32) {
         }
     }
     println!("{title}");
-    for ((name, _), figures) in candidates.iter().zip(&mut figures) {
-        figures.sort_by(f64::total_cmp);
-        println!("  {name:<16}{:>9.1}", figures[figures.len() / 2]);
+    for ((name, _), figures) in candidates.iter().zip(figures) {
+        println!("  {name:<16}{:>9.1}", Summary::of(figures).expect("there is a turn").median);
     }
 }
 

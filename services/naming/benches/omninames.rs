@@ -21,6 +21,7 @@ use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
 use spandrel::types::{IiopProfile, ior_to_string};
 use spandrel::{ObjectRef, Orb};
 use spandrel_test_support::free_port;
+use spandrel_measure::stats::Summary;
 
 const CLIENTS: usize = 64;
 
@@ -126,9 +127,8 @@ fn name(id: &str) -> [NameComponent; 1] {
     [NameComponent { id: id.to_owned(), kind: String::new() }]
 }
 
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
+fn median(samples: Vec<f64>) -> f64 {
+    Summary::of(samples).expect("there is a sample").median
 }
 
 /// The median time of a call, in microseconds.

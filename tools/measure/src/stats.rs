@@ -52,6 +52,14 @@ impl Summary {
     }
 }
 
+/// The value that a part of the others do not exceed: of `values` in ascending order, the one at `percent` % of the way
+/// from the first to the last, rounded down. None without values, or above 100 %.
+#[must_use]
+pub fn percentile(values: &[f64], percent: usize) -> Option<f64> {
+    let last = values.len().checked_sub(1)?;
+    values.get(last * percent / 100).copied()
+}
+
 /// The mean of a sample, and its standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
@@ -235,6 +243,16 @@ mod tests {
         assert_eq!(Moments::of([3.0]).unwrap().deviation, 0.0);
         assert_eq!(Moments::of([]), None);
         assert_eq!(Comparison::of(&Moments::of([3.0]).unwrap(), &Moments::of([4.0]).unwrap()), None);
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(
+            [0, 33, 34, 50, 99, 100].map(|percent| percentile(&values, percent).unwrap()),
+            [1.0, 1.0, 2.0, 2.0, 3.0, 4.0]
+        );
+        assert_eq!((percentile(&[], 50), percentile(&values, 150)), (None, None));
     }
 
     #[test]

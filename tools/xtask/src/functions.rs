@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use spandrel_measure::stats::Summary;
 
 use crate::bounded::Bounded;
 use crate::profile::Profile;
@@ -131,10 +132,9 @@ fn cell(rounds: &[Round], kind: &str, empty: &str) -> Result<String> {
         let of = |kind: &str| round.get(kind).copied().with_context(|| format!("no time of `{kind}`"));
         Ok(if kind == empty { of(kind)? } else { (of(kind)? - of(empty)?).max(0.0) })
     };
-    let mut times = rounds.iter().map(time).collect::<Result<Vec<f64>>>()?;
-    times.sort_by(f64::total_cmp);
-    let (Some(lowest), Some(highest)) = (times.first(), times.last()) else { bail!("no round") };
-    Ok(format!("{:.2} ({lowest:.2} to {highest:.2})", times[(times.len() - 1) / 2]))
+    let times = rounds.iter().map(time).collect::<Result<Vec<f64>>>()?;
+    let Summary { median, low, high, .. } = Summary::of(times).context("no round")?;
+    Ok(format!("{median:.2} ({low:.2} to {high:.2})"))
 }
 
 #[cfg(test)]

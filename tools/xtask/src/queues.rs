@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use spandrel_measure::stats::{Moments, Summary, percentile};
 
 use crate::bounded::Bounded;
 use crate::{packages, workspace};
@@ -67,25 +68,24 @@ pub(crate) fn run(rounds: usize) -> Result<()> {
                 times.add(round(program, queue.name, producers, ROUND_TIMEOUT)?);
             }
         }
-        times.iter_mut().for_each(Times::sort);
+        let times = times.map(Times::summary);
         let median = |name: &str| {
             let at = QUEUES.iter().position(|queue| queue.name == name).expect("it is one of them");
-            times[at].median()
+            times[at].0.median
         };
-        for (queue, times) in QUEUES.iter().zip(&times) {
-            let ratio = |name: &str| format!("{:.2}", times.median() / median(name));
-            let (fastest, slowest, p99) = (times.rounds[0], times.rounds[rounds - 1], percentile(&times.blocks, 99));
+        for (queue, (rounds, p99)) in QUEUES.iter().zip(&times) {
+            let ratio = |name: &str| format!("{:.2}", rounds.median / median(name));
+            let Summary { median: time, low, high, .. } = rounds;
             println!(
-                "| {producers} | {} | {:.0} ns | {fastest:.0} to {slowest:.0} ns | {p99:.0} ns | {} | {} | {} |",
+                "| {producers} | {} | {time:.0} ns | {low:.0} to {high:.0} ns | {p99:.0} ns | {} | {} | {} |",
                 queue.title,
-                times.median(),
                 ratio(PLAIN),
                 ratio(CHANNEL),
                 ratio(ACE)
             );
             let beside_ace = queue.goal.map(|_| (ACE, 1.0));
             for (other, most) in queue.goal.into_iter().chain(beside_ace) {
-                if times.median() > most * median(other) {
+                if *time > most * median(other) {
                     unmet.push(format!("{} beside {other}, {producers} producers: more than {most}", queue.name));
                 }
             }
@@ -106,23 +106,16 @@ struct Times {
 
 impl Times {
     fn add(&mut self, blocks: Vec<f64>) {
-        self.rounds.push(blocks.iter().sum::<f64>() / blocks.len() as f64);
+        self.rounds.extend(Moments::of(blocks.iter().copied()).map(|moments| moments.mean));
         self.blocks.extend(blocks);
     }
 
-    fn sort(&mut self) {
-        self.rounds.sort_by(f64::total_cmp);
+    /// The means of the rounds, and the time that 99 % of the blocks do not exceed.
+    fn summary(mut self) -> (Summary, f64) {
         self.blocks.sort_by(f64::total_cmp);
+        let p99 = percentile(&self.blocks, 99).expect("there is a block");
+        (Summary::of(self.rounds).expect("there is a round"), p99)
     }
-
-    fn median(&self) -> f64 {
-        percentile(&self.rounds, 50)
-    }
-}
-
-/// The value below which so many of a hundred are.
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    sorted[(sorted.len() - 1) * percent / 100]
 }
 
 /// Runs one round; returns the nanoseconds a message of each block.
@@ -148,9 +141,9 @@ mod tests {
         for round in [[30.0, 10.0], [1.0, 3.0], [5.0, 5.0]] {
             times.add(round.to_vec());
         }
-        times.sort();
-        assert_eq!((times.median(), &times.rounds[..]), (5.0, &[2.0, 5.0, 20.0][..]));
-        assert_eq!((percentile(&times.blocks, 0), percentile(&times.blocks, 100)), (1.0, 30.0));
+        assert_eq!(times.rounds, [20.0, 2.0, 5.0]);
+        let (rounds, p99) = times.summary();
+        assert_eq!((rounds.median, rounds.low, rounds.high, p99), (5.0, 2.0, 20.0, 10.0));
     }
 
     #[test]

@@ -53,7 +53,7 @@ const LAYERS: &[Layer] = &[
         folder: "services",
         crates: &["serve", "up", "console", "proxy", "activator", "repository", "naming", "store", "daemon"],
     },
-    Layer { folder: "tools", crates: &["cli", "top", "orchestra", "stacks", "lab", "measure", "xtask"] },
+    Layer { folder: "tools", crates: &["cli", "top", "orchestra", "stacks", "lab", "xtask", "measure"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },
 ];
