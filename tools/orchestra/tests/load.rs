@@ -4,8 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use spandrel_measure::histogram::Histogram;
 use spandrel_orchestra::idl::orchestra::{ArrivalKind, Distribution, DistributionKind, Load, LoadResult};
 use spandrel_orchestra::load::{self, Control, FailureKind, paper_load};
 use spandrel_test_support::free_port;
@@ -21,8 +20,9 @@ fn run(load: &Load) -> LoadResult {
     load::run(load, &target, &Control::default()).unwrap()
 }
 
-fn histogram(result: &LoadResult) -> Histogram<u64> {
-    Deserializer::new().deserialize(&mut result.histogram.as_slice()).unwrap()
+/// The histogram as the description of `LoadResult` in IDL has it.
+fn histogram(result: &LoadResult) -> Histogram {
+    Histogram::decode(&result.histogram, 3_600_000_000_000).unwrap()
 }
 
 /// The only kind of error, and its count.
@@ -38,7 +38,7 @@ fn every_request_is_answered_and_counted_once() {
         let result = run(&Load { greeting, ..to(start(Behaviour::Steady, greeting), 500) });
         assert_eq!((result.requests, result.answered, result.failed), (500, 500, 0), "{:?}", result.errors);
         assert_eq!(result.octets, 500 * 400);
-        assert_eq!(histogram(&result).len(), 500);
+        assert_eq!(histogram(&result).count(), 500);
         assert!(result.elapsed > 0.0 && result.times.lowest > 0.0 && result.times.highest >= result.times.p99);
     }
 }
@@ -90,7 +90,7 @@ fn a_stall_shows_in_all_requests_that_were_due_during_it() {
     assert_eq!((result.answered, result.failed), (300, 0));
     // In the first half of the stall 50 requests are due. Each of them waits for half of it at least.
     let half = STALL.as_nanos() as u64 / 2;
-    let slow = histogram(&result).count_between(half - half / 100, u64::MAX);
+    let slow = histogram(&result).count_from(half - half / 100);
     assert!(slow >= 48, "only {slow} requests took {half} ns");
     assert!(result.elapsed >= 299.0 / RATE, "requests were sent before they were due: {} s", result.elapsed);
 }

@@ -24,7 +24,7 @@ use spandrel_measure::load::wait_until;
 
 pub use exchange::{GREETING, MAX_OCTETS};
 pub use failure::FailureKind;
-pub(crate) use record::latency;
+pub(crate) use record::{HIGHEST, latency};
 
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
 use distribution::MAX_THINK_TIME;

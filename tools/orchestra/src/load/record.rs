@@ -2,20 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+use spandrel_measure::histogram::Histogram;
 
 use super::FailureKind;
 use crate::idl::orchestra::{ErrorCount, Latency, LoadResult};
 
 /// The highest latency that is told apart, in nanoseconds: an hour.
-const HIGHEST: u64 = 3_600_000_000_000;
-/// The significant decimal digits of latencies.
-const DIGITS: u8 = 3;
+pub(crate) const HIGHEST: u64 = 3_600_000_000_000;
 
 /// The outcome of requests.
 pub(super) struct Record {
-    times: Histogram<u64>,
+    times: Histogram,
     octets: u64,
     failures: [u64; FailureKind::ALL.len()],
     /// The end of the last request.
@@ -24,14 +21,13 @@ pub(super) struct Record {
 
 impl Default for Record {
     fn default() -> Self {
-        let times = Histogram::new_with_bounds(1, HIGHEST, DIGITS).expect("the bounds are in order");
-        Self { times, octets: 0, failures: Default::default(), end: None }
+        Self { times: Histogram::new(HIGHEST), octets: 0, failures: Default::default(), end: None }
     }
 }
 
 impl Record {
     pub(super) fn answered(&mut self, time: Duration, octets: u32) {
-        self.times.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.times.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         self.octets += u64::from(octets);
         self.end = Some(Instant::now());
     }
@@ -44,7 +40,7 @@ impl Record {
     pub(super) fn total(records: &[Self]) -> Self {
         let mut total = Self::default();
         for record in records {
-            total.times.add(&record.times).expect("all histograms have the same bounds");
+            total.times.add(&record.times);
             total.octets += record.octets;
             total.failures.iter_mut().zip(record.failures).for_each(|(sum, count)| *sum += count);
             total.end = total.end.max(record.end);
@@ -53,9 +49,7 @@ impl Record {
     }
 
     pub(super) fn result(&self, start: Instant) -> LoadResult {
-        let (answered, failed) = (self.times.len(), self.failures.iter().sum::<u64>());
-        let mut histogram = Vec::new();
-        V2Serializer::new().serialize(&self.times, &mut histogram).expect("memory can be written");
+        let (answered, failed) = (self.times.count(), self.failures.iter().sum::<u64>());
         let errors = FailureKind::ALL.into_iter().zip(self.failures).filter(|(_, count)| *count > 0);
         LoadResult {
             number: 0, // which the WorkTeam gives
@@ -66,16 +60,16 @@ impl Record {
             octets: self.octets,
             errors: errors.map(|(kind, count)| ErrorCount { kind: kind.name().to_owned(), count }).collect(),
             times: latency(&self.times),
-            histogram,
+            histogram: self.times.encode(),
         }
     }
 }
 
 /// The latencies of a histogram of nanoseconds, in seconds; all zero without a request.
-pub(crate) fn latency(times: &Histogram<u64>) -> Latency {
+pub(crate) fn latency(times: &Histogram) -> Latency {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
-    let quantile = |quantile: f64| seconds(times.value_at_quantile(quantile));
-    if times.is_empty() {
+    let quantile = |quantile: f64| seconds(times.value_at(quantile));
+    if times.count() == 0 {
         return Latency {
             lowest: 0.0,
             mean: 0.0,
@@ -90,7 +84,7 @@ pub(crate) fn latency(times: &Histogram<u64>) -> Latency {
     Latency {
         lowest: seconds(times.min()),
         mean: times.mean() / 1e9,
-        deviation: times.stdev() / 1e9,
+        deviation: times.deviation() / 1e9,
         p50: quantile(0.5),
         p90: quantile(0.9),
         p99: quantile(0.99),

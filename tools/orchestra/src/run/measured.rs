@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use spandrel_measure::histogram::Histogram;
 
 use crate::idl::orchestra::{Address, CpuTime, LoadResult, Scope, Snapshot};
+use crate::load::HIGHEST;
 use crate::plan::Target;
 use crate::results::{Cpu, Latencies, LiveSample, Sample};
 
@@ -22,7 +22,7 @@ pub(super) struct MeasuredServer<'s> {
     cpu: BTreeMap<&'static str, (f64, f64)>,
     /// Voluntary and involuntary context switches. They are those of threads that exist, and may become fewer.
     switches: (i64, i64),
-    latencies: Option<Histogram<u64>>,
+    latencies: Histogram,
 }
 
 impl<'s> MeasuredServer<'s> {
@@ -35,7 +35,7 @@ impl<'s> MeasuredServer<'s> {
             sample: Sample::default(),
             cpu: BTreeMap::new(),
             switches: (0, 0),
-            latencies: None,
+            latencies: Histogram::new(HIGHEST),
         }
     }
 
@@ -57,13 +57,8 @@ impl<'s> MeasuredServer<'s> {
             sample.failed += result.failed;
             sample.octets += result.octets;
             result.errors.iter().for_each(|error| *sample.errors.entry(error.kind.clone()).or_default() += error.count);
-            let histogram: Histogram<u64> = Deserializer::new()
-                .deserialize(&mut result.histogram.as_slice())
-                .context("a WorkTeam has sent a histogram that cannot be read")?;
-            match &mut self.latencies {
-                Some(all) => all.add(&histogram).context("histograms of WorkTeams have other bounds")?,
-                None => self.latencies = Some(histogram),
-            }
+            let histogram = Histogram::decode(&result.histogram, HIGHEST);
+            self.latencies.add(&histogram.context("a WorkTeam has sent a histogram that cannot be read")?);
         }
         for usage in &after.cpu {
             let earlier = before.cpu.iter().find(|earlier| earlier.counted == usage.counted);
@@ -82,7 +77,7 @@ impl<'s> MeasuredServer<'s> {
     pub(super) fn into_sample(self, load: &str, round: u32, at: f64) -> Sample {
         let count = |switches: i64| u64::try_from(switches).unwrap_or(0);
         let cpu = |(user, system): (f64, f64)| Cpu { user: user.max(0.0), system: system.max(0.0) };
-        let latency = self.latencies.map(|all| crate::load::latency(&all)).unwrap_or_default();
+        let latency = crate::load::latency(&self.latencies);
         Sample {
             target: self.target.name.clone(),
             load: load.to_owned(),
