@@ -76,7 +76,7 @@ impl LoadArgs {
         let handler = handler.context("cannot handle Ctrl-C")?;
         let report = load::run(&settings, workers, &stop);
         drop(handler);
-        let Some(report) = report else {
+        let Some(report) = report? else {
             return Err(common::usage(format!("--rate {rate} during {:?} is not a single call", self.duration)));
         };
         common::print(&if is_json { json(&report)? } else { report.to_string() })?;

@@ -1,77 +1,38 @@
-//! An open-loop load: requests at scheduled times, whether or not earlier ones have been answered.
+//! The load generator: requests by many workers, in a closed or an open loop.
 //!
+//! In a closed loop, each worker makes its next request after the answer to the one before: the server sets the pace.
+//! In an open loop, requests are due at scheduled times, whether or not earlier ones have been answered.
 //! The time of a request is measured from its scheduled time. A stall of the server so delays, and shows in,
 //! all requests that were due during the stall. A closed loop would have sent none of them, and would report
 //! one slow request (coordinated omission).
 //!
 //! Workers make the requests. Each takes the next request of the schedule, waits for its time, and makes it;
 //! with enough workers, requests are sent in time while others wait for their answers. If all workers wait,
-//! requests are sent late, which the report shows as its own figure.
+//! requests are sent late, which the report of [`run`] shows as its own figure.
 //!
-//! This module does not know what a request is.
+//! A [`Schedule`] has the requests, [`drive`] the threads of the [`Worker`]s, and a [`LoadStop`] ends both. [`run`] is an
+//! open loop with a report. This module does not know what a request is.
 
+mod drive;
+mod open_loop;
 mod record;
 mod report;
 mod schedule;
+mod settings;
+mod stop;
 
-use std::thread;
-use std::time::Instant;
-
-use record::Record;
+pub use drive::{StartError, Worker, drive};
+pub use open_loop::run;
 pub use report::{LoadReport, Times};
-use schedule::Schedule;
-pub use schedule::wait_until;
-pub use schedule::{LoadSettings, LoadStop};
-
-/// Applies the load with one thread for each worker, and reports.
-///
-/// A worker makes one request each time that it is called, and returns after its answer. The error is the kind
-/// of the failure, by which failures are counted.
-///
-/// `stop` ends the load before its time; the report is then that of the requests that were due until then.
-///
-/// Returns `None` for no workers, or a rate or duration without a single request.
-pub fn run<W>(settings: &LoadSettings, workers: Vec<W>, stop: &LoadStop) -> Option<LoadReport>
-where
-    W: FnMut() -> Result<(), String> + Send,
-{
-    if workers.is_empty() {
-        return None;
-    }
-    let schedule = Schedule::new(settings, Instant::now())?;
-    let records: Vec<Record> = thread::scope(|scope| {
-        let started: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| work(&schedule, worker, stop))).collect();
-        started.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Record::of_panic())).collect()
-    });
-    let ended = schedule.start().elapsed();
-    let mut whole = Record::new();
-    records.iter().for_each(|record| whole.add(record));
-    Some(LoadReport::of(settings, &schedule, &whole, ended, stop.time()))
-}
-
-fn work(schedule: &Schedule, mut request: impl FnMut() -> Result<(), String>, stop: &LoadStop) -> Record {
-    let mut record = Record::new();
-    while let Some(due) = schedule.next() {
-        if !stop.wait_until(due) {
-            break;
-        }
-        if schedule.is_over(Instant::now()) {
-            record.given_up += 1;
-            continue;
-        }
-        record.sent_late(due.elapsed());
-        match request() {
-            Ok(()) => record.answered(due.elapsed()),
-            Err(kind) => record.failed(kind, 1),
-        }
-    }
-    record
-}
+pub use schedule::{Arrival, Request, Schedule, exponential};
+pub use settings::LoadSettings;
+pub use stop::LoadStop;
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::time::Duration;
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     use super::record::{MAX_KINDS, OTHER};
     use super::*;
@@ -98,7 +59,7 @@ mod tests {
                 Ok(())
             }
         });
-        let report = run(&settings(2000.0, 100), workers.collect(), &LoadStop::default()).unwrap();
+        let report = run(&settings(2000.0, 100), workers.collect(), &LoadStop::default()).unwrap().unwrap();
         assert_eq!((report.due, report.answered, report.failed, report.given_up), (200, 200, 0, 0));
         assert_eq!(made.into_inner(), 200);
     }
@@ -115,7 +76,7 @@ mod tests {
             }
             Ok(())
         };
-        let report = run(&settings(1000.0, 1000), vec![worker], &LoadStop::default()).unwrap();
+        let report = run(&settings(1000.0, 1000), vec![worker], &LoadStop::default()).unwrap().unwrap();
         assert_eq!(report.answered, 1000);
         let times = report.times.unwrap();
         assert!(times.p90 > 50_000.0, "{times:?}");
@@ -136,7 +97,7 @@ mod tests {
                 Ok(())
             }
         });
-        let report = run(&settings(500.0, 400), workers.collect(), &LoadStop::default()).unwrap();
+        let report = run(&settings(500.0, 400), workers.collect(), &LoadStop::default()).unwrap().unwrap();
         let times = report.times.unwrap();
         assert!(times.max >= 300_000.0 * 0.99, "{times:?}");
         assert!(times.median < 100_000.0, "{times:?}");
@@ -153,7 +114,7 @@ mod tests {
                 _ => Ok(()),
             }
         };
-        let report = run(&settings(10_000.0, 100), vec![worker], &LoadStop::default()).unwrap();
+        let report = run(&settings(10_000.0, 100), vec![worker], &LoadStop::default()).unwrap().unwrap();
         assert_eq!(report.due, 1000);
         assert_eq!(report.answered + report.failed, 1000);
         assert_eq!(report.failures["TRANSIENT"], 250);
@@ -168,7 +129,7 @@ mod tests {
             Ok(())
         };
         let settings = LoadSettings { drain: Duration::ZERO, ..settings(1000.0, 250) };
-        let report = run(&settings, vec![worker], &LoadStop::default()).unwrap();
+        let report = run(&settings, vec![worker], &LoadStop::default()).unwrap().unwrap();
         assert_eq!(report.due, 250);
         assert!(report.given_up > 200, "{report}");
         assert_eq!(report.answered + report.given_up, 250);
@@ -185,7 +146,7 @@ mod tests {
             }
             Ok(())
         };
-        let report = run(&settings(100.0, 3_600_000), vec![worker], &stop).unwrap();
+        let report = run(&settings(100.0, 3_600_000), vec![worker], &stop).unwrap().unwrap();
         assert_eq!(report.answered, 5);
         assert!((5..360_000).contains(&report.due) && report.given_up == report.due - 5, "{report}");
         assert!(report.seconds < 3_600.0 && report.to_string().contains("stopped before its time"), "{report}");
@@ -193,10 +154,12 @@ mod tests {
 
     #[test]
     fn a_load_without_requests_has_no_report() {
-        assert!(run(&settings(1.0, 100), Vec::<fn() -> Result<(), String>>::new(), &LoadStop::default()).is_none());
+        assert!(
+            run(&settings(1.0, 100), Vec::<fn() -> Result<(), String>>::new(), &LoadStop::default()).unwrap().is_none()
+        );
         let nothing = || || Ok(());
-        assert!(run(&settings(0.0, 100), vec![nothing()], &LoadStop::default()).is_none());
-        assert!(run(&settings(f64::NAN, 100), vec![nothing()], &LoadStop::default()).is_none());
-        assert!(run(&settings(1.0, 0), vec![nothing()], &LoadStop::default()).is_none());
+        assert!(run(&settings(0.0, 100), vec![nothing()], &LoadStop::default()).unwrap().is_none());
+        assert!(run(&settings(f64::NAN, 100), vec![nothing()], &LoadStop::default()).unwrap().is_none());
+        assert!(run(&settings(1.0, 0), vec![nothing()], &LoadStop::default()).unwrap().is_none());
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::histogram::Histogram;
 use serde::Serialize;
 
+use super::LoadSettings;
 use super::record::Record;
-use super::schedule::{LoadSettings, Schedule};
+use crate::histogram::Histogram;
 
 /// The results of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,19 +74,15 @@ impl Times {
 }
 
 impl LoadReport {
-    /// The report of a record: `elapsed` is the time until the last answer, `stopped` that at which the load was stopped.
-    pub(super) fn of(
-        settings: &LoadSettings,
-        schedule: &Schedule,
-        record: &Record,
-        elapsed: Duration,
-        stopped: Option<Instant>,
-    ) -> Self {
+    /// The report of a record. `elapsed` is the time from the start to the last answer, `stopped` that to the end of a load
+    /// that was stopped.
+    pub(super) fn of(settings: &LoadSettings, record: &Record, elapsed: Duration, stopped: Option<Duration>) -> Self {
         let (answered, failed) = (record.times.count(), record.failures.values().sum());
-        let stopped = stopped.filter(|stopped| *stopped < schedule.start() + settings.duration);
-        let duration = stopped.map_or(settings.duration, |stopped| stopped.saturating_duration_since(schedule.start()));
+        let stopped = stopped.filter(|stopped| *stopped < settings.duration);
+        let duration = stopped.unwrap_or(settings.duration);
         // A stopped load has sent some, and has left the others that were due.
-        let due = stopped.map_or(schedule.count(), |stopped| schedule.count_before(stopped).max(answered + failed));
+        let due = settings.requests_within(duration);
+        let due = if stopped.is_some() { due.max(answered + failed) } else { due };
         Self {
             rate: settings.rate,
             seconds: duration.as_secs_f64(),

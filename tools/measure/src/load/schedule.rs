@@ -1,144 +1,164 @@
 //! The times at which requests are due.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The part of a wait that is not slept, because the system may wake a thread that much too late.
-const NOT_SLEPT: Duration = Duration::from_micros(100);
+use fastrand::Rng;
 
-/// The maximum number of requests.
-const MAX_REQUESTS: f64 = 1e15;
-
-/// The settings of a load.
+/// The order in which requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LoadSettings {
-    /// Requests per second.
-    pub rate: f64,
-    /// The time during which requests are due.
-    pub duration: Duration,
-    /// The time after that in which late requests are still sent; the rest is given up.
-    pub drain: Duration,
+pub enum Arrival {
+    /// A closed loop: each worker makes its next request after the answer to the one before.
+    Closed,
+    /// An open loop: requests are due at equal distances.
+    Paced {
+        /// Requests per second.
+        rate: f64,
+    },
+    /// An open loop: the distances between requests have an exponential distribution (a Poisson process).
+    Poisson {
+        /// Requests per second, on average.
+        rate: f64,
+        /// Equal seeds give equal distances.
+        seed: u64,
+    },
 }
 
-/// Ends a load before its time: no further request is sent.
-#[derive(Debug, Default)]
-pub struct LoadStop {
-    stopped: Mutex<Option<Instant>>,
-    changed: Condvar,
+/// A request that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The time from which its duration counts: in an open loop that at which it is due, in a closed loop that at which a
+    /// worker takes it.
+    pub begin: Instant,
 }
 
-impl LoadStop {
-    /// Ends the load. Requests that were sent are still awaited.
-    pub fn stop(&self) {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        stopped.get_or_insert_with(Instant::now);
-        self.changed.notify_all();
-    }
-
-    /// The time at which the load was ended.
-    pub(super) fn time(&self) -> Option<Instant> {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As [`wait_until`], but only until the load ends. Returns whether it goes on.
-    pub(super) fn wait_until(&self, due: Instant) -> bool {
-        let left = due.saturating_duration_since(Instant::now()).saturating_sub(NOT_SLEPT);
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        if !left.is_zero() {
-            let waited = self.changed.wait_timeout_while(stopped, left, |stopped| stopped.is_none());
-            stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let goes_on = stopped.is_none();
-        drop(stopped);
-        if goes_on {
-            wait_until(due);
-        }
-        goes_on
-    }
-}
-
-/// The scheduled requests, of which workers take one after the other.
+/// The requests of a load, of which workers take one after the other.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub struct Schedule {
     start: Instant,
-    rate: f64,
-    count: u64,
-    next: AtomicU64,
-    /// Until when requests are sent.
-    end: Instant,
+    requests: u64,
+    window: Option<Duration>,
+    order: Order,
+}
+
+#[derive(Debug)]
+enum Order {
+    Closed { next: AtomicU64 },
+    Paced { next: AtomicU64, rate: f64 },
+    Poisson { next: Mutex<RandomArrival>, rate: f64 },
+}
+
+/// The next request of a Poisson process.
+#[derive(Debug)]
+struct RandomArrival {
+    number: u64,
+    /// Seconds from the start.
+    after: f64,
+    random: Rng,
 }
 
 impl Schedule {
-    pub(super) fn new(settings: &LoadSettings, start: Instant) -> Option<Self> {
-        let count = (settings.rate * settings.duration.as_secs_f64()).round();
-        if !(1.0..=MAX_REQUESTS).contains(&count) {
-            return None;
-        }
-        let end = start.checked_add(settings.duration)?.checked_add(settings.drain)?;
-        Some(Self { start, rate: settings.rate, count: count as u64, next: AtomicU64::new(0), end })
+    /// A schedule of at most so many requests, all of which are due within the time window. The rate of an open loop must
+    /// be above zero.
+    #[must_use]
+    pub fn new(arrival: Arrival, requests: u64, window: Option<Duration>, start: Instant) -> Self {
+        let next = AtomicU64::new(0);
+        let order = match arrival {
+            Arrival::Closed => Order::Closed { next },
+            Arrival::Paced { rate } => Order::Paced { next, rate },
+            Arrival::Poisson { rate, seed } => {
+                let next = RandomArrival { number: 0, after: 0.0, random: Rng::with_seed(seed) };
+                Order::Poisson { next: Mutex::new(next), rate }
+            }
+        };
+        Self { start, requests, window, order }
     }
 
-    /// The number of requests that are due before a time.
-    pub(super) fn count_before(&self, time: Instant) -> u64 {
-        let seconds = time.saturating_duration_since(self.start).as_secs_f64();
-        ((seconds * self.rate).ceil() as u64).min(self.count)
-    }
-
-    pub(super) fn start(&self) -> Instant {
+    /// The time from which the schedule counts.
+    #[must_use]
+    pub fn start(&self) -> Instant {
         self.start
     }
 
-    /// The number of requests.
-    pub(super) fn count(&self) -> u64 {
-        self.count
+    /// The time from which on no request is due.
+    #[must_use]
+    pub fn end(&self) -> Option<Instant> {
+        self.start.checked_add(self.window?)
     }
 
-    /// The time of the next request that no worker has taken.
-    pub(super) fn next(&self) -> Option<Instant> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        (number < self.count).then(|| self.start + Duration::from_secs_f64(number as f64 / self.rate))
+    /// Takes the next request that no worker has taken. None if all have been taken, or if the time is over.
+    #[must_use]
+    pub fn next(&self) -> Option<Request> {
+        match &self.order {
+            Order::Closed { next } => {
+                let begin = Instant::now();
+                if self.window.is_some_and(|window| begin - self.start >= window) {
+                    return None;
+                }
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                (number < self.requests).then_some(Request { number, begin })
+            }
+            Order::Paced { next, rate } => {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                self.request(number, number as f64 / rate)
+            }
+            Order::Poisson { next, rate } => {
+                let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+                let request = self.request(next.number, next.after)?;
+                next.number += 1;
+                next.after += exponential(1.0 / rate, &mut next.random);
+                Some(request)
+            }
+        }
     }
 
-    /// Whether requests are given up.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        now > self.end
+    /// A request of an open loop that is due so many seconds after the start.
+    fn request(&self, number: u64, after: f64) -> Option<Request> {
+        let after = Duration::try_from_secs_f64(after).ok()?;
+        if number >= self.requests || self.window.is_some_and(|window| after >= window) {
+            return None;
+        }
+        Some(Request { number, begin: self.start.checked_add(after)? })
     }
 }
 
-/// Waits for a time: sleeps first, and yields at the end, so that it returns within microseconds.
-pub fn wait_until(due: Instant) {
-    loop {
-        let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { return };
-        match left.checked_sub(NOT_SLEPT) {
-            Some(left) if !left.is_zero() => thread::sleep(left),
-            _ => thread::yield_now(),
-        }
-    }
+/// A random value with an exponential distribution around this mean.
+pub fn exponential(mean: f64, random: &mut Rng) -> f64 {
+    -mean * (1.0 - random.f64()).ln() // the argument is in (0, 1]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn requests_are_due_at_equal_distances() {
-        let settings = LoadSettings { rate: 4.0, duration: Duration::from_secs(1), drain: Duration::from_millis(500) };
-        let start = Instant::now();
-        let schedule = Schedule::new(&settings, start).unwrap();
-        let due: Vec<_> = std::iter::from_fn(|| schedule.next()).map(|due| due - start).collect();
-        assert_eq!(due, [0, 250, 500, 750].map(Duration::from_millis));
-        assert_eq!(schedule.count(), 4);
-        assert!(!schedule.is_over(start + Duration::from_millis(1500)));
-        assert!(schedule.is_over(start + Duration::from_millis(1501)));
+    fn due(arrival: Arrival, requests: u64, window: Option<Duration>) -> Vec<Duration> {
+        let schedule = Schedule::new(arrival, requests, window, Instant::now());
+        std::iter::from_fn(|| schedule.next()).map(|request| request.begin - schedule.start()).collect()
     }
 
     #[test]
-    fn a_wait_ends_after_its_time() {
-        let due = Instant::now() + Duration::from_millis(3);
-        wait_until(due);
-        assert!(Instant::now() >= due);
-        wait_until(due);
+    fn paced_requests_are_due_at_equal_distances() {
+        let times = [0, 250, 500, 750].map(Duration::from_millis);
+        assert_eq!(due(Arrival::Paced { rate: 4.0 }, 4, None), times);
+        assert_eq!(due(Arrival::Paced { rate: 4.0 }, u64::MAX, Some(Duration::from_secs(1))), times);
+    }
+
+    #[test]
+    fn a_seed_repeats_the_times_of_a_poisson_process() {
+        let times = |seed: u64| due(Arrival::Poisson { rate: 1000.0, seed }, 1000, None);
+        assert!(times(1) == times(1) && times(1) != times(2));
+        // The sum of 999 distances of 1 ms has a standard deviation of 32 ms.
+        let end = times(1)[999].as_secs_f64();
+        assert!((0.85..1.15).contains(&end), "{end}");
+        assert!(due(Arrival::Poisson { rate: 1000.0, seed: 1 }, 1000, Some(Duration::from_millis(100))).len() < 200);
+    }
+
+    #[test]
+    fn a_closed_loop_has_its_number_of_requests_and_its_time() {
+        assert_eq!(due(Arrival::Closed, 3, None).len(), 3);
+        assert_eq!(due(Arrival::Closed, 3, Some(Duration::ZERO)).len(), 0);
     }
 }

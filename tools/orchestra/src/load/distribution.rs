@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use spandrel_measure::load::exponential;
 
 use super::MAX_OCTETS;
 use crate::idl::orchestra::{Distribution, DistributionKind};
@@ -33,11 +34,6 @@ pub(super) fn octets(distribution: &Distribution, random: &mut Rng) -> u32 {
 /// A time of at most [`MAX_THINK_TIME`].
 pub(super) fn seconds(distribution: &Distribution, random: &mut Rng) -> Duration {
     Duration::from_secs_f64(value(distribution, random).clamp(0.0, MAX_THINK_TIME))
-}
-
-/// A value with an exponential distribution around this mean.
-pub(super) fn exponential(mean: f64, random: &mut Rng) -> f64 {
-    -mean * (1.0 - random.f64()).ln() // the argument is in (0, 1]
 }
 
 fn value(distribution: &Distribution, random: &mut Rng) -> f64 {

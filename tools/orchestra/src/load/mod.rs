@@ -11,16 +11,14 @@ mod distribution;
 mod exchange;
 mod failure;
 mod record;
-mod schedule;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use spandrel_measure::load::wait_until;
+use fastrand::Rng;
+use spandrel_measure::load::{Arrival, LoadStop, Request, Schedule, Worker, drive};
 
 pub use exchange::{GREETING, MAX_OCTETS};
 pub use failure::FailureKind;
@@ -30,7 +28,6 @@ use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Loa
 use distribution::MAX_THINK_TIME;
 use exchange::Exchange;
 use record::Record;
-use schedule::Schedule;
 
 /// The reason why a load that was cancelled has no result.
 pub(crate) const CANCELLED: &str = "the load was cancelled, as another supervisor does before a load of its own";
@@ -38,16 +35,11 @@ pub(crate) const CANCELLED: &str = "the load was cancelled, as another superviso
 pub const MAX_WORKERS: u32 = 4096;
 /// The longest load, in seconds: a week.
 pub const MAX_SECONDS: f64 = 604_800.0;
-/// The last part of a wait, which a cancellation does not end.
-const PRECISE: Duration = Duration::from_millis(1);
 
 /// A running load, as other threads see it.
 #[derive(Debug, Default)]
 pub struct Control {
-    is_cancelled: AtomicBool,
-    /// Locked by workers that sleep.
-    sleep: Mutex<()>,
-    wake: Condvar,
+    stop: LoadStop,
     answered: AtomicU64,
     failed: AtomicU64,
 }
@@ -55,10 +47,7 @@ pub struct Control {
 impl Control {
     /// Lets the load end after the requests that are being made.
     pub fn cancel(&self) {
-        let sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_cancelled.store(true, Ordering::Relaxed);
-        drop(sleep);
-        self.wake.notify_all();
+        self.stop.stop();
     }
 
     /// The numbers of answered and failed requests so far.
@@ -67,20 +56,9 @@ impl Control {
         (self.answered.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
     }
 
+    /// Whether the load was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed)
-    }
-
-    /// Sleeps until this time. Returns early after a cancellation.
-    fn sleep_until(&self, due: Instant) {
-        let left = due.saturating_duration_since(Instant::now()).saturating_sub(PRECISE);
-        if !left.is_zero() {
-            let sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.wake.wait_timeout_while(sleep, left, |()| !self.is_cancelled()));
-        }
-        if !self.is_cancelled() {
-            wait_until(due);
-        }
+        self.stop.is_stopped()
     }
 }
 
@@ -165,46 +143,60 @@ pub fn resolve(target: &Address) -> Result<SocketAddr, InvalidLoad> {
 /// A value that is out of its range; a thread that cannot be started.
 pub fn run(load: &Load, target: &SocketAddr, control: &Control) -> Result<LoadResult, InvalidLoad> {
     check(load)?;
-    let schedule = Schedule::new(load, Instant::now());
-    let records: Vec<Record> = thread::scope(|scope| {
-        let mut started = Vec::new();
-        for number in 0..load.workers {
-            let worker = || work(load, &schedule, target, control);
-            let thread = thread::Builder::new().name(format!("load-{number}"));
-            match thread.spawn_scoped(scope, worker) {
-                Ok(thread) => started.push(thread),
-                Err(error) => {
-                    control.cancel();
-                    return Err(InvalidLoad { reason: format!("cannot start worker {number}: {error}") });
-                }
-            }
-        }
-        Ok(started.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect())
-    })?;
+    let schedule = schedule(load, Instant::now());
+    let workers = (0..load.workers).map(|_| Client::new(load, *target, &schedule, control));
+    let clients = drive(&schedule, &control.stop, workers);
+    let clients = clients.map_err(|error| InvalidLoad { reason: error.to_string() })?;
+    let record = |client: std::thread::Result<Client>| client.unwrap_or_else(|panic| resume_unwind(panic)).record;
+    let records: Vec<Record> = clients.into_iter().map(record).collect();
     Ok(Record::total(&records).result(schedule.start()))
 }
 
-fn work(load: &Load, schedule: &Schedule, target: &SocketAddr, control: &Control) -> Record {
-    let mut record = Record::default();
-    let timeout = Duration::from_secs_f64(load.timeout);
-    let mut exchange = Exchange::new(*target, timeout, load.greeting);
-    while !control.is_cancelled()
-        && let Some(request) = schedule.next()
-    {
-        let begin = match request.due {
-            Some(due) => {
-                control.sleep_until(due);
-                if control.is_cancelled() {
-                    break; // it was not made
-                }
-                due
-            }
-            None => Instant::now(),
-        };
-        let mut random = schedule.random(request.number);
+/// The requests of a load that begins at this time.
+fn schedule(load: &Load, start: Instant) -> Schedule {
+    let arrival = match load.arrival {
+        ArrivalKind::Closed => Arrival::Closed,
+        ArrivalKind::OpenPaced => Arrival::Paced { rate: load.rate },
+        ArrivalKind::OpenPoisson => Arrival::Poisson { rate: load.rate, seed: load.seed },
+    };
+    let requests = if load.requests == 0 { u64::MAX } else { load.requests };
+    let window = (load.seconds > 0.0).then(|| Duration::from_secs_f64(load.seconds));
+    Schedule::new(arrival, requests, window, start)
+}
+
+/// The random numbers of a request: equal seeds give each request its size and think time again, by whichever
+/// worker it is made.
+fn random(seed: u64, number: u64) -> Rng {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15; // spreads neighbouring numbers over all seeds
+    Rng::with_seed(seed ^ number.wrapping_add(1).wrapping_mul(GOLDEN))
+}
+
+/// A worker: a client that connects for each of its requests.
+struct Client<'l> {
+    load: &'l Load,
+    /// The longest time from the begin of a request to its sending, and of each of its steps.
+    timeout: Duration,
+    schedule: &'l Schedule,
+    control: &'l Control,
+    exchange: Exchange,
+    record: Record,
+}
+
+impl<'l> Client<'l> {
+    fn new(load: &'l Load, target: SocketAddr, schedule: &'l Schedule, control: &'l Control) -> Self {
+        let timeout = Duration::from_secs_f64(load.timeout);
+        let exchange = Exchange::new(target, timeout, load.greeting);
+        Self { load, timeout, schedule, control, exchange, record: Record::default() }
+    }
+}
+
+impl Worker for Client<'_> {
+    fn make(&mut self, Request { number, begin }: Request) {
+        let Self { load, control, record, .. } = self;
+        let mut random = random(load.seed, number);
         let octets = distribution::octets(&load.size, &mut random);
-        let outcome = if begin.elapsed() > timeout { Err(FailureKind::NotSent) } else { exchange.run(octets) };
-        match outcome {
+        let is_late = begin.elapsed() > self.timeout;
+        match if is_late { Err(FailureKind::NotSent) } else { self.exchange.run(octets) } {
             Ok(()) => {
                 control.answered.fetch_add(1, Ordering::Relaxed);
                 record.answered(begin.elapsed(), octets);
@@ -214,13 +206,12 @@ fn work(load: &Load, schedule: &Schedule, target: &SocketAddr, control: &Control
                 record.failed(kind);
             }
         }
-        if request.due.is_none() {
+        if matches!(load.arrival, ArrivalKind::Closed) {
             let think_time = distribution::seconds(&load.think_time, &mut random);
             if think_time > Duration::ZERO {
                 let next = Instant::now() + think_time;
-                control.sleep_until(schedule.end().map_or(next, |end| next.min(end)));
+                control.stop.wait_until(self.schedule.end().map_or(next, |end| next.min(end)));
             }
         }
     }
-    record
 }
