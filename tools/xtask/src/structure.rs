@@ -26,13 +26,15 @@ mod parse;
 mod programs;
 mod report;
 mod resolve;
+#[cfg(test)]
+mod seeded;
 mod spread;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -50,13 +52,17 @@ use tree::Crate;
 /// Prints the report and compares it with the list of allowed figures.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
-    let packages = metadata::packages()?;
+    let root = workspace::root();
+    let packages = metadata::packages(&root)?;
     let measurements = measure(&packages)?;
     match &options.only {
         Some(name) => print_one(&measurements, &packages, name, options.edges)?,
         None => print_all(&measurements, &packages, options.edges),
     }
-    check(&measurements, &packages, options.record)
+    if options.record {
+        record(&root, &measurements)?;
+    }
+    check(&root, &measurements, &packages)
 }
 
 #[derive(Debug, Default)]
@@ -100,7 +106,7 @@ fn measure(packages: &[Package]) -> Result<Measurements> {
         rows.push(Row {
             folder: package.folder.clone(),
             package: package.name.clone(),
-            measures: Measures::of_package(&package.path())?,
+            measures: Measures::of_package(&package.path)?,
             targets: own.map(|krate| (crates[krate].name.clone(), graph::graphs(&crates, krate))).collect(),
         });
     }
@@ -163,28 +169,44 @@ fn print_one(measurements: &Measurements, packages: &[Package], name: &str, all_
     Ok(())
 }
 
-fn check(measurements: &Measurements, packages: &[Package], record: bool) -> Result<()> {
-    let path = workspace::root().join(allowed::PATH);
-    let mut text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let figures = figures(&measurements.rows);
-    let mut allowed = Allowed::parse(&text)?;
-    if record {
-        text = allowed.tightened(&text, &figures);
-        fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        allowed = Allowed::parse(&text)?;
-    }
-    let mut complaints = layers::complaints(packages);
-    complaints.extend(allowed.complaints(&figures));
-    complaints.extend(programs::complaints(packages)?);
-    let built_first = first_command::packages()?;
-    complaints.extend(first_command::complaints(&built_first)?);
+/// The list of allowed figures of a repository.
+fn allowed_text(root: &Path) -> Result<String> {
+    let path = root.join(allowed::PATH);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Lowers the bounds of the list to the present figures.
+fn record(root: &Path, measurements: &Measurements) -> Result<()> {
+    let (text, path) = (allowed_text(root)?, root.join(allowed::PATH));
+    let text = Allowed::parse(&text)?.tightened(&text, &figures(&measurements.rows));
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn check(root: &Path, measurements: &Measurements, packages: &[Package]) -> Result<()> {
+    let built_first = first_command::packages(root)?;
+    let complaints = complaints(root, measurements, packages, &built_first)?;
     if complaints.is_empty() {
-        println!("\nAs {} allows: {} gates in orb/ and spandrel/.", allowed::PATH, figures.gates);
+        let gates = figures(&measurements.rows).gates;
+        println!("\nAs {} allows: {gates} gates in orb/ and spandrel/.", allowed::PATH);
         println!("{} test programs, of {} at most.", programs::count(packages), programs::MAX);
         println!("{} packages below the command line, of {} at most.", built_first.len(), first_command::MAX);
         return Ok(());
     }
     bail!("the structure differs from {}:\n  {}", allowed::PATH, complaints.join("\n  "))
+}
+
+/// A line for each violation in a repository. `built_first` are the packages below the command line.
+fn complaints(
+    root: &Path,
+    measurements: &Measurements,
+    packages: &[Package],
+    built_first: &BTreeSet<String>,
+) -> Result<Vec<String>> {
+    let mut complaints = layers::complaints(packages);
+    complaints.extend(Allowed::parse(&allowed_text(root)?)?.complaints(&figures(&measurements.rows)));
+    complaints.extend(programs::complaints(packages)?);
+    complaints.extend(first_command::complaints(root, built_first)?);
+    Ok(complaints)
 }
 
 /// The figures that have bounds.

@@ -107,6 +107,7 @@ mod tests {
         Package {
             name: folder.to_owned(),
             folder: folder.to_owned(),
+            path: folder.into(),
             targets: Vec::new(),
             dependencies,
             test_roots: Vec::new(),

@@ -14,6 +14,8 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Below the repository's root, such as `orb/core`.
     pub(crate) folder: String,
+    /// The same folder on this machine.
+    pub(crate) path: PathBuf,
     pub(crate) targets: Vec<Target>,
     pub(crate) dependencies: Vec<Dependency>,
     /// The root files of test programs in `tests`.
@@ -40,22 +42,15 @@ pub(crate) struct Dependency {
     pub(crate) is_for_tests: bool,
 }
 
-impl Package {
-    /// The folder of the package on this machine.
-    pub(crate) fn path(&self) -> PathBuf {
-        workspace::root().join(&self.folder)
-    }
-}
-
-/// Returns the members of the workspace in the order of their folders.
-pub(crate) fn packages() -> Result<Vec<Package>> {
+/// Returns the members of the workspace with this root in the order of their folders.
+pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
     let mut command = Command::new(workspace::cargo_program());
-    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(workspace::root());
+    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root);
     let output = command.output().context("cannot start cargo metadata")?;
     if !output.status.success() {
         bail!("cargo metadata failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
-    parse(&output.stdout, &workspace::root())
+    parse(&output.stdout, root)
 }
 
 #[derive(Deserialize)]
@@ -97,9 +92,8 @@ fn parse(json: &[u8], root: &Path) -> Result<Vec<Package>> {
 }
 
 fn package(raw: RawPackage, root: &Path) -> Result<Package> {
-    let folder = raw.manifest_path.parent().context("a manifest lies in a folder")?;
-    let folder =
-        folder.strip_prefix(root).with_context(|| format!("{} is outside the repository", folder.display()))?;
+    let path = raw.manifest_path.parent().context("a manifest lies in a folder")?;
+    let folder = path.strip_prefix(root).with_context(|| format!("{} is outside the repository", path.display()))?;
     let is_test = |raw: &RawTarget| raw.kind.iter().any(|kind| kind == "test");
     let test_roots = raw.targets.iter().filter(|raw| is_test(raw)).map(|raw| raw.src_path.clone()).collect();
     let test_programs = raw.targets.iter().filter(|raw| raw.test).count();
@@ -111,7 +105,7 @@ fn package(raw: RawPackage, root: &Path) -> Result<Package> {
     });
     let dependencies = dependencies.collect();
     let folder = folder.to_str().context("folders have names in UTF-8")?.replace('\\', "/");
-    Ok(Package { name: raw.name, folder, targets, dependencies, test_roots, test_programs })
+    Ok(Package { name: raw.name, folder, path: path.to_owned(), targets, dependencies, test_roots, test_programs })
 }
 
 /// Libraries and binaries; tests, examples and build scripts are left out.

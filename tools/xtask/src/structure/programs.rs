@@ -24,7 +24,7 @@ pub(crate) fn complaints(packages: &[Package]) -> Result<Vec<String>> {
         complaints.push(format!("{count} test programs, where {MAX} are allowed: add a module to one that exists"));
     }
     for package in packages {
-        for orphan in orphans(&package.path().join("tests"), &package.test_roots)? {
+        for orphan in orphans(&package.path.join("tests"), &package.test_roots)? {
             complaints.push(format!("{} is a module of no test program", orphan.display()));
         }
     }
