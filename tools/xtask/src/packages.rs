@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 /// A requirement of a task, and the package that has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Need {
+pub struct Need {
     requirement: Requirement,
     package: &'static str,
 }
@@ -26,7 +26,7 @@ const fn program(name: &'static str, package: &'static str) -> Need {
 }
 
 /// Tools that build and run the omniORB peers.
-pub(crate) const OMNIORB: &[Need] = &[
+pub const OMNIORB: &[Need] = &[
     program("g++", "g++"),
     program("make", "make"),
     program("pkg-config", "pkg-config"),
@@ -37,54 +37,54 @@ pub(crate) const OMNIORB: &[Need] = &[
 ];
 
 /// Tools that build and run the JacORB peers; Maven downloads JacORB itself.
-pub(crate) const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
+pub const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
 
 /// The cluster of the naming service over etcd, and the compiler that its client needs.
-pub(crate) const ETCD: &[Need] = &[
+pub const ETCD: &[Need] = &[
     program("etcd", "etcd-server"),
     program("protoc", "protobuf-compiler"),
     Need { requirement: Requirement::Folder("/usr/include/google/protobuf"), package: "libprotobuf-dev" },
 ];
 
 /// A device server of the TANGO control system.
-pub(crate) const TANGO: &[Need] = &[program("/usr/lib/tango/TangoTest", "tango-test")];
+pub const TANGO: &[Need] = &[program("/usr/lib/tango/TangoTest", "tango-test")];
 
 /// The library and the tools that build the programs over ACE.
-pub(crate) const ACE: &[Need] = &[
+pub const ACE: &[Need] = &[
     program("g++", "g++"),
     program("make", "make"),
     Need { requirement: Requirement::Folder("/usr/include/ace"), package: "libace-dev" },
 ];
 
 /// The tools that build programs in C++ without libraries.
-pub(crate) const CPP: &[Need] = &[program("g++", "g++"), program("make", "make")];
+pub const CPP: &[Need] = &[program("g++", "g++"), program("make", "make")];
 
 /// The compiler and the library that build the servers over POSIX calls.
-pub(crate) const POSIX_SERVERS: &[Need] = &[
+pub const POSIX_SERVERS: &[Need] = &[
     program("gcc", "gcc"),
     program("make", "make"),
     Need { requirement: Requirement::Folder("/usr/include/liburing"), package: "liburing-dev" },
 ];
 
 /// The library and the tools that build the programs over Asio.
-pub(crate) const ASIO: &[Need] = &[
+pub const ASIO: &[Need] = &[
     program("g++", "g++"),
     program("make", "make"),
     Need { requirement: Requirement::Folder("/usr/include/asio"), package: "libasio-dev" },
 ];
 
 /// Tools that build and run programs in Java without libraries.
-pub(crate) const JAVA: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("make", "make")];
+pub const JAVA: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("make", "make")];
 
 /// The interpreter of Tcl, and its extension that handles signals.
-pub(crate) const TCL: &[Need] = &[
+pub const TCL: &[Need] = &[
     program("tclsh", "tcl"),
     program("make", "make"),
     Need { requirement: Requirement::Folder("/usr/lib/tclx8.4"), package: "tclx8.4" },
 ];
 
 /// Programs that capture traffic and dissect it.
-pub(crate) const CAPTURING: &[Need] = &[
+pub const CAPTURING: &[Need] = &[
     program("tshark", "tshark"),
     program("dumpcap", "wireshark-common"),
     program("unshare", "util-linux"),
@@ -92,14 +92,14 @@ pub(crate) const CAPTURING: &[Need] = &[
 ];
 
 /// Programs that make network namespaces and enter them.
-pub(crate) const NAMESPACES: &[Need] =
+pub const NAMESPACES: &[Need] =
     &[program("ip", "iproute2"), program("nsenter", "util-linux"), program("sysctl", "procps")];
 
 /// The program that makes certificates; the one for Java comes with Java.
-pub(crate) const CERTIFICATES: &[Need] = &[program("openssl", "openssl")];
+pub const CERTIFICATES: &[Need] = &[program("openssl", "openssl")];
 
 /// The other compiler, and the IDL files, for the comparison of IDL compilers.
-pub(crate) const IDL: &[Need] = &[
+pub const IDL: &[Need] = &[
     program("omniidl", "omniidl"),
     Need { requirement: Requirement::Folder("/usr/share/idl/omniORB/COS"), package: "omniorb-idl" },
     Need { requirement: Requirement::Folder("/usr/lib/omniorb/examples"), package: "omniorb-doc" },
@@ -108,30 +108,30 @@ pub(crate) const IDL: &[Need] = &[
 ];
 
 /// Further programs that record golden messages.
-pub(crate) const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
+pub const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
 
 /// Tools that build and run programs for a big-endian machine.
-pub(crate) const BIG_ENDIAN: &[Need] = &[
+pub const BIG_ENDIAN: &[Need] = &[
     program("qemu-s390x", "qemu-user"),
     program("s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"),
     Need { requirement: Requirement::Folder("/usr/s390x-linux-gnu/include"), package: "libc6-dev-s390x-cross" },
 ];
 
 /// Tools that build and run the tests for Windows.
-pub(crate) const WINDOWS: &[Need] = &[
+pub const WINDOWS: &[Need] = &[
     program("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
     Need { requirement: Requirement::OneOf(WINE_LOADERS), package: "wine64" },
     Need { requirement: Requirement::OneOf(WINE_SERVERS), package: "wine64" },
 ];
 
 /// Loaders of 64-bit programs, by preference. Debian's `wine64` puts it on no path.
-pub(crate) const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
+pub const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
 
 /// The server process that the programs of one folder share.
-pub(crate) const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
+pub const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
 
 /// Checks that everything is available, and installs missing packages.
-pub(crate) fn require(needs: &[Need]) -> Result<()> {
+pub fn require(needs: &[Need]) -> Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {
         return Ok(());
@@ -172,7 +172,7 @@ fn on_path(name: &str) -> bool {
 }
 
 /// The first available one of these programs; each is on the path, or a path itself.
-pub(crate) fn find(names: &[&str]) -> Option<PathBuf> {
+pub fn find(names: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let all = names.iter().flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)));
     all.into_iter().find(|program| program.is_file())

@@ -9,15 +9,16 @@ use crate::workspace;
 
 /// A profile of Cargo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
+pub enum Profile {
     /// That of the tests, which have built most of the programs.
     Dev,
+    /// Optimised, for measurements.
     Release,
 }
 
 impl Profile {
     /// The arguments of Cargo that select it.
-    pub(crate) fn cargo_arguments(self) -> &'static [&'static str] {
+    pub fn cargo_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Dev => &[],
             Self::Release => &["--release"],
@@ -25,7 +26,7 @@ impl Profile {
     }
 
     /// The name of its folder in the target folder.
-    pub(crate) fn folder(self) -> &'static str {
+    pub fn folder(self) -> &'static str {
         match self {
             Self::Dev => "debug",
             Self::Release => "release",
@@ -33,12 +34,12 @@ impl Profile {
     }
 
     /// The path of a program that was built.
-    pub(crate) fn program(self, name: &str) -> PathBuf {
+    pub fn program(self, name: &str) -> PathBuf {
         workspace::target().join(self.folder()).join(name)
     }
 
     /// Builds programs: pairs of a package and a program.
-    pub(crate) fn build(self, programs: &[(&str, &str)]) -> Result<()> {
+    pub fn build(self, programs: &[(&str, &str)]) -> Result<()> {
         let names = programs.iter().map(|(_, program)| *program);
         if self == Self::Dev {
             return workspace::run(&mut build_as_for_tests(&names.collect::<Vec<_>>()));
@@ -55,7 +56,7 @@ impl Profile {
 /// Cargo compiles a package once for each set of features. Those of this build are of the whole workspace with the
 /// dependencies of tests, which Cargo includes because of the example. If fewer packages were selected, it would compile
 /// most dependencies once more.
-pub(crate) fn build_as_for_tests(programs: &[&str]) -> Command {
+pub fn build_as_for_tests(programs: &[&str]) -> Command {
     let mut command = Command::new(workspace::cargo_program());
     command.args(["build", "--quiet", "--workspace", "--example", "bank-server"]).current_dir(workspace::root());
     command.args(programs.iter().flat_map(|program| ["--bin", program]));

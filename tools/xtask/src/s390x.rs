@@ -4,12 +4,13 @@ use std::process::Command;
 
 use crate::workspace;
 
-pub(crate) const TARGET: &str = "s390x-unknown-linux-gnu";
+/// The target of the compiler.
+pub const TARGET: &str = "s390x-unknown-linux-gnu";
 /// The emulator with its arguments.
-pub(crate) const EMULATOR: [&str; 3] = ["qemu-s390x", "-L", "/usr/s390x-linux-gnu"];
+pub const EMULATOR: [&str; 3] = ["qemu-s390x", "-L", "/usr/s390x-linux-gnu"];
 
 /// Cargo for that machine.
-pub(crate) fn cargo(task: &str) -> Command {
+pub fn cargo(task: &str) -> Command {
     let mut command = Command::new(workspace::cargo_program());
     command.args([task, "--target", TARGET]).current_dir(workspace::root());
     command.env("CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER", "s390x-linux-gnu-gcc");

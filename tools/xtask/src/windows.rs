@@ -8,7 +8,7 @@
 pub(crate) mod faults;
 mod report;
 pub(crate) mod runner;
-pub(crate) mod wine;
+pub mod wine;
 
 use std::env;
 use std::fs;
@@ -22,7 +22,8 @@ use crate::windows::report::{Entry, EntryKind, Report};
 use crate::windows::wine::Wine;
 use crate::{packages, workspace};
 
-pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
+/// The target of the compiler.
+pub const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The most runs of a crate's tests; crates that have passed do not run again.
 const ATTEMPTS: u32 = 2;
@@ -165,7 +166,7 @@ fn crates(selection: CrateSelection<'_>) -> Result<Vec<String>> {
 
 /// Builds the library that older releases of Wine lack, and returns its folder. Wine looks there last, so
 /// that a library of its own comes first.
-pub(crate) fn build_shim(folder: &Path) -> Result<PathBuf> {
+pub fn build_shim(folder: &Path) -> Result<PathBuf> {
     let shim = folder.join("shim");
     fs::create_dir_all(&shim)?;
     compile("bcryptprimitives.c", &["-shared", "-ladvapi32"], &shim.join("bcryptprimitives.dll"))?;

@@ -11,13 +11,13 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 /// The repository's root.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).expect("tools/xtask lies two below the root").to_owned()
 }
 
 /// The folder that Cargo builds into.
-pub(crate) fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
@@ -43,22 +43,22 @@ pub(crate) fn wing(name: &str) -> Result<Vec<Member>> {
 }
 
 /// The build folder of the omniORB peers.
-pub(crate) fn omniorb() -> PathBuf {
+pub fn omniorb() -> PathBuf {
     target().join("interop/omniorb")
 }
 
 /// The build folder of the JacORB peers.
-pub(crate) fn jacorb() -> PathBuf {
+pub fn jacorb() -> PathBuf {
     target().join("interop/jacorb")
 }
 
 /// Cargo, of the toolchain that runs this program.
-pub(crate) fn cargo_program() -> PathBuf {
+pub fn cargo_program() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
 /// Checks that the toolchain in use has the standard library for this target.
-pub(crate) fn require_target(target: &str) -> Result<()> {
+pub fn require_target(target: &str) -> Result<()> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", target])
         .current_dir(root())
@@ -71,14 +71,14 @@ pub(crate) fn require_target(target: &str) -> Result<()> {
 }
 
 /// Runs Cargo at the root.
-pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
+pub fn cargo(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(cargo_program());
     command.args(arguments).current_dir(root());
     run(&mut command)
 }
 
 /// A program that `cargo install` compiles with these options, once for each version, into the target folder.
-pub(crate) fn cargo_tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf> {
+pub fn cargo_tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf> {
     let root = target().join("tools");
     let program = root.join("bin").join(name);
     // Cargo's own list; not every program has an option that prints its version.
@@ -94,7 +94,7 @@ pub(crate) fn cargo_tool(name: &str, version: &str, options: &[&str]) -> Result<
 }
 
 /// Runs a command with its output shown; an error names it.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let name = format!("{command:?}");
     let status = command.status().with_context(|| format!("cannot start {name}"))?;
     if !status.success() {
@@ -104,7 +104,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs as many items at once as there are processors. After a failure no further item is started.
-pub(crate) fn run_in_parallel<T: Sync>(items: &[T], run: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
+pub fn run_in_parallel<T: Sync>(items: &[T], run: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
     let remaining = Mutex::new(items.iter());
     let run_remaining = || -> Result<()> {
         loop {

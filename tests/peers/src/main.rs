@@ -1,0 +1,165 @@
+//! Runs of our programs with those of others: foreign ORBs and compilers, servers of other toolkits, and machines that are
+//! network namespaces.
+//!
+//! Each command is a module. `cargo xtask NAME` builds this program as the tests are built, and runs its command `NAME`.
+#![forbid(unsafe_code)]
+
+mod authority;
+mod compile;
+mod compiler;
+mod functions;
+mod golden;
+mod hosts;
+mod idl;
+mod interop;
+mod known_failures;
+mod matrix;
+mod peer;
+mod proxy;
+mod queues;
+mod repository;
+mod servers;
+mod services;
+mod stacks;
+mod tango;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use xtask::profile::Profile;
+
+/// Runs our programs with those of others. Each command builds and installs what it needs.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+enum Command {
+    /// Run our ORB against omniORB and JacORB in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions, and compare our
+    /// IDL compiler with omniidl
+    Interop {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Run our programs for s390x, which have been built, against those of this machine
+    BetweenOrders,
+    /// Compare our IDL compiler with omniidl on the files of Debian packages and on ours
+    Idl {
+        /// Then generate Rust from all of them with several settings, and run clippy on it (some minutes)
+        #[arg(long)]
+        compile: bool,
+        /// Instead enter each file of the packages into an interface repository, print it, compile the printed IDL with
+        /// omniidl and compare (some minutes)
+        #[arg(long, conflicts_with = "compile")]
+        repository: bool,
+    },
+    /// Record the golden GIOP messages of orb/giop/tests again
+    Golden,
+    /// Run the naming service against the clients of JacORB and GlassFish's ORB, the interface repository against
+    /// JacORB's, and our stubs against JacORB's naming service; kill a server of the activator whose client is JacORB's;
+    /// then end naming service and activator while clients use them
+    Services {
+        /// The number of times that the services are killed
+        #[arg(long, value_name = "N", default_value_t = 500)]
+        kills: u32,
+    },
+    /// Run the tests of the naming service over a cluster of etcd, in the workspace `extra`
+    Etcd,
+    /// Check the HTTP proxy's OpenAPI document with openapi-spec-validator, call by a client that openapi-python-client
+    /// generates, and send requests of schemathesis
+    Proxy {
+        /// The requests for each operation and phase
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        examples: u32,
+    },
+    /// Print the time of a message through our queues, a plain queue, a channel and ACE's message queue, in one
+    /// interleaved run
+    Queues {
+        /// The number of rounds
+        #[arg(long, value_name = "N", default_value_t = 25)]
+        rounds: usize,
+    },
+    /// Print the time of function calls in C++ and in Rust by their kinds (appendix C of paper 004), in one interleaved
+    /// run; without a compiler for C++ it fails
+    Functions {
+        /// The number of rounds
+        #[arg(long, value_name = "N", default_value_t = 11)]
+        rounds: usize,
+        /// Measure a program that is not optimised
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Build ours and the servers of peers/servers (POSIX, Win32 under Wine, ACE, Asio, Java, Tcl) and check each server
+    /// architecture of each: replies, fragments, early closes, garbage, 50 clients at once, its end
+    Servers {
+        /// Only these programs, separated by commas
+        #[arg(long, value_name = "NAME,…")]
+        only: Option<String>,
+        /// Only print the versions of compilers, libraries and interpreters
+        #[arg(long, conflicts_with = "only")]
+        versions: bool,
+    },
+    /// Measure all of these servers through the Orchestrator on this machine, and compare ours with the others
+    Orchestra {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Run plans of the Orchestrator between four machines that are network namespaces, over a link with delay, losses and
+    /// another order; needs root
+    OrchestraHosts,
+    /// Print memory, descriptors, processor time and octets on the wire of supervisor and naming service for each agent,
+    /// in network namespaces; needs root
+    OrchestraAgents {
+        /// The number of agents; a fifth of them runs first
+        #[arg(value_name = "N", default_value_t = 100)]
+        agents: usize,
+        /// Run programs that are not optimised
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Exchange data between our TCP and the kernel's over a TAP device in a network namespace, with and without losses;
+    /// tshark must find no malformed segment; needs root
+    Stacks,
+    /// Call a device of TANGO's test server through `spandrel call`, the proxy and the console
+    Tango,
+}
+
+fn main() -> ExitCode {
+    match run(Command::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("peers: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let profile = |debug: bool| if debug { Profile::Dev } else { Profile::Release };
+    fn words(words: &[String]) -> Vec<&str> {
+        words.iter().map(String::as_str).collect()
+    }
+    match command {
+        Command::Interop { words: given } => interop::run(&words(&given)),
+        Command::BetweenOrders => {
+            ensure!(interop::between_orders()?, "calls between machines failed");
+            Ok(())
+        }
+        Command::Idl { repository: true, .. } => repository::run(),
+        Command::Idl { compile, .. } => idl::run(compile),
+        Command::Golden => golden::run(),
+        Command::Services { kills } => services::run(kills),
+        Command::Etcd => services::over_etcd(),
+        Command::Proxy { examples } => proxy::run(examples),
+        Command::Queues { rounds } => queues::run(rounds),
+        Command::Functions { rounds, debug } => functions::run(rounds, profile(debug)),
+        Command::Servers { versions: true, .. } => {
+            servers::print_versions();
+            Ok(())
+        }
+        Command::Servers { only, .. } => servers::run(only.as_deref()),
+        Command::Orchestra { words: given } => servers::experiment::run(&words(&given)),
+        Command::OrchestraHosts => hosts::run(),
+        Command::OrchestraAgents { agents, debug } => hosts::print_costs(agents, profile(debug)),
+        Command::Stacks => stacks::run(),
+        Command::Tango => tango::run(),
+    }
+}

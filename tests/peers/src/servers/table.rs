@@ -1,0 +1,152 @@
+//! The table of the programs.
+
+use xtask::packages;
+
+use super::program::{Build, Platform, Program};
+
+/// Our program on Linux.
+const OURS: Program = Program {
+    name: "spandrel",
+    needs: &[],
+    build: Build::Cargo("spandrel-architectures"),
+    file: "transfer-server",
+    platform: Platform::Posix,
+    serves_many_requests: false,
+    ends_with_stdin: true,
+    backend: None,
+    architectures: &[
+        "iterative",
+        "reactive",
+        "process-per-connection",
+        "pre-forked",
+        "thread-per-connection",
+        "queue-pool",
+        "accept-pool",
+        "leader-followers",
+        "asynchronous",
+    ],
+};
+
+/// All programs.
+pub(super) const PROGRAMS: &[Program] = &[
+    OURS,
+    Program { name: "spandrel-poll", backend: Some("poll"), architectures: &["reactive"], ..OURS },
+    Program { name: "spandrel-select", backend: Some("select"), architectures: &["reactive"], ..OURS },
+    Program {
+        name: "posix",
+        needs: packages::POSIX_SERVERS,
+        build: Build::Make,
+        file: "posix",
+        platform: Platform::Posix,
+        serves_many_requests: true,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: &[
+            "iterative",
+            "select",
+            "poll",
+            "epoll",
+            "process-per-connection",
+            "pre-forked",
+            "thread-per-connection",
+            "accept-pool",
+            "accept-pool-mutex",
+            "queue-pool",
+            "leader-followers",
+            "io-uring",
+        ],
+    },
+    Program {
+        name: "win32",
+        needs: packages::WINDOWS,
+        build: Build::Make,
+        file: "win32.exe",
+        platform: Platform::Windows,
+        serves_many_requests: true,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: &[
+            "iterative",
+            "select",
+            "event-select",
+            "thread-per-connection",
+            "accept-pool",
+            "completion-ports",
+        ],
+    },
+    Program {
+        name: "spandrel-windows",
+        needs: packages::WINDOWS,
+        build: Build::Cargo("spandrel-architectures"),
+        file: "transfer-server.exe",
+        platform: Platform::Windows,
+        serves_many_requests: false,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: OURS_ON_WINDOWS,
+    },
+    Program {
+        name: "ace",
+        needs: packages::ACE,
+        build: Build::Make,
+        file: "ace",
+        platform: Platform::Posix,
+        serves_many_requests: true,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: &[
+            "iterative",
+            "select",
+            "process-per-connection",
+            "thread-per-connection",
+            "accept-pool",
+            "accept-pool-mutex",
+            "queue-pool",
+        ],
+    },
+    Program {
+        name: "asio",
+        needs: packages::ASIO,
+        build: Build::Make,
+        file: "asio",
+        platform: Platform::Posix,
+        serves_many_requests: true,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: &["event-driven", "event-driven-pool"],
+    },
+    Program {
+        name: "java",
+        needs: packages::JAVA,
+        build: Build::Make,
+        file: "java/server",
+        platform: Platform::Posix,
+        serves_many_requests: true,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: &["iterative", "thread-per-connection", "accept-pool", "event-driven"],
+    },
+    Program {
+        name: "tcl",
+        needs: packages::TCL,
+        build: Build::Make,
+        file: "tcl",
+        platform: Platform::Posix,
+        serves_many_requests: true,
+        ends_with_stdin: true,
+        backend: None,
+        architectures: &["event-driven"],
+    },
+];
+
+/// Our architectures that Windows has: all but those with processes, since it has no `fork`. The check of `--list`
+/// compares them with the program's own list.
+const OURS_ON_WINDOWS: &[&str] = &[
+    "iterative",
+    "reactive",
+    "thread-per-connection",
+    "queue-pool",
+    "accept-pool",
+    "leader-followers",
+    "asynchronous",
+];
