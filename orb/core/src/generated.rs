@@ -1,6 +1,9 @@
 //! The items that generated code uses, and nothing else. Not a public interface: it changes with the
 //! compiler.
 
+mod errors;
+mod types;
+
 pub use std::{borrow::Cow, sync::Arc};
 
 pub use spandrel_cdr::{
@@ -17,6 +20,7 @@ pub use spandrel_cdr::{
     interpret,
 };
 pub use spandrel_giop::SystemException;
+pub use types::min_octets;
 
 #[cfg(feature = "asynchronous")]
 pub use crate::AsyncReply;
@@ -25,3 +29,24 @@ pub use crate::interpreted;
 #[cfg(feature = "asynchronous")]
 pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};
 pub use crate::{Context, Interface, ObjectRef, UserException, UserExceptions};
+pub use crate::{
+    generated_alias as alias, generated_enumeration as enumeration, generated_errors as errors,
+    generated_exception as exception, generated_interpreted_enumeration as interpreted_enumeration,
+    generated_local_errors as local_errors, generated_local_exception as local_exception,
+    generated_local_structure as local_structure, generated_structure as structure, generated_typed as typed,
+};
+
+/// Decodes the members of an exception that an operation raises.
+///
+/// # Errors
+/// As [`Decode::decode`].
+#[inline]
+pub fn decode_exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
+    X::decode(input)
+}
+
+/// The repository id and the members of an exception, for a reply.
+#[inline]
+pub fn raised<X: UserException>(exception: &X) -> Result<(&'static str, Value<'_>), SystemException> {
+    Ok((X::REPOSITORY_ID, Value::coded(exception)))
+}

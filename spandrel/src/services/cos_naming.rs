@@ -14,22 +14,7 @@ pub mod cos_naming {
 
     /// A text without a character set of its own.
     pub type Istring = String;
-
-    /// The type code of the alias `CosNaming::Istring`, distinct from that of the aliased type.
-    pub fn istring_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CosNaming/Istring:1.0",
-            "Istring",
-            &<String as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CosNaming::Istring`.
-    #[inline]
-    pub fn istring_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(istring_tc(), value)
-    }
+    rt::alias! { istring_tc, istring_any(&str), "IDL:omg.org/CosNaming/Istring:1.0", "Istring", String }
 
     /// One step of a name. Both parts are compared octet by octet.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,59 +24,15 @@ pub mod cos_naming {
         /// The kind, such as a file name's extension. It is often empty.
         pub kind: Istring,
     }
-
-    impl rt::Encode for NameComponent {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.kind, out)
-        }
-    }
-
-    impl rt::Decode for NameComponent {
-        const MIN_OCTETS: usize = <Istring as rt::Decode>::MIN_OCTETS
-            + <Istring as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                id: rt::Decode::decode(input)?,
-                kind: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for NameComponent {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CosNaming/NameComponent:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CosNaming/NameComponent:1.0",
-                    "NameComponent",
-                    &[("id", istring_tc()), ("kind", istring_tc())],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] NameComponent, "IDL:omg.org/CosNaming/NameComponent:1.0", "NameComponent",
+        id: Istring as "id" = istring_tc(), kind: Istring as "kind" = istring_tc()
     }
 
     /// A path of components: all but the last name naming contexts. It has at least one component.
     pub type Name = Vec<NameComponent>;
-
-    /// The type code of the alias `CosNaming::Name`, distinct from that of the aliased type.
-    pub fn name_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CosNaming/Name:1.0",
-            "Name",
-            &rt::TypeCode::sequence(&<NameComponent as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CosNaming::Name`.
-    #[inline]
-    pub fn name_any(value: &[NameComponent]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(name_tc(), value)
+    rt::alias! {
+        name_tc, name_any(&[NameComponent]), "IDL:omg.org/CosNaming/Name:1.0", "Name", Vec<NameComponent>
     }
 
     /// The object or context that a name is bound to.
@@ -104,83 +45,9 @@ pub mod cos_naming {
         /// A naming context.
         Ncontext = 1,
     }
-
-    impl TryFrom<u32> for BindingType {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(BindingType::Nobject),
-                1 => Ok(BindingType::Ncontext),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "BindingType",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for BindingType {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for BindingType {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for BindingType {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for BindingType {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CosNaming/BindingType:1.0",
-                "BindingType",
-                &["nobject", "ncontext"],
-            ))
-        }
+    rt::enumeration! {
+        BindingType, "IDL:omg.org/CosNaming/BindingType:1.0", "BindingType", Nobject = 0 "nobject",
+        Ncontext = 1 "ncontext"
     }
 
     /// An entry of a naming context.
@@ -191,62 +58,16 @@ pub mod cos_naming {
         /// Its type.
         pub binding_type: BindingType,
     }
-
-    impl rt::Encode for Binding {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.binding_name, out)?;
-            rt::Encode::encode(&self.binding_type, out)
-        }
-    }
-
-    impl rt::Decode for Binding {
-        const MIN_OCTETS: usize = <Name as rt::Decode>::MIN_OCTETS
-            + <BindingType as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                binding_name: rt::Decode::decode(input)?,
-                binding_type: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for Binding {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CosNaming/Binding:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CosNaming/Binding:1.0",
-                    "Binding",
-                    &[
-                        ("binding_name", name_tc()),
-                        ("binding_type", <BindingType as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] Binding, "IDL:omg.org/CosNaming/Binding:1.0", "Binding",
+        binding_name: Name as "binding_name" = name_tc(), binding_type: BindingType as "binding_type"
     }
 
     /// Entries, in any order.
     pub type BindingList = Vec<Binding>;
-
-    /// The type code of the alias `CosNaming::BindingList`, distinct from that of the aliased type.
-    pub fn binding_list_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CosNaming/BindingList:1.0",
-            "BindingList",
-            &rt::TypeCode::sequence(&<Binding as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CosNaming::BindingList`.
-    #[inline]
-    pub fn binding_list_any(value: &[Binding]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(binding_list_tc(), value)
+    rt::alias! {
+        binding_list_tc, binding_list_any(&[Binding]), "IDL:omg.org/CosNaming/BindingList:1.0", "BindingList",
+        Vec<Binding>
     }
 
     /// The bindings of a context that a call of list did not return.
@@ -376,15 +197,8 @@ pub mod cos_naming {
             reference.0
         }
     }
-
-    impl rt::Typed for BindingIterator {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CosNaming/BindingIterator:1.0",
-                "BindingIterator",
-            ))
-        }
+    rt::typed! {
+        BindingIterator => rt::TypeCode::object_reference("IDL:omg.org/CosNaming/BindingIterator:1.0", "BindingIterator")
     }
 
     /// The servant trait of `CosNaming::BindingIterator`, implemented by servers.
@@ -822,15 +636,8 @@ pub mod cos_naming {
             reference.0
         }
     }
-
-    impl rt::Typed for NamingContext {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CosNaming/NamingContext:1.0",
-                "NamingContext",
-            ))
-        }
+    rt::typed! {
+        NamingContext => rt::TypeCode::object_reference("IDL:omg.org/CosNaming/NamingContext:1.0", "NamingContext")
     }
 
     /// The servant trait of `CosNaming::NamingContext`, implemented by servers.
@@ -1123,186 +930,10 @@ pub mod cos_naming {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::AlreadyBound(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::CannotProceed(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::InvalidName(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::NotFound(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::System(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::AlreadyBound(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::CannotProceed(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::InvalidName(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::NotFound(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::System(
-                    exception,
-                ) => ::std::fmt::Debug::fmt(exception, f),
-            }
-        }
-    }
-
-    impl ::std::error::Error
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::System(
-                    exception,
-                ) => ::std::error::Error::source(exception),
-                _ => None,
-            }
-        }
-    }
-
-    impl From<naming_context::AlreadyBound>
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::AlreadyBound) -> Self {
-            AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::AlreadyBound(
-                exception,
-            )
-        }
-    }
-
-    impl From<naming_context::CannotProceed>
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::CannotProceed) -> Self {
-            AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::CannotProceed(
-                exception,
-            )
-        }
-    }
-
-    impl From<naming_context::InvalidName>
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::InvalidName) -> Self {
-            AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::InvalidName(
-                exception,
-            )
-        }
-    }
-
-    impl From<naming_context::NotFound>
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::NotFound) -> Self {
-            AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::NotFound(exception)
-        }
-    }
-
-    impl From<rt::SystemException>
-    for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: rt::SystemException) -> Self {
-            AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0" => {
-                    Some(
-                        <naming_context::AlreadyBound as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::AlreadyBound,
-                            ),
-                    )
-                }
-                "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => {
-                    Some(
-                        <naming_context::CannotProceed as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::CannotProceed,
-                            ),
-                    )
-                }
-                "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => {
-                    Some(
-                        <naming_context::InvalidName as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::InvalidName,
-                            ),
-                    )
-                }
-                "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => {
-                    Some(
-                        <naming_context::NotFound as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::NotFound,
-                            ),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::AlreadyBound(
-                    exception,
-                ) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::CannotProceed(
-                    exception,
-                ) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::InvalidName(
-                    exception,
-                ) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::NotFound(
-                    exception,
-                ) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError::System(
-                    exception,
-                ) => Err(exception.clone()),
-            }
-        }
+    rt::errors! {
+        AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError, AlreadyBound(naming_context::AlreadyBound),
+        CannotProceed(naming_context::CannotProceed), InvalidName(naming_context::InvalidName),
+        NotFound(naming_context::NotFound)
     }
 
     /// The errors of operations that raise `CosNaming::NamingContext::CannotProceed`, `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContext::NotFound`.
@@ -1317,137 +948,9 @@ pub mod cos_naming {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for CannotProceedOrInvalidNameOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                CannotProceedOrInvalidNameOrNotFoundError::CannotProceed(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::InvalidName(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for CannotProceedOrInvalidNameOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                CannotProceedOrInvalidNameOrNotFoundError::CannotProceed(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::InvalidName(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::System(exception) => {
-                    ::std::fmt::Debug::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::error::Error for CannotProceedOrInvalidNameOrNotFoundError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                CannotProceedOrInvalidNameOrNotFoundError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<naming_context::CannotProceed>
-    for CannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::CannotProceed) -> Self {
-            CannotProceedOrInvalidNameOrNotFoundError::CannotProceed(exception)
-        }
-    }
-
-    impl From<naming_context::InvalidName>
-    for CannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::InvalidName) -> Self {
-            CannotProceedOrInvalidNameOrNotFoundError::InvalidName(exception)
-        }
-    }
-
-    impl From<naming_context::NotFound> for CannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: naming_context::NotFound) -> Self {
-            CannotProceedOrInvalidNameOrNotFoundError::NotFound(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for CannotProceedOrInvalidNameOrNotFoundError {
-        fn from(exception: rt::SystemException) -> Self {
-            CannotProceedOrInvalidNameOrNotFoundError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for CannotProceedOrInvalidNameOrNotFoundError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => {
-                    Some(
-                        <naming_context::CannotProceed as rt::Decode>::decode(input)
-                            .map(
-                                CannotProceedOrInvalidNameOrNotFoundError::CannotProceed,
-                            ),
-                    )
-                }
-                "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => {
-                    Some(
-                        <naming_context::InvalidName as rt::Decode>::decode(input)
-                            .map(CannotProceedOrInvalidNameOrNotFoundError::InvalidName),
-                    )
-                }
-                "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => {
-                    Some(
-                        <naming_context::NotFound as rt::Decode>::decode(input)
-                            .map(CannotProceedOrInvalidNameOrNotFoundError::NotFound),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                CannotProceedOrInvalidNameOrNotFoundError::CannotProceed(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::InvalidName(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::NotFound(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                CannotProceedOrInvalidNameOrNotFoundError::System(exception) => {
-                    Err(exception.clone())
-                }
-            }
-        }
+    rt::errors! {
+        CannotProceedOrInvalidNameOrNotFoundError, CannotProceed(naming_context::CannotProceed),
+        InvalidName(naming_context::InvalidName), NotFound(naming_context::NotFound)
     }
 
     /// The errors of operations that raise `CosNaming::NamingContext::NotEmpty`.
@@ -1458,82 +961,7 @@ pub mod cos_naming {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for NotEmptyError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                NotEmptyError::NotEmpty(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                NotEmptyError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for NotEmptyError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                NotEmptyError::NotEmpty(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                NotEmptyError::System(exception) => ::std::fmt::Debug::fmt(exception, f),
-            }
-        }
-    }
-
-    impl ::std::error::Error for NotEmptyError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                NotEmptyError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<naming_context::NotEmpty> for NotEmptyError {
-        fn from(exception: naming_context::NotEmpty) -> Self {
-            NotEmptyError::NotEmpty(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for NotEmptyError {
-        fn from(exception: rt::SystemException) -> Self {
-            NotEmptyError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for NotEmptyError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0" => {
-                    Some(
-                        <naming_context::NotEmpty as rt::Decode>::decode(input)
-                            .map(NotEmptyError::NotEmpty),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                NotEmptyError::NotEmpty(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                NotEmptyError::System(exception) => Err(exception.clone()),
-            }
-        }
-    }
+    rt::errors! { NotEmptyError, NotEmpty(naming_context::NotEmpty) }
 
     /// Definitions nested in `CosNaming::NamingContext`, and the errors of its operations.
     pub mod naming_context {
@@ -1551,89 +979,9 @@ pub mod cos_naming {
             /// The last component is bound to a context, where an object was expected.
             NotObject = 2,
         }
-
-        impl TryFrom<u32> for NotFoundReason {
-            type Error = rt::CdrError;
-
-            #[inline]
-            fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-                match value {
-                    0 => Ok(NotFoundReason::MissingNode),
-                    1 => Ok(NotFoundReason::NotContext),
-                    2 => Ok(NotFoundReason::NotObject),
-                    value => {
-                        Err(rt::CdrError::BadEnum {
-                            name: "NotFoundReason",
-                            value,
-                        })
-                    }
-                }
-            }
-        }
-
-        impl rt::Encode for NotFoundReason {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                out.u32(*self as u32);
-                Ok(())
-            }
-
-            #[inline]
-            fn encode_slice<'a>(
-                items: &'a [Self],
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::encode_fixed_slice(items, out)
-            }
-        }
-
-        impl rt::Decode for NotFoundReason {
-            const MIN_OCTETS: usize = 4;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                <Self as TryFrom<u32>>::try_from(input.u32()?)
-            }
-
-            #[inline]
-            fn decode_vec(
-                input: &mut rt::Decoder<'_>,
-                len: usize,
-            ) -> Result<Vec<Self>, rt::CdrError> {
-                rt::decode_fixed_vec(input, len)
-            }
-        }
-
-        impl rt::FixedSize for NotFoundReason {
-            const FIRST_ALIGN: usize = 4;
-            const ALIGN: usize = 4;
-            const SIZE: usize = 4;
-
-            #[inline]
-            fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-                <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-            }
-
-            #[inline]
-            fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-                <Self as TryFrom<
-                    u32,
-                >>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-            }
-        }
-
-        impl rt::Typed for NotFoundReason {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.type_code(|| rt::TypeCode::enumeration(
-                    "IDL:omg.org/CosNaming/NamingContext/NotFoundReason:1.0",
-                    "NotFoundReason",
-                    &["missing_node", "not_context", "not_object"],
-                ))
-            }
+        rt::enumeration! {
+            NotFoundReason, "IDL:omg.org/CosNaming/NamingContext/NotFoundReason:1.0", "NotFoundReason",
+            MissingNode = 0 "missing_node", NotContext = 1 "not_context", NotObject = 2 "not_object"
         }
 
         /// A component of the name does not identify a binding of the expected type.
@@ -1644,62 +992,9 @@ pub mod cos_naming {
             /// The rest of the name, from that component on.
             pub rest_of_name: super::Name,
         }
-
-        impl ::std::fmt::Display for NotFound {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                rt::describe_exception(
-                    f,
-                    "NotFound",
-                    &[("why", &self.why), ("rest_of_name", &self.rest_of_name)],
-                )
-            }
-        }
-
-        impl ::std::error::Error for NotFound {}
-
-        impl rt::Encode for NotFound {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.why, out)?;
-                rt::Encode::encode(&self.rest_of_name, out)
-            }
-        }
-
-        impl rt::Decode for NotFound {
-            const MIN_OCTETS: usize = <NotFoundReason as rt::Decode>::MIN_OCTETS
-                + <super::Name as rt::Decode>::MIN_OCTETS;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    why: rt::Decode::decode(input)?,
-                    rest_of_name: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::UserException for NotFound {
-            const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0";
-        }
-
-        impl rt::Typed for NotFound {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0",
-                    || rt::TypeCode::exception(
-                        "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0",
-                        "NotFound",
-                        &[
-                            ("why", <NotFoundReason as rt::Typed>::type_code()),
-                            ("rest_of_name", super::name_tc()),
-                        ],
-                    ),
-                )
-            }
+        rt::exception! {
+            #[inline] members NotFound, "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0", "NotFound",
+            why: NotFoundReason as "why", rest_of_name: super::Name as "rest_of_name" = super::name_tc()
         }
 
         /// The context gave up. The client may continue at another context.
@@ -1710,210 +1005,33 @@ pub mod cos_naming {
             /// The rest of the name, to be resolved in that context.
             pub rest_of_name: super::Name,
         }
-
-        impl ::std::fmt::Display for CannotProceed {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                rt::describe_exception(
-                    f,
-                    "CannotProceed",
-                    &[("cxt", &self.cxt), ("rest_of_name", &self.rest_of_name)],
-                )
-            }
-        }
-
-        impl ::std::error::Error for CannotProceed {}
-
-        impl rt::Encode for CannotProceed {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.cxt, out)?;
-                rt::Encode::encode(&self.rest_of_name, out)
-            }
-        }
-
-        impl rt::Decode for CannotProceed {
-            const MIN_OCTETS: usize = <Option<
-                super::NamingContext,
-            > as rt::Decode>::MIN_OCTETS + <super::Name as rt::Decode>::MIN_OCTETS;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    cxt: rt::Decode::decode(input)?,
-                    rest_of_name: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::UserException for CannotProceed {
-            const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0";
-        }
-
-        impl rt::Typed for CannotProceed {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
-                    || rt::TypeCode::exception(
-                        "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
-                        "CannotProceed",
-                        &[
-                            ("cxt", <super::NamingContext as rt::Typed>::type_code()),
-                            ("rest_of_name", super::name_tc()),
-                        ],
-                    ),
-                )
-            }
+        rt::exception! {
+            #[inline] members CannotProceed, "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
+            "CannotProceed", cxt: Option<super::NamingContext> as "cxt",
+            rest_of_name: super::Name as "rest_of_name" = super::name_tc()
         }
 
         /// The name is not valid: it has no component, or a string form is malformed.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct InvalidName {}
-
-        impl ::std::fmt::Display for InvalidName {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str("InvalidName")
-            }
-        }
-
-        impl ::std::error::Error for InvalidName {}
-
-        impl rt::Encode for InvalidName {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                _out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                Ok(())
-            }
-        }
-
-        impl rt::Decode for InvalidName {
-            const MIN_OCTETS: usize = 1;
-
-            #[inline]
-            fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {})
-            }
-        }
-
-        impl rt::UserException for InvalidName {
-            const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0";
-        }
-
-        impl rt::Typed for InvalidName {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
-                    || rt::TypeCode::exception(
-                        "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
-                        "InvalidName",
-                        &[] as &[(&str, rt::TypeCode)],
-                    ),
-                )
-            }
+        rt::exception! {
+            #[inline] members InvalidName, "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
+            "InvalidName"
         }
 
         /// The name is bound already.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct AlreadyBound {}
-
-        impl ::std::fmt::Display for AlreadyBound {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str("AlreadyBound")
-            }
-        }
-
-        impl ::std::error::Error for AlreadyBound {}
-
-        impl rt::Encode for AlreadyBound {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                _out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                Ok(())
-            }
-        }
-
-        impl rt::Decode for AlreadyBound {
-            const MIN_OCTETS: usize = 1;
-
-            #[inline]
-            fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {})
-            }
-        }
-
-        impl rt::UserException for AlreadyBound {
-            const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0";
-        }
-
-        impl rt::Typed for AlreadyBound {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0",
-                    || rt::TypeCode::exception(
-                        "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0",
-                        "AlreadyBound",
-                        &[] as &[(&str, rt::TypeCode)],
-                    ),
-                )
-            }
+        rt::exception! {
+            #[inline] members AlreadyBound, "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0",
+            "AlreadyBound"
         }
 
         /// The context has bindings.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct NotEmpty {}
-
-        impl ::std::fmt::Display for NotEmpty {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str("NotEmpty")
-            }
-        }
-
-        impl ::std::error::Error for NotEmpty {}
-
-        impl rt::Encode for NotEmpty {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                _out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                Ok(())
-            }
-        }
-
-        impl rt::Decode for NotEmpty {
-            const MIN_OCTETS: usize = 1;
-
-            #[inline]
-            fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {})
-            }
-        }
-
-        impl rt::UserException for NotEmpty {
-            const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0";
-        }
-
-        impl rt::Typed for NotEmpty {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0",
-                    || rt::TypeCode::exception(
-                        "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0",
-                        "NotEmpty",
-                        &[] as &[(&str, rt::TypeCode)],
-                    ),
-                )
-            }
+        rt::exception! {
+            #[inline] members NotEmpty, "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0", "NotEmpty"
         }
 
         /// The errors of `bind`.
@@ -2397,15 +1515,8 @@ pub mod cos_naming {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for NamingContextExt {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CosNaming/NamingContextExt:1.0",
-                "NamingContextExt",
-            ))
-        }
+    rt::typed! {
+        NamingContextExt => rt::TypeCode::object_reference("IDL:omg.org/CosNaming/NamingContextExt:1.0", "NamingContextExt")
     }
 
     /// The servant trait of `CosNaming::NamingContextExt`, implemented by servers.
@@ -2650,84 +1761,7 @@ pub mod cos_naming {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for InvalidNameError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                InvalidNameError::InvalidName(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                InvalidNameError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for InvalidNameError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                InvalidNameError::InvalidName(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                InvalidNameError::System(exception) => {
-                    ::std::fmt::Debug::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::error::Error for InvalidNameError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                InvalidNameError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<naming_context::InvalidName> for InvalidNameError {
-        fn from(exception: naming_context::InvalidName) -> Self {
-            InvalidNameError::InvalidName(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for InvalidNameError {
-        fn from(exception: rt::SystemException) -> Self {
-            InvalidNameError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for InvalidNameError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => {
-                    Some(
-                        <naming_context::InvalidName as rt::Decode>::decode(input)
-                            .map(InvalidNameError::InvalidName),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                InvalidNameError::InvalidName(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                InvalidNameError::System(exception) => Err(exception.clone()),
-            }
-        }
-    }
+    rt::errors! { InvalidNameError, InvalidName(naming_context::InvalidName) }
 
     /// The errors of operations that raise `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContextExt::InvalidAddress`.
     #[derive(Clone, PartialEq)]
@@ -2739,109 +1773,9 @@ pub mod cos_naming {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for InvalidAddressOrInvalidNameError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                InvalidAddressOrInvalidNameError::InvalidName(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                InvalidAddressOrInvalidNameError::InvalidAddress(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                InvalidAddressOrInvalidNameError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for InvalidAddressOrInvalidNameError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                InvalidAddressOrInvalidNameError::InvalidName(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                InvalidAddressOrInvalidNameError::InvalidAddress(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                InvalidAddressOrInvalidNameError::System(exception) => {
-                    ::std::fmt::Debug::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::error::Error for InvalidAddressOrInvalidNameError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                InvalidAddressOrInvalidNameError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<naming_context::InvalidName> for InvalidAddressOrInvalidNameError {
-        fn from(exception: naming_context::InvalidName) -> Self {
-            InvalidAddressOrInvalidNameError::InvalidName(exception)
-        }
-    }
-
-    impl From<naming_context_ext::InvalidAddress> for InvalidAddressOrInvalidNameError {
-        fn from(exception: naming_context_ext::InvalidAddress) -> Self {
-            InvalidAddressOrInvalidNameError::InvalidAddress(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for InvalidAddressOrInvalidNameError {
-        fn from(exception: rt::SystemException) -> Self {
-            InvalidAddressOrInvalidNameError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for InvalidAddressOrInvalidNameError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => {
-                    Some(
-                        <naming_context::InvalidName as rt::Decode>::decode(input)
-                            .map(InvalidAddressOrInvalidNameError::InvalidName),
-                    )
-                }
-                "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0" => {
-                    Some(
-                        <naming_context_ext::InvalidAddress as rt::Decode>::decode(input)
-                            .map(InvalidAddressOrInvalidNameError::InvalidAddress),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                InvalidAddressOrInvalidNameError::InvalidName(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                InvalidAddressOrInvalidNameError::InvalidAddress(exception) => {
-                    Ok((
-                        "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                InvalidAddressOrInvalidNameError::System(exception) => {
-                    Err(exception.clone())
-                }
-            }
-        }
+    rt::errors! {
+        InvalidAddressOrInvalidNameError, InvalidName(naming_context::InvalidName),
+        InvalidAddress(naming_context_ext::InvalidAddress)
     }
 
     /// Definitions nested in `CosNaming::NamingContextExt`, and the errors of its operations.
@@ -2850,108 +1784,31 @@ pub mod cos_naming {
 
         /// A name in string form.
         pub type StringName = String;
-
-        /// The type code of the alias `CosNaming::NamingContextExt::StringName`, distinct from that of the aliased type.
-        pub fn string_name_tc() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::alias(
-                "IDL:omg.org/CosNaming/NamingContextExt/StringName:1.0",
-                "StringName",
-                &<String as rt::Typed>::type_code(),
-            ))
-        }
-
-        /// An `any` with a copy of the value, whose type is the alias `CosNaming::NamingContextExt::StringName`.
-        #[inline]
-        pub fn string_name_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-            rt::Any::with_type(string_name_tc(), value)
+        rt::alias! {
+            string_name_tc, string_name_any(&str), "IDL:omg.org/CosNaming/NamingContextExt/StringName:1.0",
+            "StringName", String
         }
 
         /// The address of a naming service as in a corbaloc URL, such as :host:2809.
         pub type Address = String;
-
-        /// The type code of the alias `CosNaming::NamingContextExt::Address`, distinct from that of the aliased type.
-        pub fn address_tc() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::alias(
-                "IDL:omg.org/CosNaming/NamingContextExt/Address:1.0",
-                "Address",
-                &<String as rt::Typed>::type_code(),
-            ))
-        }
-
-        /// An `any` with a copy of the value, whose type is the alias `CosNaming::NamingContextExt::Address`.
-        #[inline]
-        pub fn address_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-            rt::Any::with_type(address_tc(), value)
+        rt::alias! {
+            address_tc, address_any(&str), "IDL:omg.org/CosNaming/NamingContextExt/Address:1.0", "Address",
+            String
         }
 
         /// A corbaname URL.
         pub type UrlString = String;
-
-        /// The type code of the alias `CosNaming::NamingContextExt::URLString`, distinct from that of the aliased type.
-        pub fn url_string_tc() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::alias(
-                "IDL:omg.org/CosNaming/NamingContextExt/URLString:1.0",
-                "URLString",
-                &<String as rt::Typed>::type_code(),
-            ))
-        }
-
-        /// An `any` with a copy of the value, whose type is the alias `CosNaming::NamingContextExt::URLString`.
-        #[inline]
-        pub fn url_string_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-            rt::Any::with_type(url_string_tc(), value)
+        rt::alias! {
+            url_string_tc, url_string_any(&str), "IDL:omg.org/CosNaming/NamingContextExt/URLString:1.0",
+            "URLString", String
         }
 
         /// The address is malformed.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct InvalidAddress {}
-
-        impl ::std::fmt::Display for InvalidAddress {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str("InvalidAddress")
-            }
-        }
-
-        impl ::std::error::Error for InvalidAddress {}
-
-        impl rt::Encode for InvalidAddress {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                _out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                Ok(())
-            }
-        }
-
-        impl rt::Decode for InvalidAddress {
-            const MIN_OCTETS: usize = 1;
-
-            #[inline]
-            fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {})
-            }
-        }
-
-        impl rt::UserException for InvalidAddress {
-            const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0";
-        }
-
-        impl rt::Typed for InvalidAddress {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0",
-                    || rt::TypeCode::exception(
-                        "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0",
-                        "InvalidAddress",
-                        &[] as &[(&str, rt::TypeCode)],
-                    ),
-                )
-            }
+        rt::exception! {
+            #[inline] members InvalidAddress, "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0",
+            "InvalidAddress"
         }
 
         /// The errors of `to_string`.

@@ -22,84 +22,9 @@ pub mod implementation_repository {
         /// When the repository starts, and as in mode NORMAL.
         AutoStart = 2,
     }
-
-    impl TryFrom<u32> for ActivationMode {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(ActivationMode::Normal),
-                1 => Ok(ActivationMode::Manual),
-                2 => Ok(ActivationMode::AutoStart),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "ActivationMode",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for ActivationMode {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for ActivationMode {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for ActivationMode {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for ActivationMode {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:spandrel/ImplementationRepository/ActivationMode:1.0",
-                "ActivationMode",
-                &["NORMAL", "MANUAL", "AUTO_START"],
-            ))
-        }
+    rt::enumeration! {
+        ActivationMode, "IDL:spandrel/ImplementationRepository/ActivationMode:1.0", "ActivationMode",
+        Normal = 0 "NORMAL", Manual = 1 "MANUAL", AutoStart = 2 "AUTO_START"
     }
 
     /// The state of a server.
@@ -120,87 +45,10 @@ pub mod implementation_repository {
         /// The server has failed as often as its start limit allows. It waits for an administrator.
         Failed = 5,
     }
-
-    impl TryFrom<u32> for ServerState {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(ServerState::Stopped),
-                1 => Ok(ServerState::Starting),
-                2 => Ok(ServerState::Running),
-                3 => Ok(ServerState::Stopping),
-                4 => Ok(ServerState::Backoff),
-                5 => Ok(ServerState::Failed),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "ServerState",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for ServerState {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for ServerState {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for ServerState {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for ServerState {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:spandrel/ImplementationRepository/ServerState:1.0",
-                "ServerState",
-                &["STOPPED", "STARTING", "RUNNING", "STOPPING", "BACKOFF", "FAILED"],
-            ))
-        }
+    rt::enumeration! {
+        ServerState, "IDL:spandrel/ImplementationRepository/ServerState:1.0", "ServerState",
+        Stopped = 0 "STOPPED", Starting = 1 "STARTING", Running = 2 "RUNNING", Stopping = 3 "STOPPING",
+        Backoff = 4 "BACKOFF", Failed = 5 "FAILED"
     }
 
     /// The way to start a server, with administrative data.
@@ -221,61 +69,11 @@ pub mod implementation_repository {
         /// A description, for administrators.
         pub description: String,
     }
-
-    impl rt::Encode for StartupOptions {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.command, out)?;
-            rt::Encode::encode(&self.activation, out)?;
-            rt::Encode::encode(&self.start_limit, out)?;
-            rt::Encode::encode(&self.start_timeout, out)?;
-            rt::Encode::encode(&self.owner, out)?;
-            rt::Encode::encode(&self.permissions, out)?;
-            rt::Encode::encode(&self.description, out)
-        }
-    }
-
-    impl rt::Decode for StartupOptions {
-        const MIN_OCTETS: usize = <String as rt::Decode>::MIN_OCTETS
-            + <ActivationMode as rt::Decode>::MIN_OCTETS
-            + <u32 as rt::Decode>::MIN_OCTETS + <u32 as rt::Decode>::MIN_OCTETS
-            + <String as rt::Decode>::MIN_OCTETS + <String as rt::Decode>::MIN_OCTETS
-            + <String as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                command: rt::Decode::decode(input)?,
-                activation: rt::Decode::decode(input)?,
-                start_limit: rt::Decode::decode(input)?,
-                start_timeout: rt::Decode::decode(input)?,
-                owner: rt::Decode::decode(input)?,
-                permissions: rt::Decode::decode(input)?,
-                description: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for StartupOptions {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/ImplementationRepository/StartupOptions:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:spandrel/ImplementationRepository/StartupOptions:1.0",
-                    "StartupOptions",
-                    &[
-                        ("command", <String as rt::Typed>::type_code()),
-                        ("activation", <ActivationMode as rt::Typed>::type_code()),
-                        ("start_limit", <u32 as rt::Typed>::type_code()),
-                        ("start_timeout", <u32 as rt::Typed>::type_code()),
-                        ("owner", <String as rt::Typed>::type_code()),
-                        ("permissions", <String as rt::Typed>::type_code()),
-                        ("description", <String as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] StartupOptions, "IDL:spandrel/ImplementationRepository/StartupOptions:1.0",
+        "StartupOptions", command: String as "command", activation: ActivationMode as "activation",
+        start_limit: u32 as "start_limit", start_timeout: u32 as "start_timeout", owner: String as "owner",
+        permissions: String as "permissions", description: String as "description"
     }
 
     /// A registered server and its state.
@@ -300,227 +98,42 @@ pub mod implementation_repository {
         /// The reason of the last failure; empty without one.
         pub last_failure: String,
     }
-
-    impl rt::Encode for ServerInformation {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.server, out)?;
-            rt::Encode::encode(&self.startup, out)?;
-            rt::Encode::encode(&self.enabled, out)?;
-            rt::Encode::encode(&self.state, out)?;
-            rt::Encode::encode(&self.pid, out)?;
-            rt::Encode::encode(&self.starts, out)?;
-            rt::Encode::encode(&self.failures, out)?;
-            rt::Encode::encode(&self.waiting, out)?;
-            rt::Encode::encode(&self.last_failure, out)
-        }
-    }
-
-    impl rt::Decode for ServerInformation {
-        const MIN_OCTETS: usize = <String as rt::Decode>::MIN_OCTETS
-            + <StartupOptions as rt::Decode>::MIN_OCTETS
-            + <bool as rt::Decode>::MIN_OCTETS + <ServerState as rt::Decode>::MIN_OCTETS
-            + <u32 as rt::Decode>::MIN_OCTETS + <u32 as rt::Decode>::MIN_OCTETS
-            + <u32 as rt::Decode>::MIN_OCTETS + <u32 as rt::Decode>::MIN_OCTETS
-            + <String as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                server: rt::Decode::decode(input)?,
-                startup: rt::Decode::decode(input)?,
-                enabled: rt::Decode::decode(input)?,
-                state: rt::Decode::decode(input)?,
-                pid: rt::Decode::decode(input)?,
-                starts: rt::Decode::decode(input)?,
-                failures: rt::Decode::decode(input)?,
-                waiting: rt::Decode::decode(input)?,
-                last_failure: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ServerInformation {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/ImplementationRepository/ServerInformation:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:spandrel/ImplementationRepository/ServerInformation:1.0",
-                    "ServerInformation",
-                    &[
-                        ("server", <String as rt::Typed>::type_code()),
-                        ("startup", <StartupOptions as rt::Typed>::type_code()),
-                        ("enabled", <bool as rt::Typed>::type_code()),
-                        ("state", <ServerState as rt::Typed>::type_code()),
-                        ("pid", <u32 as rt::Typed>::type_code()),
-                        ("starts", <u32 as rt::Typed>::type_code()),
-                        ("failures", <u32 as rt::Typed>::type_code()),
-                        ("waiting", <u32 as rt::Typed>::type_code()),
-                        ("last_failure", <String as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ServerInformation, "IDL:spandrel/ImplementationRepository/ServerInformation:1.0",
+        "ServerInformation", server: String as "server", startup: StartupOptions as "startup",
+        enabled: bool as "enabled", state: ServerState as "state", pid: u32 as "pid", starts: u32 as "starts",
+        failures: u32 as "failures", waiting: u32 as "waiting", last_failure: String as "last_failure"
     }
 
     /// Registered servers, ordered by name.
     pub type ServerInformationList = Vec<ServerInformation>;
-
-    /// The type code of the alias `ImplementationRepository::ServerInformationList`, distinct from that of the aliased type.
-    pub fn server_information_list_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:spandrel/ImplementationRepository/ServerInformationList:1.0",
-            "ServerInformationList",
-            &rt::TypeCode::sequence(&<ServerInformation as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `ImplementationRepository::ServerInformationList`.
-    #[inline]
-    pub fn server_information_list_any(
-        value: &[ServerInformation],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(server_information_list_tc(), value)
+    rt::alias! {
+        server_information_list_tc, server_information_list_any(&[ServerInformation]),
+        "IDL:spandrel/ImplementationRepository/ServerInformationList:1.0", "ServerInformationList",
+        Vec<ServerInformation>
     }
 
     /// No server with this name is registered.
     #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub struct NotFound {}
-
-    impl ::std::fmt::Display for NotFound {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.write_str("NotFound")
-        }
-    }
-
-    impl ::std::error::Error for NotFound {}
-
-    impl rt::Encode for NotFound {
-        #[inline]
-        fn encode<'a>(&'a self, _out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            Ok(())
-        }
-    }
-
-    impl rt::Decode for NotFound {
-        const MIN_OCTETS: usize = 1;
-
-        #[inline]
-        fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {})
-        }
-    }
-
-    impl rt::UserException for NotFound {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/ImplementationRepository/NotFound:1.0";
-    }
-
-    impl rt::Typed for NotFound {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/ImplementationRepository/NotFound:1.0",
-                || rt::TypeCode::exception(
-                    "IDL:spandrel/ImplementationRepository/NotFound:1.0",
-                    "NotFound",
-                    &[] as &[(&str, rt::TypeCode)],
-                ),
-            )
-        }
+    rt::exception! {
+        #[inline] members NotFound, "IDL:spandrel/ImplementationRepository/NotFound:1.0", "NotFound"
     }
 
     /// A server with this name is registered.
     #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub struct AlreadyRegistered {}
-
-    impl ::std::fmt::Display for AlreadyRegistered {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.write_str("AlreadyRegistered")
-        }
-    }
-
-    impl ::std::error::Error for AlreadyRegistered {}
-
-    impl rt::Encode for AlreadyRegistered {
-        #[inline]
-        fn encode<'a>(&'a self, _out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            Ok(())
-        }
-    }
-
-    impl rt::Decode for AlreadyRegistered {
-        const MIN_OCTETS: usize = 1;
-
-        #[inline]
-        fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {})
-        }
-    }
-
-    impl rt::UserException for AlreadyRegistered {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0";
-    }
-
-    impl rt::Typed for AlreadyRegistered {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0",
-                || rt::TypeCode::exception(
-                    "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0",
-                    "AlreadyRegistered",
-                    &[] as &[(&str, rt::TypeCode)],
-                ),
-            )
-        }
+    rt::exception! {
+        #[inline] members AlreadyRegistered, "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0",
+        "AlreadyRegistered"
     }
 
     /// Another process of the server runs.
     #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub struct AlreadyRunning {}
-
-    impl ::std::fmt::Display for AlreadyRunning {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.write_str("AlreadyRunning")
-        }
-    }
-
-    impl ::std::error::Error for AlreadyRunning {}
-
-    impl rt::Encode for AlreadyRunning {
-        #[inline]
-        fn encode<'a>(&'a self, _out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            Ok(())
-        }
-    }
-
-    impl rt::Decode for AlreadyRunning {
-        const MIN_OCTETS: usize = 1;
-
-        #[inline]
-        fn decode(_input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {})
-        }
-    }
-
-    impl rt::UserException for AlreadyRunning {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0";
-    }
-
-    impl rt::Typed for AlreadyRunning {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0",
-                || rt::TypeCode::exception(
-                    "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0",
-                    "AlreadyRunning",
-                    &[] as &[(&str, rt::TypeCode)],
-                ),
-            )
-        }
+    rt::exception! {
+        #[inline] members AlreadyRunning, "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0",
+        "AlreadyRunning"
     }
 
     /// The operation is not possible now, or not with these arguments.
@@ -529,49 +142,9 @@ pub mod implementation_repository {
         /// The reason, and a remedy.
         pub reason: String,
     }
-
-    impl ::std::fmt::Display for CannotComplete {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            rt::describe_exception_text(f, "CannotComplete", &self.reason)
-        }
-    }
-
-    impl ::std::error::Error for CannotComplete {}
-
-    impl rt::Encode for CannotComplete {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.reason, out)
-        }
-    }
-
-    impl rt::Decode for CannotComplete {
-        const MIN_OCTETS: usize = <String as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                reason: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::UserException for CannotComplete {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/ImplementationRepository/CannotComplete:1.0";
-    }
-
-    impl rt::Typed for CannotComplete {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
-                || rt::TypeCode::exception(
-                    "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
-                    "CannotComplete",
-                    &[("reason", <String as rt::Typed>::type_code())],
-                ),
-            )
-        }
+    rt::exception! {
+        #[inline] text CannotComplete, "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
+        "CannotComplete", reason: String as "reason"
     }
 
     /// The part of a server that the repository calls.
@@ -666,15 +239,8 @@ pub mod implementation_repository {
             reference.0
         }
     }
-
-    impl rt::Typed for ServerObject {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:spandrel/ImplementationRepository/ServerObject:1.0",
-                "ServerObject",
-            ))
-        }
+    rt::typed! {
+        ServerObject => rt::TypeCode::object_reference("IDL:spandrel/ImplementationRepository/ServerObject:1.0", "ServerObject")
     }
 
     /// The servant trait of `ImplementationRepository::ServerObject`, implemented by servers.
@@ -1128,15 +694,8 @@ pub mod implementation_repository {
             reference.0
         }
     }
-
-    impl rt::Typed for Administration {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:spandrel/ImplementationRepository/Administration:1.0",
-                "Administration",
-            ))
-        }
+    rt::typed! {
+        Administration => rt::TypeCode::object_reference("IDL:spandrel/ImplementationRepository/Administration:1.0", "Administration")
     }
 
     /// The servant trait of `ImplementationRepository::Administration`, implemented by servers.
@@ -1469,111 +1028,9 @@ pub mod implementation_repository {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for AlreadyRegisteredOrCannotCompleteError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                AlreadyRegisteredOrCannotCompleteError::AlreadyRegistered(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                AlreadyRegisteredOrCannotCompleteError::CannotComplete(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                AlreadyRegisteredOrCannotCompleteError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for AlreadyRegisteredOrCannotCompleteError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                AlreadyRegisteredOrCannotCompleteError::AlreadyRegistered(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                AlreadyRegisteredOrCannotCompleteError::CannotComplete(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                AlreadyRegisteredOrCannotCompleteError::System(exception) => {
-                    ::std::fmt::Debug::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::error::Error for AlreadyRegisteredOrCannotCompleteError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                AlreadyRegisteredOrCannotCompleteError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<AlreadyRegistered> for AlreadyRegisteredOrCannotCompleteError {
-        fn from(exception: AlreadyRegistered) -> Self {
-            AlreadyRegisteredOrCannotCompleteError::AlreadyRegistered(exception)
-        }
-    }
-
-    impl From<CannotComplete> for AlreadyRegisteredOrCannotCompleteError {
-        fn from(exception: CannotComplete) -> Self {
-            AlreadyRegisteredOrCannotCompleteError::CannotComplete(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for AlreadyRegisteredOrCannotCompleteError {
-        fn from(exception: rt::SystemException) -> Self {
-            AlreadyRegisteredOrCannotCompleteError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for AlreadyRegisteredOrCannotCompleteError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0" => {
-                    Some(
-                        <AlreadyRegistered as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyRegisteredOrCannotCompleteError::AlreadyRegistered,
-                            ),
-                    )
-                }
-                "IDL:spandrel/ImplementationRepository/CannotComplete:1.0" => {
-                    Some(
-                        <CannotComplete as rt::Decode>::decode(input)
-                            .map(AlreadyRegisteredOrCannotCompleteError::CannotComplete),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                AlreadyRegisteredOrCannotCompleteError::AlreadyRegistered(exception) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyRegisteredOrCannotCompleteError::CannotComplete(exception) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyRegisteredOrCannotCompleteError::System(exception) => {
-                    Err(exception.clone())
-                }
-            }
-        }
+    rt::errors! {
+        AlreadyRegisteredOrCannotCompleteError, AlreadyRegistered(AlreadyRegistered),
+        CannotComplete(CannotComplete)
     }
 
     /// The errors of operations that raise `ImplementationRepository::CannotComplete`, `ImplementationRepository::NotFound`.
@@ -1586,110 +1043,7 @@ pub mod implementation_repository {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for CannotCompleteOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                CannotCompleteOrNotFoundError::CannotComplete(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotCompleteOrNotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotCompleteOrNotFoundError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for CannotCompleteOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                CannotCompleteOrNotFoundError::CannotComplete(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotCompleteOrNotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                CannotCompleteOrNotFoundError::System(exception) => {
-                    ::std::fmt::Debug::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::error::Error for CannotCompleteOrNotFoundError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                CannotCompleteOrNotFoundError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<CannotComplete> for CannotCompleteOrNotFoundError {
-        fn from(exception: CannotComplete) -> Self {
-            CannotCompleteOrNotFoundError::CannotComplete(exception)
-        }
-    }
-
-    impl From<NotFound> for CannotCompleteOrNotFoundError {
-        fn from(exception: NotFound) -> Self {
-            CannotCompleteOrNotFoundError::NotFound(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for CannotCompleteOrNotFoundError {
-        fn from(exception: rt::SystemException) -> Self {
-            CannotCompleteOrNotFoundError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for CannotCompleteOrNotFoundError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:spandrel/ImplementationRepository/CannotComplete:1.0" => {
-                    Some(
-                        <CannotComplete as rt::Decode>::decode(input)
-                            .map(CannotCompleteOrNotFoundError::CannotComplete),
-                    )
-                }
-                "IDL:spandrel/ImplementationRepository/NotFound:1.0" => {
-                    Some(
-                        <NotFound as rt::Decode>::decode(input)
-                            .map(CannotCompleteOrNotFoundError::NotFound),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                CannotCompleteOrNotFoundError::CannotComplete(exception) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                CannotCompleteOrNotFoundError::NotFound(exception) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/NotFound:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                CannotCompleteOrNotFoundError::System(exception) => {
-                    Err(exception.clone())
-                }
-            }
-        }
-    }
+    rt::errors! { CannotCompleteOrNotFoundError, CannotComplete(CannotComplete), NotFound(NotFound) }
 
     /// The errors of operations that raise `ImplementationRepository::NotFound`.
     #[derive(Clone, PartialEq)]
@@ -1699,82 +1053,7 @@ pub mod implementation_repository {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for NotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                NotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                NotFoundError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for NotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                NotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                NotFoundError::System(exception) => ::std::fmt::Debug::fmt(exception, f),
-            }
-        }
-    }
-
-    impl ::std::error::Error for NotFoundError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                NotFoundError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<NotFound> for NotFoundError {
-        fn from(exception: NotFound) -> Self {
-            NotFoundError::NotFound(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for NotFoundError {
-        fn from(exception: rt::SystemException) -> Self {
-            NotFoundError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for NotFoundError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:spandrel/ImplementationRepository/NotFound:1.0" => {
-                    Some(
-                        <NotFound as rt::Decode>::decode(input)
-                            .map(NotFoundError::NotFound),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                NotFoundError::NotFound(exception) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/NotFound:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                NotFoundError::System(exception) => Err(exception.clone()),
-            }
-        }
-    }
+    rt::errors! { NotFoundError, NotFound(NotFound) }
 
     /// The errors of operations that raise `ImplementationRepository::AlreadyRunning`, `ImplementationRepository::CannotComplete`, `ImplementationRepository::NotFound`.
     #[derive(Clone, PartialEq)]
@@ -1788,141 +1067,9 @@ pub mod implementation_repository {
         /// A system exception: the request failed in transit, or in an ORB.
         System(rt::SystemException),
     }
-
-    impl ::std::fmt::Display for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                AlreadyRunningOrCannotCompleteOrNotFoundError::AlreadyRunning(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyRunningOrCannotCompleteOrNotFoundError::CannotComplete(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyRunningOrCannotCompleteOrNotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                AlreadyRunningOrCannotCompleteOrNotFoundError::System(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::fmt::Debug for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match self {
-                AlreadyRunningOrCannotCompleteOrNotFoundError::AlreadyRunning(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyRunningOrCannotCompleteOrNotFoundError::CannotComplete(
-                    exception,
-                ) => ::std::fmt::Display::fmt(exception, f),
-                AlreadyRunningOrCannotCompleteOrNotFoundError::NotFound(exception) => {
-                    ::std::fmt::Display::fmt(exception, f)
-                }
-                AlreadyRunningOrCannotCompleteOrNotFoundError::System(exception) => {
-                    ::std::fmt::Debug::fmt(exception, f)
-                }
-            }
-        }
-    }
-
-    impl ::std::error::Error for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-            match self {
-                AlreadyRunningOrCannotCompleteOrNotFoundError::System(exception) => {
-                    ::std::error::Error::source(exception)
-                }
-                _ => None,
-            }
-        }
-    }
-
-    impl From<AlreadyRunning> for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn from(exception: AlreadyRunning) -> Self {
-            AlreadyRunningOrCannotCompleteOrNotFoundError::AlreadyRunning(exception)
-        }
-    }
-
-    impl From<CannotComplete> for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn from(exception: CannotComplete) -> Self {
-            AlreadyRunningOrCannotCompleteOrNotFoundError::CannotComplete(exception)
-        }
-    }
-
-    impl From<NotFound> for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn from(exception: NotFound) -> Self {
-            AlreadyRunningOrCannotCompleteOrNotFoundError::NotFound(exception)
-        }
-    }
-
-    impl From<rt::SystemException> for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn from(exception: rt::SystemException) -> Self {
-            AlreadyRunningOrCannotCompleteOrNotFoundError::System(exception)
-        }
-    }
-
-    impl rt::UserExceptions for AlreadyRunningOrCannotCompleteOrNotFoundError {
-        fn decode(
-            id: &str,
-            input: &mut rt::Decoder<'_>,
-        ) -> Option<Result<Self, rt::CdrError>> {
-            match id {
-                "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0" => {
-                    Some(
-                        <AlreadyRunning as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyRunningOrCannotCompleteOrNotFoundError::AlreadyRunning,
-                            ),
-                    )
-                }
-                "IDL:spandrel/ImplementationRepository/CannotComplete:1.0" => {
-                    Some(
-                        <CannotComplete as rt::Decode>::decode(input)
-                            .map(
-                                AlreadyRunningOrCannotCompleteOrNotFoundError::CannotComplete,
-                            ),
-                    )
-                }
-                "IDL:spandrel/ImplementationRepository/NotFound:1.0" => {
-                    Some(
-                        <NotFound as rt::Decode>::decode(input)
-                            .map(AlreadyRunningOrCannotCompleteOrNotFoundError::NotFound),
-                    )
-                }
-                _ => None,
-            }
-        }
-
-        fn members(&self) -> Result<(&'static str, rt::Value<'_>), rt::SystemException> {
-            match self {
-                AlreadyRunningOrCannotCompleteOrNotFoundError::AlreadyRunning(
-                    exception,
-                ) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyRunningOrCannotCompleteOrNotFoundError::CannotComplete(
-                    exception,
-                ) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyRunningOrCannotCompleteOrNotFoundError::NotFound(exception) => {
-                    Ok((
-                        "IDL:spandrel/ImplementationRepository/NotFound:1.0",
-                        rt::Value::coded(exception),
-                    ))
-                }
-                AlreadyRunningOrCannotCompleteOrNotFoundError::System(exception) => {
-                    Err(exception.clone())
-                }
-            }
-        }
+    rt::errors! {
+        AlreadyRunningOrCannotCompleteOrNotFoundError, AlreadyRunning(AlreadyRunning),
+        CannotComplete(CannotComplete), NotFound(NotFound)
     }
 
     /// Definitions nested in `ImplementationRepository::Administration`, and the errors of its operations.

@@ -9,131 +9,38 @@
 pub mod corba {
     use crate::generated as rt;
     pub type Identifier = String;
-
-    /// The type code of the alias `CORBA::Identifier`, distinct from that of the aliased type.
-    pub fn identifier_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/Identifier:1.0",
-            "Identifier",
-            &<String as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::Identifier`.
-    #[inline]
-    pub fn identifier_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(identifier_tc(), value)
+    rt::alias! {
+        identifier_tc, identifier_any(&str), "IDL:omg.org/CORBA/Identifier:1.0", "Identifier", String
     }
 
     pub type RepositoryId = String;
-
-    /// The type code of the alias `CORBA::RepositoryId`, distinct from that of the aliased type.
-    pub fn repository_id_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/RepositoryId:1.0",
-            "RepositoryId",
-            &<String as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::RepositoryId`.
-    #[inline]
-    pub fn repository_id_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(repository_id_tc(), value)
+    rt::alias! {
+        repository_id_tc, repository_id_any(&str), "IDL:omg.org/CORBA/RepositoryId:1.0", "RepositoryId",
+        String
     }
 
     pub type ScopedName = String;
-
-    /// The type code of the alias `CORBA::ScopedName`, distinct from that of the aliased type.
-    pub fn scoped_name_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ScopedName:1.0",
-            "ScopedName",
-            &<String as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ScopedName`.
-    #[inline]
-    pub fn scoped_name_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(scoped_name_tc(), value)
+    rt::alias! {
+        scoped_name_tc, scoped_name_any(&str), "IDL:omg.org/CORBA/ScopedName:1.0", "ScopedName", String
     }
 
     pub type VersionSpec = String;
-
-    /// The type code of the alias `CORBA::VersionSpec`, distinct from that of the aliased type.
-    pub fn version_spec_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/VersionSpec:1.0",
-            "VersionSpec",
-            &<String as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::VersionSpec`.
-    #[inline]
-    pub fn version_spec_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(version_spec_tc(), value)
+    rt::alias! {
+        version_spec_tc, version_spec_any(&str), "IDL:omg.org/CORBA/VersionSpec:1.0", "VersionSpec", String
     }
 
     pub type Flags = u32;
-
-    /// The type code of the alias `CORBA::Flags`, distinct from that of the aliased type.
-    pub fn flags_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/Flags:1.0",
-            "Flags",
-            &<u32 as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::Flags`.
-    #[inline]
-    pub fn flags_any(value: &u32) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(flags_tc(), value)
-    }
+    rt::alias! { flags_tc, flags_any(&u32), "IDL:omg.org/CORBA/Flags:1.0", "Flags", u32 }
 
     pub type Visibility = i16;
-
-    /// The type code of the alias `CORBA::Visibility`, distinct from that of the aliased type.
-    pub fn visibility_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/Visibility:1.0",
-            "Visibility",
-            &<i16 as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::Visibility`.
-    #[inline]
-    pub fn visibility_any(value: &i16) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(visibility_tc(), value)
-    }
+    rt::alias! { visibility_tc, visibility_any(&i16), "IDL:omg.org/CORBA/Visibility:1.0", "Visibility", i16 }
 
     pub const PRIVATE_MEMBER: Visibility = 0;
     pub const PUBLIC_MEMBER: Visibility = 1;
     pub type ValueModifier = i16;
-
-    /// The type code of the alias `CORBA::ValueModifier`, distinct from that of the aliased type.
-    pub fn value_modifier_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ValueModifier:1.0",
-            "ValueModifier",
-            &<i16 as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ValueModifier`.
-    #[inline]
-    pub fn value_modifier_any(value: &i16) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(value_modifier_tc(), value)
+    rt::alias! {
+        value_modifier_tc, value_modifier_any(&i16), "IDL:omg.org/CORBA/ValueModifier:1.0", "ValueModifier",
+        i16
     }
 
     pub const VM_NONE: ValueModifier = 0;
@@ -141,293 +48,83 @@ pub mod corba {
     pub const VM_ABSTRACT: ValueModifier = 2;
     pub const VM_TRUNCATABLE: ValueModifier = 3;
     pub type AnySeq = Vec<rt::Any>;
-
-    /// The type code of the alias `CORBA::AnySeq`, distinct from that of the aliased type.
-    pub fn any_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/AnySeq:1.0",
-            "AnySeq",
-            &rt::TypeCode::sequence(&<rt::Any as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::AnySeq`.
-    #[inline]
-    pub fn any_seq_any(value: &[rt::Any]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(any_seq_tc(), value)
+    rt::alias! {
+        any_seq_tc, any_seq_any(&[rt::Any]), "IDL:omg.org/CORBA/AnySeq:1.0", "AnySeq", Vec<rt::Any>
     }
 
     pub type BooleanSeq = Vec<bool>;
-
-    /// The type code of the alias `CORBA::BooleanSeq`, distinct from that of the aliased type.
-    pub fn boolean_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/BooleanSeq:1.0",
-            "BooleanSeq",
-            &rt::TypeCode::sequence(&<bool as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::BooleanSeq`.
-    #[inline]
-    pub fn boolean_seq_any(value: &[bool]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(boolean_seq_tc(), value)
+    rt::alias! {
+        boolean_seq_tc, boolean_seq_any(&[bool]), "IDL:omg.org/CORBA/BooleanSeq:1.0", "BooleanSeq", Vec<bool>
     }
 
     pub type CharSeq = Vec<rt::Char>;
-
-    /// The type code of the alias `CORBA::CharSeq`, distinct from that of the aliased type.
-    pub fn char_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/CharSeq:1.0",
-            "CharSeq",
-            &rt::TypeCode::sequence(&<rt::Char as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::CharSeq`.
-    #[inline]
-    pub fn char_seq_any(value: &[rt::Char]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(char_seq_tc(), value)
+    rt::alias! {
+        char_seq_tc, char_seq_any(&[rt::Char]), "IDL:omg.org/CORBA/CharSeq:1.0", "CharSeq", Vec<rt::Char>
     }
 
     pub type WCharSeq = Vec<char>;
-
-    /// The type code of the alias `CORBA::WCharSeq`, distinct from that of the aliased type.
-    pub fn w_char_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/WCharSeq:1.0",
-            "WCharSeq",
-            &rt::TypeCode::sequence(&<char as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::WCharSeq`.
-    #[inline]
-    pub fn w_char_seq_any(value: &[char]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(w_char_seq_tc(), value)
+    rt::alias! {
+        w_char_seq_tc, w_char_seq_any(&[char]), "IDL:omg.org/CORBA/WCharSeq:1.0", "WCharSeq", Vec<char>
     }
 
     pub type OctetSeq = Vec<u8>;
-
-    /// The type code of the alias `CORBA::OctetSeq`, distinct from that of the aliased type.
-    pub fn octet_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/OctetSeq:1.0",
-            "OctetSeq",
-            &rt::TypeCode::sequence(&<u8 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::OctetSeq`.
-    #[inline]
-    pub fn octet_seq_any(value: &[u8]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(octet_seq_tc(), value)
-    }
+    rt::alias! { octet_seq_tc, octet_seq_any(&[u8]), "IDL:omg.org/CORBA/OctetSeq:1.0", "OctetSeq", Vec<u8> }
 
     pub type ShortSeq = Vec<i16>;
-
-    /// The type code of the alias `CORBA::ShortSeq`, distinct from that of the aliased type.
-    pub fn short_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ShortSeq:1.0",
-            "ShortSeq",
-            &rt::TypeCode::sequence(&<i16 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ShortSeq`.
-    #[inline]
-    pub fn short_seq_any(value: &[i16]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(short_seq_tc(), value)
+    rt::alias! {
+        short_seq_tc, short_seq_any(&[i16]), "IDL:omg.org/CORBA/ShortSeq:1.0", "ShortSeq", Vec<i16>
     }
 
     pub type UShortSeq = Vec<u16>;
-
-    /// The type code of the alias `CORBA::UShortSeq`, distinct from that of the aliased type.
-    pub fn u_short_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/UShortSeq:1.0",
-            "UShortSeq",
-            &rt::TypeCode::sequence(&<u16 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::UShortSeq`.
-    #[inline]
-    pub fn u_short_seq_any(value: &[u16]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(u_short_seq_tc(), value)
+    rt::alias! {
+        u_short_seq_tc, u_short_seq_any(&[u16]), "IDL:omg.org/CORBA/UShortSeq:1.0", "UShortSeq", Vec<u16>
     }
 
     pub type LongSeq = Vec<i32>;
-
-    /// The type code of the alias `CORBA::LongSeq`, distinct from that of the aliased type.
-    pub fn long_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/LongSeq:1.0",
-            "LongSeq",
-            &rt::TypeCode::sequence(&<i32 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::LongSeq`.
-    #[inline]
-    pub fn long_seq_any(value: &[i32]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(long_seq_tc(), value)
-    }
+    rt::alias! { long_seq_tc, long_seq_any(&[i32]), "IDL:omg.org/CORBA/LongSeq:1.0", "LongSeq", Vec<i32> }
 
     pub type ULongSeq = Vec<u32>;
-
-    /// The type code of the alias `CORBA::ULongSeq`, distinct from that of the aliased type.
-    pub fn u_long_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ULongSeq:1.0",
-            "ULongSeq",
-            &rt::TypeCode::sequence(&<u32 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ULongSeq`.
-    #[inline]
-    pub fn u_long_seq_any(value: &[u32]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(u_long_seq_tc(), value)
+    rt::alias! {
+        u_long_seq_tc, u_long_seq_any(&[u32]), "IDL:omg.org/CORBA/ULongSeq:1.0", "ULongSeq", Vec<u32>
     }
 
     pub type LongLongSeq = Vec<i64>;
-
-    /// The type code of the alias `CORBA::LongLongSeq`, distinct from that of the aliased type.
-    pub fn long_long_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/LongLongSeq:1.0",
-            "LongLongSeq",
-            &rt::TypeCode::sequence(&<i64 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::LongLongSeq`.
-    #[inline]
-    pub fn long_long_seq_any(value: &[i64]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(long_long_seq_tc(), value)
+    rt::alias! {
+        long_long_seq_tc, long_long_seq_any(&[i64]), "IDL:omg.org/CORBA/LongLongSeq:1.0", "LongLongSeq",
+        Vec<i64>
     }
 
     pub type ULongLongSeq = Vec<u64>;
-
-    /// The type code of the alias `CORBA::ULongLongSeq`, distinct from that of the aliased type.
-    pub fn u_long_long_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ULongLongSeq:1.0",
-            "ULongLongSeq",
-            &rt::TypeCode::sequence(&<u64 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ULongLongSeq`.
-    #[inline]
-    pub fn u_long_long_seq_any(value: &[u64]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(u_long_long_seq_tc(), value)
+    rt::alias! {
+        u_long_long_seq_tc, u_long_long_seq_any(&[u64]), "IDL:omg.org/CORBA/ULongLongSeq:1.0", "ULongLongSeq",
+        Vec<u64>
     }
 
     pub type FloatSeq = Vec<f32>;
-
-    /// The type code of the alias `CORBA::FloatSeq`, distinct from that of the aliased type.
-    pub fn float_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/FloatSeq:1.0",
-            "FloatSeq",
-            &rt::TypeCode::sequence(&<f32 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::FloatSeq`.
-    #[inline]
-    pub fn float_seq_any(value: &[f32]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(float_seq_tc(), value)
+    rt::alias! {
+        float_seq_tc, float_seq_any(&[f32]), "IDL:omg.org/CORBA/FloatSeq:1.0", "FloatSeq", Vec<f32>
     }
 
     pub type DoubleSeq = Vec<f64>;
-
-    /// The type code of the alias `CORBA::DoubleSeq`, distinct from that of the aliased type.
-    pub fn double_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/DoubleSeq:1.0",
-            "DoubleSeq",
-            &rt::TypeCode::sequence(&<f64 as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::DoubleSeq`.
-    #[inline]
-    pub fn double_seq_any(value: &[f64]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(double_seq_tc(), value)
+    rt::alias! {
+        double_seq_tc, double_seq_any(&[f64]), "IDL:omg.org/CORBA/DoubleSeq:1.0", "DoubleSeq", Vec<f64>
     }
 
     pub type LongDoubleSeq = Vec<rt::LongDouble>;
-
-    /// The type code of the alias `CORBA::LongDoubleSeq`, distinct from that of the aliased type.
-    pub fn long_double_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/LongDoubleSeq:1.0",
-            "LongDoubleSeq",
-            &rt::TypeCode::sequence(&<rt::LongDouble as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::LongDoubleSeq`.
-    #[inline]
-    pub fn long_double_seq_any(
-        value: &[rt::LongDouble],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(long_double_seq_tc(), value)
+    rt::alias! {
+        long_double_seq_tc, long_double_seq_any(&[rt::LongDouble]), "IDL:omg.org/CORBA/LongDoubleSeq:1.0",
+        "LongDoubleSeq", Vec<rt::LongDouble>
     }
 
     pub type StringSeq = Vec<String>;
-
-    /// The type code of the alias `CORBA::StringSeq`, distinct from that of the aliased type.
-    pub fn string_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/StringSeq:1.0",
-            "StringSeq",
-            &rt::TypeCode::sequence(&<String as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::StringSeq`.
-    #[inline]
-    pub fn string_seq_any(value: &[String]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(string_seq_tc(), value)
+    rt::alias! {
+        string_seq_tc, string_seq_any(&[String]), "IDL:omg.org/CORBA/StringSeq:1.0", "StringSeq", Vec<String>
     }
 
     pub type WStringSeq = Vec<rt::WString>;
-
-    /// The type code of the alias `CORBA::WStringSeq`, distinct from that of the aliased type.
-    pub fn w_string_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/WStringSeq:1.0",
-            "WStringSeq",
-            &rt::TypeCode::sequence(&<rt::WString as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::WStringSeq`.
-    #[inline]
-    pub fn w_string_seq_any(value: &[rt::WString]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(w_string_seq_tc(), value)
+    rt::alias! {
+        w_string_seq_tc, w_string_seq_any(&[rt::WString]), "IDL:omg.org/CORBA/WStringSeq:1.0", "WStringSeq",
+        Vec<rt::WString>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -477,19 +174,9 @@ pub mod corba {
             rt::Encode::encode(value, out)
         }
     }
-
-    impl rt::Typed for StringValue {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/StringValue:1.0",
-                || rt::TypeCode::value_box(
-                    "IDL:omg.org/CORBA/StringValue:1.0",
-                    "StringValue",
-                    &<String as rt::Typed>::type_code(),
-                ),
-            )
-        }
+    rt::typed! {
+        StringValue,
+        "IDL:omg.org/CORBA/StringValue:1.0" => rt::TypeCode::value_box("IDL:omg.org/CORBA/StringValue:1.0", "StringValue", &<String as rt::Typed>::type_code())
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -539,37 +226,14 @@ pub mod corba {
             rt::Encode::encode(value, out)
         }
     }
-
-    impl rt::Typed for WStringValue {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/WStringValue:1.0",
-                || rt::TypeCode::value_box(
-                    "IDL:omg.org/CORBA/WStringValue:1.0",
-                    "WStringValue",
-                    &<rt::WString as rt::Typed>::type_code(),
-                ),
-            )
-        }
+    rt::typed! {
+        WStringValue,
+        "IDL:omg.org/CORBA/WStringValue:1.0" => rt::TypeCode::value_box("IDL:omg.org/CORBA/WStringValue:1.0", "WStringValue", &<rt::WString as rt::Typed>::type_code())
     }
 
     pub type PolicyType = u32;
-
-    /// The type code of the alias `CORBA::PolicyType`, distinct from that of the aliased type.
-    pub fn policy_type_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/PolicyType:1.0",
-            "PolicyType",
-            &<u32 as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::PolicyType`.
-    #[inline]
-    pub fn policy_type_any(value: &u32) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(policy_type_tc(), value)
+    rt::alias! {
+        policy_type_tc, policy_type_any(&u32), "IDL:omg.org/CORBA/PolicyType:1.0", "PolicyType", u32
     }
 
     /// A reference to a `CORBA::Policy`.
@@ -628,69 +292,24 @@ pub mod corba {
             reference.0
         }
     }
-
-    impl rt::Typed for Policy {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/Policy:1.0",
-                "Policy",
-            ))
-        }
-    }
+    rt::typed! { Policy => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Policy:1.0", "Policy") }
 
     pub type PolicyList = Vec<Option<Policy>>;
-
-    /// The type code of the alias `CORBA::PolicyList`, distinct from that of the aliased type.
-    pub fn policy_list_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/PolicyList:1.0",
-            "PolicyList",
-            &rt::TypeCode::sequence(&<Policy as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::PolicyList`.
-    #[inline]
-    pub fn policy_list_any(value: &[Option<Policy>]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(policy_list_tc(), value)
+    rt::alias! {
+        policy_list_tc, policy_list_any(&[Option<Policy>]), "IDL:omg.org/CORBA/PolicyList:1.0", "PolicyList",
+        Vec<Option<Policy>>
     }
 
     pub type PolicyTypeSeq = Vec<PolicyType>;
-
-    /// The type code of the alias `CORBA::PolicyTypeSeq`, distinct from that of the aliased type.
-    pub fn policy_type_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/PolicyTypeSeq:1.0",
-            "PolicyTypeSeq",
-            &rt::TypeCode::sequence(&policy_type_tc(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::PolicyTypeSeq`.
-    #[inline]
-    pub fn policy_type_seq_any(value: &[PolicyType]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(policy_type_seq_tc(), value)
+    rt::alias! {
+        policy_type_seq_tc, policy_type_seq_any(&[PolicyType]), "IDL:omg.org/CORBA/PolicyTypeSeq:1.0",
+        "PolicyTypeSeq", Vec<PolicyType> = rt::TypeCode::sequence(&policy_type_tc(), 0)?
     }
 
     pub type PolicyErrorCode = i16;
-
-    /// The type code of the alias `CORBA::PolicyErrorCode`, distinct from that of the aliased type.
-    pub fn policy_error_code_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/PolicyErrorCode:1.0",
-            "PolicyErrorCode",
-            &<i16 as rt::Typed>::type_code(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::PolicyErrorCode`.
-    #[inline]
-    pub fn policy_error_code_any(value: &i16) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(policy_error_code_tc(), value)
+    rt::alias! {
+        policy_error_code_tc, policy_error_code_any(&i16), "IDL:omg.org/CORBA/PolicyErrorCode:1.0",
+        "PolicyErrorCode", i16
     }
 
     pub const BAD_POLICY: PolicyErrorCode = 0;
@@ -703,103 +322,18 @@ pub mod corba {
     pub struct PolicyError {
         pub reason: PolicyErrorCode,
     }
-
-    impl ::std::fmt::Display for PolicyError {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            rt::describe_exception(f, "PolicyError", &[("reason", &self.reason)])
-        }
-    }
-
-    impl ::std::error::Error for PolicyError {}
-
-    impl rt::Encode for PolicyError {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.reason, out)
-        }
-    }
-
-    impl rt::Decode for PolicyError {
-        const MIN_OCTETS: usize = <PolicyErrorCode as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                reason: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::UserException for PolicyError {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/PolicyError:1.0";
-    }
-
-    impl rt::Typed for PolicyError {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/PolicyError:1.0",
-                || rt::TypeCode::exception(
-                    "IDL:omg.org/CORBA/PolicyError:1.0",
-                    "PolicyError",
-                    &[("reason", policy_error_code_tc())],
-                ),
-            )
-        }
+    rt::exception! {
+        #[inline] members PolicyError, "IDL:omg.org/CORBA/PolicyError:1.0", "PolicyError",
+        reason: PolicyErrorCode as "reason" = policy_error_code_tc()
     }
 
     #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub struct InvalidPolicies {
         pub indices: Vec<u16>,
     }
-
-    impl ::std::fmt::Display for InvalidPolicies {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            rt::describe_exception(f, "InvalidPolicies", &[("indices", &self.indices)])
-        }
-    }
-
-    impl ::std::error::Error for InvalidPolicies {}
-
-    impl rt::Encode for InvalidPolicies {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.indices, out)
-        }
-    }
-
-    impl rt::Decode for InvalidPolicies {
-        const MIN_OCTETS: usize = <Vec<u16> as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                indices: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::UserException for InvalidPolicies {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/InvalidPolicies:1.0";
-    }
-
-    impl rt::Typed for InvalidPolicies {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/InvalidPolicies:1.0",
-                || rt::TypeCode::exception(
-                    "IDL:omg.org/CORBA/InvalidPolicies:1.0",
-                    "InvalidPolicies",
-                    &[
-                        (
-                            "indices",
-                            rt::TypeCode::sequence(&<u16 as rt::Typed>::type_code(), 0)?,
-                        ),
-                    ],
-                ),
-            )
-        }
+    rt::exception! {
+        #[inline] members InvalidPolicies, "IDL:omg.org/CORBA/InvalidPolicies:1.0", "InvalidPolicies",
+        indices: Vec<u16> as "indices"
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -809,83 +343,9 @@ pub mod corba {
         SetOverride = 0,
         AddOverride = 1,
     }
-
-    impl TryFrom<u32> for SetOverrideType {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(SetOverrideType::SetOverride),
-                1 => Ok(SetOverrideType::AddOverride),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "SetOverrideType",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for SetOverrideType {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for SetOverrideType {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for SetOverrideType {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for SetOverrideType {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CORBA/SetOverrideType:1.0",
-                "SetOverrideType",
-                &["SET_OVERRIDE", "ADD_OVERRIDE"],
-            ))
-        }
+    rt::enumeration! {
+        SetOverrideType, "IDL:omg.org/CORBA/SetOverrideType:1.0", "SetOverrideType",
+        SetOverride = 0 "SET_OVERRIDE", AddOverride = 1 "ADD_OVERRIDE"
     }
 
     /// CORBA 3 calls it local. Before, it was not, and interfaces of that age that inherit from it are neither.
@@ -944,16 +404,7 @@ pub mod corba {
             reference.0
         }
     }
-
-    impl rt::Typed for Current {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/Current:1.0",
-                "Current",
-            ))
-        }
-    }
+    rt::typed! { Current => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Current:1.0", "Current") }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[repr(u32)]
@@ -996,154 +447,21 @@ pub mod corba {
         DkUses = 34,
         DkEvent = 35,
     }
-
-    impl TryFrom<u32> for DefinitionKind {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(DefinitionKind::DkNone),
-                1 => Ok(DefinitionKind::DkAll),
-                2 => Ok(DefinitionKind::DkAttribute),
-                3 => Ok(DefinitionKind::DkConstant),
-                4 => Ok(DefinitionKind::DkException),
-                5 => Ok(DefinitionKind::DkInterface),
-                6 => Ok(DefinitionKind::DkModule),
-                7 => Ok(DefinitionKind::DkOperation),
-                8 => Ok(DefinitionKind::DkTypedef),
-                9 => Ok(DefinitionKind::DkAlias),
-                10 => Ok(DefinitionKind::DkStruct),
-                11 => Ok(DefinitionKind::DkUnion),
-                12 => Ok(DefinitionKind::DkEnum),
-                13 => Ok(DefinitionKind::DkPrimitive),
-                14 => Ok(DefinitionKind::DkString),
-                15 => Ok(DefinitionKind::DkSequence),
-                16 => Ok(DefinitionKind::DkArray),
-                17 => Ok(DefinitionKind::DkRepository),
-                18 => Ok(DefinitionKind::DkWstring),
-                19 => Ok(DefinitionKind::DkFixed),
-                20 => Ok(DefinitionKind::DkValue),
-                21 => Ok(DefinitionKind::DkValueBox),
-                22 => Ok(DefinitionKind::DkValueMember),
-                23 => Ok(DefinitionKind::DkNative),
-                24 => Ok(DefinitionKind::DkAbstractInterface),
-                25 => Ok(DefinitionKind::DkLocalInterface),
-                26 => Ok(DefinitionKind::DkComponent),
-                27 => Ok(DefinitionKind::DkHome),
-                28 => Ok(DefinitionKind::DkFactory),
-                29 => Ok(DefinitionKind::DkFinder),
-                30 => Ok(DefinitionKind::DkEmits),
-                31 => Ok(DefinitionKind::DkPublishes),
-                32 => Ok(DefinitionKind::DkConsumes),
-                33 => Ok(DefinitionKind::DkProvides),
-                34 => Ok(DefinitionKind::DkUses),
-                35 => Ok(DefinitionKind::DkEvent),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "DefinitionKind",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for DefinitionKind {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for DefinitionKind {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for DefinitionKind {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for DefinitionKind {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CORBA/DefinitionKind:1.0",
-                "DefinitionKind",
-                &[
-                    "dk_none",
-                    "dk_all",
-                    "dk_Attribute",
-                    "dk_Constant",
-                    "dk_Exception",
-                    "dk_Interface",
-                    "dk_Module",
-                    "dk_Operation",
-                    "dk_Typedef",
-                    "dk_Alias",
-                    "dk_Struct",
-                    "dk_Union",
-                    "dk_Enum",
-                    "dk_Primitive",
-                    "dk_String",
-                    "dk_Sequence",
-                    "dk_Array",
-                    "dk_Repository",
-                    "dk_Wstring",
-                    "dk_Fixed",
-                    "dk_Value",
-                    "dk_ValueBox",
-                    "dk_ValueMember",
-                    "dk_Native",
-                    "dk_AbstractInterface",
-                    "dk_LocalInterface",
-                    "dk_Component",
-                    "dk_Home",
-                    "dk_Factory",
-                    "dk_Finder",
-                    "dk_Emits",
-                    "dk_Publishes",
-                    "dk_Consumes",
-                    "dk_Provides",
-                    "dk_Uses",
-                    "dk_Event",
-                ],
-            ))
-        }
+    rt::enumeration! {
+        DefinitionKind, "IDL:omg.org/CORBA/DefinitionKind:1.0", "DefinitionKind", DkNone = 0 "dk_none",
+        DkAll = 1 "dk_all", DkAttribute = 2 "dk_Attribute", DkConstant = 3 "dk_Constant",
+        DkException = 4 "dk_Exception", DkInterface = 5 "dk_Interface", DkModule = 6 "dk_Module",
+        DkOperation = 7 "dk_Operation", DkTypedef = 8 "dk_Typedef", DkAlias = 9 "dk_Alias",
+        DkStruct = 10 "dk_Struct", DkUnion = 11 "dk_Union", DkEnum = 12 "dk_Enum",
+        DkPrimitive = 13 "dk_Primitive", DkString = 14 "dk_String", DkSequence = 15 "dk_Sequence",
+        DkArray = 16 "dk_Array", DkRepository = 17 "dk_Repository", DkWstring = 18 "dk_Wstring",
+        DkFixed = 19 "dk_Fixed", DkValue = 20 "dk_Value", DkValueBox = 21 "dk_ValueBox",
+        DkValueMember = 22 "dk_ValueMember", DkNative = 23 "dk_Native",
+        DkAbstractInterface = 24 "dk_AbstractInterface", DkLocalInterface = 25 "dk_LocalInterface",
+        DkComponent = 26 "dk_Component", DkHome = 27 "dk_Home", DkFactory = 28 "dk_Factory",
+        DkFinder = 29 "dk_Finder", DkEmits = 30 "dk_Emits", DkPublishes = 31 "dk_Publishes",
+        DkConsumes = 32 "dk_Consumes", DkProvides = 33 "dk_Provides", DkUses = 34 "dk_Uses",
+        DkEvent = 35 "dk_Event"
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -1173,126 +491,14 @@ pub mod corba {
         PkWstring = 20,
         PkValueBase = 21,
     }
-
-    impl TryFrom<u32> for PrimitiveKind {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(PrimitiveKind::PkNull),
-                1 => Ok(PrimitiveKind::PkVoid),
-                2 => Ok(PrimitiveKind::PkShort),
-                3 => Ok(PrimitiveKind::PkLong),
-                4 => Ok(PrimitiveKind::PkUshort),
-                5 => Ok(PrimitiveKind::PkUlong),
-                6 => Ok(PrimitiveKind::PkFloat),
-                7 => Ok(PrimitiveKind::PkDouble),
-                8 => Ok(PrimitiveKind::PkBoolean),
-                9 => Ok(PrimitiveKind::PkChar),
-                10 => Ok(PrimitiveKind::PkOctet),
-                11 => Ok(PrimitiveKind::PkAny),
-                12 => Ok(PrimitiveKind::PkTypeCode),
-                13 => Ok(PrimitiveKind::PkPrincipal),
-                14 => Ok(PrimitiveKind::PkString),
-                15 => Ok(PrimitiveKind::PkObjref),
-                16 => Ok(PrimitiveKind::PkLonglong),
-                17 => Ok(PrimitiveKind::PkUlonglong),
-                18 => Ok(PrimitiveKind::PkLongdouble),
-                19 => Ok(PrimitiveKind::PkWchar),
-                20 => Ok(PrimitiveKind::PkWstring),
-                21 => Ok(PrimitiveKind::PkValueBase),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "PrimitiveKind",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for PrimitiveKind {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for PrimitiveKind {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for PrimitiveKind {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for PrimitiveKind {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CORBA/PrimitiveKind:1.0",
-                "PrimitiveKind",
-                &[
-                    "pk_null",
-                    "pk_void",
-                    "pk_short",
-                    "pk_long",
-                    "pk_ushort",
-                    "pk_ulong",
-                    "pk_float",
-                    "pk_double",
-                    "pk_boolean",
-                    "pk_char",
-                    "pk_octet",
-                    "pk_any",
-                    "pk_TypeCode",
-                    "pk_Principal",
-                    "pk_string",
-                    "pk_objref",
-                    "pk_longlong",
-                    "pk_ulonglong",
-                    "pk_longdouble",
-                    "pk_wchar",
-                    "pk_wstring",
-                    "pk_value_base",
-                ],
-            ))
-        }
+    rt::enumeration! {
+        PrimitiveKind, "IDL:omg.org/CORBA/PrimitiveKind:1.0", "PrimitiveKind", PkNull = 0 "pk_null",
+        PkVoid = 1 "pk_void", PkShort = 2 "pk_short", PkLong = 3 "pk_long", PkUshort = 4 "pk_ushort",
+        PkUlong = 5 "pk_ulong", PkFloat = 6 "pk_float", PkDouble = 7 "pk_double", PkBoolean = 8 "pk_boolean",
+        PkChar = 9 "pk_char", PkOctet = 10 "pk_octet", PkAny = 11 "pk_any", PkTypeCode = 12 "pk_TypeCode",
+        PkPrincipal = 13 "pk_Principal", PkString = 14 "pk_string", PkObjref = 15 "pk_objref",
+        PkLonglong = 16 "pk_longlong", PkUlonglong = 17 "pk_ulonglong", PkLongdouble = 18 "pk_longdouble",
+        PkWchar = 19 "pk_wchar", PkWstring = 20 "pk_wstring", PkValueBase = 21 "pk_value_base"
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -1302,83 +508,9 @@ pub mod corba {
         AttrNormal = 0,
         AttrReadonly = 1,
     }
-
-    impl TryFrom<u32> for AttributeMode {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(AttributeMode::AttrNormal),
-                1 => Ok(AttributeMode::AttrReadonly),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "AttributeMode",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for AttributeMode {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for AttributeMode {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for AttributeMode {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for AttributeMode {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CORBA/AttributeMode:1.0",
-                "AttributeMode",
-                &["ATTR_NORMAL", "ATTR_READONLY"],
-            ))
-        }
+    rt::enumeration! {
+        AttributeMode, "IDL:omg.org/CORBA/AttributeMode:1.0", "AttributeMode", AttrNormal = 0 "ATTR_NORMAL",
+        AttrReadonly = 1 "ATTR_READONLY"
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -1388,83 +520,9 @@ pub mod corba {
         OpNormal = 0,
         OpOneway = 1,
     }
-
-    impl TryFrom<u32> for OperationMode {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(OperationMode::OpNormal),
-                1 => Ok(OperationMode::OpOneway),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "OperationMode",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for OperationMode {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for OperationMode {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for OperationMode {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for OperationMode {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CORBA/OperationMode:1.0",
-                "OperationMode",
-                &["OP_NORMAL", "OP_ONEWAY"],
-            ))
-        }
+    rt::enumeration! {
+        OperationMode, "IDL:omg.org/CORBA/OperationMode:1.0", "OperationMode", OpNormal = 0 "OP_NORMAL",
+        OpOneway = 1 "OP_ONEWAY"
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -1475,84 +533,9 @@ pub mod corba {
         ParamOut = 1,
         ParamInout = 2,
     }
-
-    impl TryFrom<u32> for ParameterMode {
-        type Error = rt::CdrError;
-
-        #[inline]
-        fn try_from(value: u32) -> Result<Self, rt::CdrError> {
-            match value {
-                0 => Ok(ParameterMode::ParamIn),
-                1 => Ok(ParameterMode::ParamOut),
-                2 => Ok(ParameterMode::ParamInout),
-                value => {
-                    Err(rt::CdrError::BadEnum {
-                        name: "ParameterMode",
-                        value,
-                    })
-                }
-            }
-        }
-    }
-
-    impl rt::Encode for ParameterMode {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            out.u32(*self as u32);
-            Ok(())
-        }
-
-        #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut rt::Encoder<'a>,
-        ) -> Result<(), rt::CdrError> {
-            rt::encode_fixed_slice(items, out)
-        }
-    }
-
-    impl rt::Decode for ParameterMode {
-        const MIN_OCTETS: usize = 4;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(input.u32()?)
-        }
-
-        #[inline]
-        fn decode_vec(
-            input: &mut rt::Decoder<'_>,
-            len: usize,
-        ) -> Result<Vec<Self>, rt::CdrError> {
-            rt::decode_fixed_vec(input, len)
-        }
-    }
-
-    impl rt::FixedSize for ParameterMode {
-        const FIRST_ALIGN: usize = 4;
-        const ALIGN: usize = 4;
-        const SIZE: usize = 4;
-
-        #[inline]
-        fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-            <u32 as rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-        }
-
-        #[inline]
-        fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, rt::CdrError> {
-            <Self as TryFrom<u32>>::try_from(<u32 as rt::FixedSize>::get::<SWAP>(input)?)
-        }
-    }
-
-    impl rt::Typed for ParameterMode {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::enumeration(
-                "IDL:omg.org/CORBA/ParameterMode:1.0",
-                "ParameterMode",
-                &["PARAM_IN", "PARAM_OUT", "PARAM_INOUT"],
-            ))
-        }
+    rt::enumeration! {
+        ParameterMode, "IDL:omg.org/CORBA/ParameterMode:1.0", "ParameterMode", ParamIn = 0 "PARAM_IN",
+        ParamOut = 1 "PARAM_OUT", ParamInout = 2 "PARAM_INOUT"
     }
 
     /// A reference to a `CORBA::Contained`.
@@ -1617,15 +600,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for Contained {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/Contained:1.0",
-                "Contained",
-            ))
-        }
+    rt::typed! {
+        Contained => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Contained:1.0", "Contained")
     }
 
     /// Definitions nested in `CORBA::Contained`, and the errors of its operations.
@@ -1637,46 +613,9 @@ pub mod corba {
             pub kind: super::DefinitionKind,
             pub value: rt::Any,
         }
-
-        impl rt::Encode for Description {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.kind, out)?;
-                rt::Encode::encode(&self.value, out)
-            }
-        }
-
-        impl rt::Decode for Description {
-            const MIN_OCTETS: usize = <super::DefinitionKind as rt::Decode>::MIN_OCTETS
-                + <rt::Any as rt::Decode>::MIN_OCTETS;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    kind: rt::Decode::decode(input)?,
-                    value: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::Typed for Description {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CORBA/Contained/Description:1.0",
-                    || rt::TypeCode::structure(
-                        "IDL:omg.org/CORBA/Contained/Description:1.0",
-                        "Description",
-                        &[
-                            ("kind", <super::DefinitionKind as rt::Typed>::type_code()),
-                            ("value", <rt::Any as rt::Typed>::type_code()),
-                        ],
-                    ),
-                )
-            }
+        rt::structure! {
+            #[inline] Description, "IDL:omg.org/CORBA/Contained/Description:1.0", "Description",
+            kind: super::DefinitionKind as "kind", value: rt::Any as "value"
         }
     }
 
@@ -1742,15 +681,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for Container {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/Container:1.0",
-                "Container",
-            ))
-        }
+    rt::typed! {
+        Container => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Container:1.0", "Container")
     }
 
     /// Definitions nested in `CORBA::Container`, and the errors of its operations.
@@ -1763,75 +695,16 @@ pub mod corba {
             pub kind: super::DefinitionKind,
             pub value: rt::Any,
         }
-
-        impl rt::Encode for Description {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.contained_object, out)?;
-                rt::Encode::encode(&self.kind, out)?;
-                rt::Encode::encode(&self.value, out)
-            }
-        }
-
-        impl rt::Decode for Description {
-            const MIN_OCTETS: usize = <Option<
-                super::Contained,
-            > as rt::Decode>::MIN_OCTETS
-                + <super::DefinitionKind as rt::Decode>::MIN_OCTETS
-                + <rt::Any as rt::Decode>::MIN_OCTETS;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    contained_object: rt::Decode::decode(input)?,
-                    kind: rt::Decode::decode(input)?,
-                    value: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::Typed for Description {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CORBA/Container/Description:1.0",
-                    || rt::TypeCode::structure(
-                        "IDL:omg.org/CORBA/Container/Description:1.0",
-                        "Description",
-                        &[
-                            (
-                                "contained_object",
-                                <super::Contained as rt::Typed>::type_code(),
-                            ),
-                            ("kind", <super::DefinitionKind as rt::Typed>::type_code()),
-                            ("value", <rt::Any as rt::Typed>::type_code()),
-                        ],
-                    ),
-                )
-            }
+        rt::structure! {
+            #[inline] Description, "IDL:omg.org/CORBA/Container/Description:1.0", "Description",
+            contained_object: Option<super::Contained> as "contained_object",
+            kind: super::DefinitionKind as "kind", value: rt::Any as "value"
         }
 
         pub type DescriptionSeq = Vec<Description>;
-
-        /// The type code of the alias `CORBA::Container::DescriptionSeq`, distinct from that of the aliased type.
-        pub fn description_seq_tc() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::alias(
-                "IDL:omg.org/CORBA/Container/DescriptionSeq:1.0",
-                "DescriptionSeq",
-                &rt::TypeCode::sequence(&<Description as rt::Typed>::type_code(), 0)?,
-            ))
-        }
-
-        /// An `any` with a copy of the value, whose type is the alias `CORBA::Container::DescriptionSeq`.
-        #[inline]
-        pub fn description_seq_any(
-            value: &[Description],
-        ) -> Result<rt::Any, rt::CdrError> {
-            rt::Any::with_type(description_seq_tc(), value)
+        rt::alias! {
+            description_seq_tc, description_seq_any(&[Description]),
+            "IDL:omg.org/CORBA/Container/DescriptionSeq:1.0", "DescriptionSeq", Vec<Description>
         }
     }
 
@@ -1903,15 +776,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for Repository {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/Repository:1.0",
-                "Repository",
-            ))
-        }
+    rt::typed! {
+        Repository => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Repository:1.0", "Repository")
     }
 
     /// A reference to a `CORBA::IDLType`.
@@ -1976,16 +842,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for IdlType {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/IDLType:1.0",
-                "IDLType",
-            ))
-        }
-    }
+    rt::typed! { IdlType => rt::TypeCode::object_reference("IDL:omg.org/CORBA/IDLType:1.0", "IDLType") }
 
     /// A reference to a `CORBA::ModuleDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -2061,15 +918,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ModuleDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ModuleDef:1.0",
-                "ModuleDef",
-            ))
-        }
+    rt::typed! {
+        ModuleDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ModuleDef:1.0", "ModuleDef")
     }
 
     /// A reference to a `CORBA::ConstantDef`.
@@ -2140,15 +990,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ConstantDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ConstantDef:1.0",
-                "ConstantDef",
-            ))
-        }
+    rt::typed! {
+        ConstantDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ConstantDef:1.0", "ConstantDef")
     }
 
     /// A reference to a `CORBA::StructDef`.
@@ -2237,15 +1080,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for StructDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/StructDef:1.0",
-                "StructDef",
-            ))
-        }
+    rt::typed! {
+        StructDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/StructDef:1.0", "StructDef")
     }
 
     /// A reference to a `CORBA::UnionDef`.
@@ -2334,16 +1170,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for UnionDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/UnionDef:1.0",
-                "UnionDef",
-            ))
-        }
-    }
+    rt::typed! { UnionDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/UnionDef:1.0", "UnionDef") }
 
     /// A reference to a `CORBA::EnumDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -2425,16 +1252,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for EnumDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/EnumDef:1.0",
-                "EnumDef",
-            ))
-        }
-    }
+    rt::typed! { EnumDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/EnumDef:1.0", "EnumDef") }
 
     /// A reference to a `CORBA::AliasDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -2516,16 +1334,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for AliasDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/AliasDef:1.0",
-                "AliasDef",
-            ))
-        }
-    }
+    rt::typed! { AliasDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/AliasDef:1.0", "AliasDef") }
 
     /// A reference to a `CORBA::NativeDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -2607,15 +1416,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for NativeDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/NativeDef:1.0",
-                "NativeDef",
-            ))
-        }
+    rt::typed! {
+        NativeDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/NativeDef:1.0", "NativeDef")
     }
 
     /// A reference to a `CORBA::PrimitiveDef`.
@@ -2686,15 +1488,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for PrimitiveDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/PrimitiveDef:1.0",
-                "PrimitiveDef",
-            ))
-        }
+    rt::typed! {
+        PrimitiveDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/PrimitiveDef:1.0", "PrimitiveDef")
     }
 
     /// A reference to a `CORBA::StringDef`.
@@ -2765,15 +1560,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for StringDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/StringDef:1.0",
-                "StringDef",
-            ))
-        }
+    rt::typed! {
+        StringDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/StringDef:1.0", "StringDef")
     }
 
     /// A reference to a `CORBA::WstringDef`.
@@ -2844,15 +1632,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for WstringDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/WstringDef:1.0",
-                "WstringDef",
-            ))
-        }
+    rt::typed! {
+        WstringDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/WstringDef:1.0", "WstringDef")
     }
 
     /// A reference to a `CORBA::FixedDef`.
@@ -2923,16 +1704,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for FixedDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/FixedDef:1.0",
-                "FixedDef",
-            ))
-        }
-    }
+    rt::typed! { FixedDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/FixedDef:1.0", "FixedDef") }
 
     /// A reference to a `CORBA::SequenceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -3002,15 +1774,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for SequenceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/SequenceDef:1.0",
-                "SequenceDef",
-            ))
-        }
+    rt::typed! {
+        SequenceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/SequenceDef:1.0", "SequenceDef")
     }
 
     /// A reference to a `CORBA::ArrayDef`.
@@ -3081,16 +1846,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ArrayDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ArrayDef:1.0",
-                "ArrayDef",
-            ))
-        }
-    }
+    rt::typed! { ArrayDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ArrayDef:1.0", "ArrayDef") }
 
     /// A reference to a `CORBA::ExceptionDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -3166,15 +1922,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ExceptionDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ExceptionDef:1.0",
-                "ExceptionDef",
-            ))
-        }
+    rt::typed! {
+        ExceptionDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExceptionDef:1.0", "ExceptionDef")
     }
 
     /// A reference to a `CORBA::AttributeDef`.
@@ -3245,15 +1994,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for AttributeDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/AttributeDef:1.0",
-                "AttributeDef",
-            ))
-        }
+    rt::typed! {
+        AttributeDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/AttributeDef:1.0", "AttributeDef")
     }
 
     /// A reference to a `CORBA::ExtAttributeDef`.
@@ -3330,15 +2072,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ExtAttributeDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ExtAttributeDef:1.0",
-                "ExtAttributeDef",
-            ))
-        }
+    rt::typed! {
+        ExtAttributeDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtAttributeDef:1.0", "ExtAttributeDef")
     }
 
     /// A reference to a `CORBA::OperationDef`.
@@ -3409,15 +2144,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for OperationDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/OperationDef:1.0",
-                "OperationDef",
-            ))
-        }
+    rt::typed! {
+        OperationDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/OperationDef:1.0", "OperationDef")
     }
 
     /// A reference to a `CORBA::InterfaceDef`.
@@ -3500,15 +2228,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for InterfaceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/InterfaceDef:1.0",
-                "InterfaceDef",
-            ))
-        }
+    rt::typed! {
+        InterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/InterfaceDef:1.0", "InterfaceDef")
     }
 
     /// Definitions nested in `CORBA::InterfaceDef`, and the errors of its operations.
@@ -3526,70 +2247,16 @@ pub mod corba {
             pub base_interfaces: super::RepositoryIdSeq,
             pub r#type: rt::TypeCode,
         }
-
-        impl rt::Encode for FullInterfaceDescription {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.name, out)?;
-                rt::Encode::encode(&self.id, out)?;
-                rt::Encode::encode(&self.defined_in, out)?;
-                rt::Encode::encode(&self.version, out)?;
-                rt::Encode::encode(&self.operations, out)?;
-                rt::Encode::encode(&self.attributes, out)?;
-                rt::Encode::encode(&self.base_interfaces, out)?;
-                rt::Encode::encode(&self.r#type, out)
-            }
-        }
-
-        impl rt::Decode for FullInterfaceDescription {
-            const MIN_OCTETS: usize = <super::Identifier as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <super::VersionSpec as rt::Decode>::MIN_OCTETS
-                + <super::OpDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::AttrDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-                + <rt::TypeCode as rt::Decode>::MIN_OCTETS;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    name: rt::Decode::decode(input)?,
-                    id: rt::Decode::decode(input)?,
-                    defined_in: rt::Decode::decode(input)?,
-                    version: rt::Decode::decode(input)?,
-                    operations: rt::Decode::decode(input)?,
-                    attributes: rt::Decode::decode(input)?,
-                    base_interfaces: rt::Decode::decode(input)?,
-                    r#type: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::Typed for FullInterfaceDescription {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CORBA/InterfaceDef/FullInterfaceDescription:1.0",
-                    || rt::TypeCode::structure(
-                        "IDL:omg.org/CORBA/InterfaceDef/FullInterfaceDescription:1.0",
-                        "FullInterfaceDescription",
-                        &[
-                            ("name", super::identifier_tc()),
-                            ("id", super::repository_id_tc()),
-                            ("defined_in", super::repository_id_tc()),
-                            ("version", super::version_spec_tc()),
-                            ("operations", super::op_description_seq_tc()),
-                            ("attributes", super::attr_description_seq_tc()),
-                            ("base_interfaces", super::repository_id_seq_tc()),
-                            ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ],
-                    ),
-                )
-            }
+        rt::structure! {
+            #[inline] FullInterfaceDescription, "IDL:omg.org/CORBA/InterfaceDef/FullInterfaceDescription:1.0",
+            "FullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc(),
+            id: super::RepositoryId as "id" = super::repository_id_tc(),
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
+            version: super::VersionSpec as "version" = super::version_spec_tc(),
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
+            attributes: super::AttrDescriptionSeq as "attributes" = super::attr_description_seq_tc(),
+            base_interfaces: super::RepositoryIdSeq as "base_interfaces" = super::repository_id_seq_tc(),
+            r#type: rt::TypeCode as "type"
         }
     }
 
@@ -3685,15 +2352,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ExtInterfaceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ExtInterfaceDef:1.0",
-                "ExtInterfaceDef",
-            ))
-        }
+    rt::typed! {
+        ExtInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtInterfaceDef:1.0", "ExtInterfaceDef")
     }
 
     /// A reference to a `CORBA::AbstractInterfaceDef`.
@@ -3782,15 +2442,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for AbstractInterfaceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/AbstractInterfaceDef:1.0",
-                "AbstractInterfaceDef",
-            ))
-        }
+    rt::typed! {
+        AbstractInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/AbstractInterfaceDef:1.0", "AbstractInterfaceDef")
     }
 
     /// A reference to a `CORBA::ExtAbstractInterfaceDef`.
@@ -3891,15 +2544,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ExtAbstractInterfaceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0",
-                "ExtAbstractInterfaceDef",
-            ))
-        }
+    rt::typed! {
+        ExtAbstractInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0", "ExtAbstractInterfaceDef")
     }
 
     /// A reference to a `CORBA::LocalInterfaceDef`.
@@ -3988,15 +2634,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for LocalInterfaceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/LocalInterfaceDef:1.0",
-                "LocalInterfaceDef",
-            ))
-        }
+    rt::typed! {
+        LocalInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/LocalInterfaceDef:1.0", "LocalInterfaceDef")
     }
 
     /// A reference to a `CORBA::ExtLocalInterfaceDef`.
@@ -4097,15 +2736,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ExtLocalInterfaceDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0",
-                "ExtLocalInterfaceDef",
-            ))
-        }
+    rt::typed! {
+        ExtLocalInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0", "ExtLocalInterfaceDef")
     }
 
     /// A reference to a `CORBA::ValueDef`.
@@ -4188,16 +2820,7 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ValueDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ValueDef:1.0",
-                "ValueDef",
-            ))
-        }
-    }
+    rt::typed! { ValueDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ValueDef:1.0", "ValueDef") }
 
     /// Definitions nested in `CORBA::ValueDef`, and the errors of its operations.
     pub mod value_def {
@@ -4221,95 +2844,22 @@ pub mod corba {
             pub base_value: super::RepositoryId,
             pub r#type: rt::TypeCode,
         }
-
-        impl rt::Encode for FullValueDescription {
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.name, out)?;
-                rt::Encode::encode(&self.id, out)?;
-                rt::Encode::encode(&self.is_abstract, out)?;
-                rt::Encode::encode(&self.is_custom, out)?;
-                rt::Encode::encode(&self.defined_in, out)?;
-                rt::Encode::encode(&self.version, out)?;
-                rt::Encode::encode(&self.operations, out)?;
-                rt::Encode::encode(&self.attributes, out)?;
-                rt::Encode::encode(&self.members, out)?;
-                rt::Encode::encode(&self.initializers, out)?;
-                rt::Encode::encode(&self.supported_interfaces, out)?;
-                rt::Encode::encode(&self.abstract_base_values, out)?;
-                rt::Encode::encode(&self.is_truncatable, out)?;
-                rt::Encode::encode(&self.base_value, out)?;
-                rt::Encode::encode(&self.r#type, out)
-            }
-        }
-
-        impl rt::Decode for FullValueDescription {
-            const MIN_OCTETS: usize = <super::Identifier as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <bool as rt::Decode>::MIN_OCTETS + <bool as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <super::VersionSpec as rt::Decode>::MIN_OCTETS
-                + <super::OpDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::AttrDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::ValueMemberSeq as rt::Decode>::MIN_OCTETS
-                + <super::InitializerSeq as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-                + <bool as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <rt::TypeCode as rt::Decode>::MIN_OCTETS;
-
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    name: rt::Decode::decode(input)?,
-                    id: rt::Decode::decode(input)?,
-                    is_abstract: rt::Decode::decode(input)?,
-                    is_custom: rt::Decode::decode(input)?,
-                    defined_in: rt::Decode::decode(input)?,
-                    version: rt::Decode::decode(input)?,
-                    operations: rt::Decode::decode(input)?,
-                    attributes: rt::Decode::decode(input)?,
-                    members: rt::Decode::decode(input)?,
-                    initializers: rt::Decode::decode(input)?,
-                    supported_interfaces: rt::Decode::decode(input)?,
-                    abstract_base_values: rt::Decode::decode(input)?,
-                    is_truncatable: rt::Decode::decode(input)?,
-                    base_value: rt::Decode::decode(input)?,
-                    r#type: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::Typed for FullValueDescription {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CORBA/ValueDef/FullValueDescription:1.0",
-                    || rt::TypeCode::structure(
-                        "IDL:omg.org/CORBA/ValueDef/FullValueDescription:1.0",
-                        "FullValueDescription",
-                        &[
-                            ("name", super::identifier_tc()),
-                            ("id", super::repository_id_tc()),
-                            ("is_abstract", <bool as rt::Typed>::type_code()),
-                            ("is_custom", <bool as rt::Typed>::type_code()),
-                            ("defined_in", super::repository_id_tc()),
-                            ("version", super::version_spec_tc()),
-                            ("operations", super::op_description_seq_tc()),
-                            ("attributes", super::attr_description_seq_tc()),
-                            ("members", super::value_member_seq_tc()),
-                            ("initializers", super::initializer_seq_tc()),
-                            ("supported_interfaces", super::repository_id_seq_tc()),
-                            ("abstract_base_values", super::repository_id_seq_tc()),
-                            ("is_truncatable", <bool as rt::Typed>::type_code()),
-                            ("base_value", super::repository_id_tc()),
-                            ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ],
-                    ),
-                )
-            }
+        rt::structure! {
+            FullValueDescription, "IDL:omg.org/CORBA/ValueDef/FullValueDescription:1.0",
+            "FullValueDescription", name: super::Identifier as "name" = super::identifier_tc(),
+            id: super::RepositoryId as "id" = super::repository_id_tc(), is_abstract: bool as "is_abstract",
+            is_custom: bool as "is_custom",
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
+            version: super::VersionSpec as "version" = super::version_spec_tc(),
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
+            attributes: super::AttrDescriptionSeq as "attributes" = super::attr_description_seq_tc(),
+            members: super::ValueMemberSeq as "members" = super::value_member_seq_tc(),
+            initializers: super::InitializerSeq as "initializers" = super::initializer_seq_tc(),
+            supported_interfaces: super::RepositoryIdSeq as "supported_interfaces" = super::repository_id_seq_tc(),
+            abstract_base_values: super::RepositoryIdSeq as "abstract_base_values" = super::repository_id_seq_tc(),
+            is_truncatable: bool as "is_truncatable",
+            base_value: super::RepositoryId as "base_value" = super::repository_id_tc(),
+            r#type: rt::TypeCode as "type"
         }
     }
 
@@ -4399,15 +2949,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ExtValueDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ExtValueDef:1.0",
-                "ExtValueDef",
-            ))
-        }
+    rt::typed! {
+        ExtValueDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtValueDef:1.0", "ExtValueDef")
     }
 
     /// Definitions nested in `CORBA::ExtValueDef`, and the errors of its operations.
@@ -4432,95 +2975,22 @@ pub mod corba {
             pub base_value: super::RepositoryId,
             pub r#type: rt::TypeCode,
         }
-
-        impl rt::Encode for ExtFullValueDescription {
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.name, out)?;
-                rt::Encode::encode(&self.id, out)?;
-                rt::Encode::encode(&self.is_abstract, out)?;
-                rt::Encode::encode(&self.is_custom, out)?;
-                rt::Encode::encode(&self.defined_in, out)?;
-                rt::Encode::encode(&self.version, out)?;
-                rt::Encode::encode(&self.operations, out)?;
-                rt::Encode::encode(&self.attributes, out)?;
-                rt::Encode::encode(&self.members, out)?;
-                rt::Encode::encode(&self.initializers, out)?;
-                rt::Encode::encode(&self.supported_interfaces, out)?;
-                rt::Encode::encode(&self.abstract_base_values, out)?;
-                rt::Encode::encode(&self.is_truncatable, out)?;
-                rt::Encode::encode(&self.base_value, out)?;
-                rt::Encode::encode(&self.r#type, out)
-            }
-        }
-
-        impl rt::Decode for ExtFullValueDescription {
-            const MIN_OCTETS: usize = <super::Identifier as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <bool as rt::Decode>::MIN_OCTETS + <bool as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <super::VersionSpec as rt::Decode>::MIN_OCTETS
-                + <super::OpDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::ExtAttrDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::ValueMemberSeq as rt::Decode>::MIN_OCTETS
-                + <super::ExtInitializerSeq as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-                + <bool as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <rt::TypeCode as rt::Decode>::MIN_OCTETS;
-
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    name: rt::Decode::decode(input)?,
-                    id: rt::Decode::decode(input)?,
-                    is_abstract: rt::Decode::decode(input)?,
-                    is_custom: rt::Decode::decode(input)?,
-                    defined_in: rt::Decode::decode(input)?,
-                    version: rt::Decode::decode(input)?,
-                    operations: rt::Decode::decode(input)?,
-                    attributes: rt::Decode::decode(input)?,
-                    members: rt::Decode::decode(input)?,
-                    initializers: rt::Decode::decode(input)?,
-                    supported_interfaces: rt::Decode::decode(input)?,
-                    abstract_base_values: rt::Decode::decode(input)?,
-                    is_truncatable: rt::Decode::decode(input)?,
-                    base_value: rt::Decode::decode(input)?,
-                    r#type: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::Typed for ExtFullValueDescription {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CORBA/ExtValueDef/ExtFullValueDescription:1.0",
-                    || rt::TypeCode::structure(
-                        "IDL:omg.org/CORBA/ExtValueDef/ExtFullValueDescription:1.0",
-                        "ExtFullValueDescription",
-                        &[
-                            ("name", super::identifier_tc()),
-                            ("id", super::repository_id_tc()),
-                            ("is_abstract", <bool as rt::Typed>::type_code()),
-                            ("is_custom", <bool as rt::Typed>::type_code()),
-                            ("defined_in", super::repository_id_tc()),
-                            ("version", super::version_spec_tc()),
-                            ("operations", super::op_description_seq_tc()),
-                            ("attributes", super::ext_attr_description_seq_tc()),
-                            ("members", super::value_member_seq_tc()),
-                            ("initializers", super::ext_initializer_seq_tc()),
-                            ("supported_interfaces", super::repository_id_seq_tc()),
-                            ("abstract_base_values", super::repository_id_seq_tc()),
-                            ("is_truncatable", <bool as rt::Typed>::type_code()),
-                            ("base_value", super::repository_id_tc()),
-                            ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ],
-                    ),
-                )
-            }
+        rt::structure! {
+            ExtFullValueDescription, "IDL:omg.org/CORBA/ExtValueDef/ExtFullValueDescription:1.0",
+            "ExtFullValueDescription", name: super::Identifier as "name" = super::identifier_tc(),
+            id: super::RepositoryId as "id" = super::repository_id_tc(), is_abstract: bool as "is_abstract",
+            is_custom: bool as "is_custom",
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
+            version: super::VersionSpec as "version" = super::version_spec_tc(),
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
+            attributes: super::ExtAttrDescriptionSeq as "attributes" = super::ext_attr_description_seq_tc(),
+            members: super::ValueMemberSeq as "members" = super::value_member_seq_tc(),
+            initializers: super::ExtInitializerSeq as "initializers" = super::ext_initializer_seq_tc(),
+            supported_interfaces: super::RepositoryIdSeq as "supported_interfaces" = super::repository_id_seq_tc(),
+            abstract_base_values: super::RepositoryIdSeq as "abstract_base_values" = super::repository_id_seq_tc(),
+            is_truncatable: bool as "is_truncatable",
+            base_value: super::RepositoryId as "base_value" = super::repository_id_tc(),
+            r#type: rt::TypeCode as "type"
         }
     }
 
@@ -4604,282 +3074,90 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ValueBoxDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ValueBoxDef:1.0",
-                "ValueBoxDef",
-            ))
-        }
+    rt::typed! {
+        ValueBoxDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ValueBoxDef:1.0", "ValueBoxDef")
     }
 
     pub type InterfaceDefSeq = Vec<Option<InterfaceDef>>;
-
-    /// The type code of the alias `CORBA::InterfaceDefSeq`, distinct from that of the aliased type.
-    pub fn interface_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/InterfaceDefSeq:1.0",
-            "InterfaceDefSeq",
-            &rt::TypeCode::sequence(&<InterfaceDef as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::InterfaceDefSeq`.
-    #[inline]
-    pub fn interface_def_seq_any(
-        value: &[Option<InterfaceDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(interface_def_seq_tc(), value)
+    rt::alias! {
+        interface_def_seq_tc, interface_def_seq_any(&[Option<InterfaceDef>]),
+        "IDL:omg.org/CORBA/InterfaceDefSeq:1.0", "InterfaceDefSeq", Vec<Option<InterfaceDef>>
     }
 
     pub type ExtInterfaceDefSeq = Vec<Option<ExtInterfaceDef>>;
-
-    /// The type code of the alias `CORBA::ExtInterfaceDefSeq`, distinct from that of the aliased type.
-    pub fn ext_interface_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExtInterfaceDefSeq:1.0",
-            "ExtInterfaceDefSeq",
-            &rt::TypeCode::sequence(&<ExtInterfaceDef as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExtInterfaceDefSeq`.
-    #[inline]
-    pub fn ext_interface_def_seq_any(
-        value: &[Option<ExtInterfaceDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(ext_interface_def_seq_tc(), value)
+    rt::alias! {
+        ext_interface_def_seq_tc, ext_interface_def_seq_any(&[Option<ExtInterfaceDef>]),
+        "IDL:omg.org/CORBA/ExtInterfaceDefSeq:1.0", "ExtInterfaceDefSeq", Vec<Option<ExtInterfaceDef>>
     }
 
     pub type AbstractInterfaceDefSeq = Vec<Option<AbstractInterfaceDef>>;
-
-    /// The type code of the alias `CORBA::AbstractInterfaceDefSeq`, distinct from that of the aliased type.
-    pub fn abstract_interface_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/AbstractInterfaceDefSeq:1.0",
-            "AbstractInterfaceDefSeq",
-            &rt::TypeCode::sequence(
-                &<AbstractInterfaceDef as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::AbstractInterfaceDefSeq`.
-    #[inline]
-    pub fn abstract_interface_def_seq_any(
-        value: &[Option<AbstractInterfaceDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(abstract_interface_def_seq_tc(), value)
+    rt::alias! {
+        abstract_interface_def_seq_tc, abstract_interface_def_seq_any(&[Option<AbstractInterfaceDef>]),
+        "IDL:omg.org/CORBA/AbstractInterfaceDefSeq:1.0", "AbstractInterfaceDefSeq",
+        Vec<Option<AbstractInterfaceDef>>
     }
 
     pub type ExtAbstractInterfaceDefSeq = Vec<Option<ExtAbstractInterfaceDef>>;
-
-    /// The type code of the alias `CORBA::ExtAbstractInterfaceDefSeq`, distinct from that of the aliased type.
-    pub fn ext_abstract_interface_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExtAbstractInterfaceDefSeq:1.0",
-            "ExtAbstractInterfaceDefSeq",
-            &rt::TypeCode::sequence(
-                &<ExtAbstractInterfaceDef as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExtAbstractInterfaceDefSeq`.
-    #[inline]
-    pub fn ext_abstract_interface_def_seq_any(
-        value: &[Option<ExtAbstractInterfaceDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(ext_abstract_interface_def_seq_tc(), value)
+    rt::alias! {
+        ext_abstract_interface_def_seq_tc,
+        ext_abstract_interface_def_seq_any(&[Option<ExtAbstractInterfaceDef>]),
+        "IDL:omg.org/CORBA/ExtAbstractInterfaceDefSeq:1.0", "ExtAbstractInterfaceDefSeq",
+        Vec<Option<ExtAbstractInterfaceDef>>
     }
 
     pub type LocalInterfaceDefSeq = Vec<Option<LocalInterfaceDef>>;
-
-    /// The type code of the alias `CORBA::LocalInterfaceDefSeq`, distinct from that of the aliased type.
-    pub fn local_interface_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/LocalInterfaceDefSeq:1.0",
-            "LocalInterfaceDefSeq",
-            &rt::TypeCode::sequence(&<LocalInterfaceDef as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::LocalInterfaceDefSeq`.
-    #[inline]
-    pub fn local_interface_def_seq_any(
-        value: &[Option<LocalInterfaceDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(local_interface_def_seq_tc(), value)
+    rt::alias! {
+        local_interface_def_seq_tc, local_interface_def_seq_any(&[Option<LocalInterfaceDef>]),
+        "IDL:omg.org/CORBA/LocalInterfaceDefSeq:1.0", "LocalInterfaceDefSeq", Vec<Option<LocalInterfaceDef>>
     }
 
     pub type ExtLocalInterfaceDefSeq = Vec<Option<ExtLocalInterfaceDef>>;
-
-    /// The type code of the alias `CORBA::ExtLocalInterfaceDefSeq`, distinct from that of the aliased type.
-    pub fn ext_local_interface_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExtLocalInterfaceDefSeq:1.0",
-            "ExtLocalInterfaceDefSeq",
-            &rt::TypeCode::sequence(
-                &<ExtLocalInterfaceDef as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExtLocalInterfaceDefSeq`.
-    #[inline]
-    pub fn ext_local_interface_def_seq_any(
-        value: &[Option<ExtLocalInterfaceDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(ext_local_interface_def_seq_tc(), value)
+    rt::alias! {
+        ext_local_interface_def_seq_tc, ext_local_interface_def_seq_any(&[Option<ExtLocalInterfaceDef>]),
+        "IDL:omg.org/CORBA/ExtLocalInterfaceDefSeq:1.0", "ExtLocalInterfaceDefSeq",
+        Vec<Option<ExtLocalInterfaceDef>>
     }
 
     pub type ValueDefSeq = Vec<Option<ValueDef>>;
-
-    /// The type code of the alias `CORBA::ValueDefSeq`, distinct from that of the aliased type.
-    pub fn value_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ValueDefSeq:1.0",
-            "ValueDefSeq",
-            &rt::TypeCode::sequence(&<ValueDef as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ValueDefSeq`.
-    #[inline]
-    pub fn value_def_seq_any(
-        value: &[Option<ValueDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(value_def_seq_tc(), value)
+    rt::alias! {
+        value_def_seq_tc, value_def_seq_any(&[Option<ValueDef>]), "IDL:omg.org/CORBA/ValueDefSeq:1.0",
+        "ValueDefSeq", Vec<Option<ValueDef>>
     }
 
     pub type ExtValueDefSeq = Vec<Option<ExtValueDef>>;
-
-    /// The type code of the alias `CORBA::ExtValueDefSeq`, distinct from that of the aliased type.
-    pub fn ext_value_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExtValueDefSeq:1.0",
-            "ExtValueDefSeq",
-            &rt::TypeCode::sequence(&<ExtValueDef as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExtValueDefSeq`.
-    #[inline]
-    pub fn ext_value_def_seq_any(
-        value: &[Option<ExtValueDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(ext_value_def_seq_tc(), value)
+    rt::alias! {
+        ext_value_def_seq_tc, ext_value_def_seq_any(&[Option<ExtValueDef>]),
+        "IDL:omg.org/CORBA/ExtValueDefSeq:1.0", "ExtValueDefSeq", Vec<Option<ExtValueDef>>
     }
 
     pub type ExceptionDefSeq = Vec<Option<ExceptionDef>>;
-
-    /// The type code of the alias `CORBA::ExceptionDefSeq`, distinct from that of the aliased type.
-    pub fn exception_def_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExceptionDefSeq:1.0",
-            "ExceptionDefSeq",
-            &rt::TypeCode::sequence(&<ExceptionDef as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExceptionDefSeq`.
-    #[inline]
-    pub fn exception_def_seq_any(
-        value: &[Option<ExceptionDef>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(exception_def_seq_tc(), value)
+    rt::alias! {
+        exception_def_seq_tc, exception_def_seq_any(&[Option<ExceptionDef>]),
+        "IDL:omg.org/CORBA/ExceptionDefSeq:1.0", "ExceptionDefSeq", Vec<Option<ExceptionDef>>
     }
 
     pub type ContainedSeq = Vec<Option<Contained>>;
-
-    /// The type code of the alias `CORBA::ContainedSeq`, distinct from that of the aliased type.
-    pub fn contained_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ContainedSeq:1.0",
-            "ContainedSeq",
-            &rt::TypeCode::sequence(&<Contained as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ContainedSeq`.
-    #[inline]
-    pub fn contained_seq_any(
-        value: &[Option<Contained>],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(contained_seq_tc(), value)
+    rt::alias! {
+        contained_seq_tc, contained_seq_any(&[Option<Contained>]), "IDL:omg.org/CORBA/ContainedSeq:1.0",
+        "ContainedSeq", Vec<Option<Contained>>
     }
 
     pub type RepositoryIdSeq = Vec<RepositoryId>;
-
-    /// The type code of the alias `CORBA::RepositoryIdSeq`, distinct from that of the aliased type.
-    pub fn repository_id_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/RepositoryIdSeq:1.0",
-            "RepositoryIdSeq",
-            &rt::TypeCode::sequence(&repository_id_tc(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::RepositoryIdSeq`.
-    #[inline]
-    pub fn repository_id_seq_any(
-        value: &[RepositoryId],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(repository_id_seq_tc(), value)
+    rt::alias! {
+        repository_id_seq_tc, repository_id_seq_any(&[RepositoryId]), "IDL:omg.org/CORBA/RepositoryIdSeq:1.0",
+        "RepositoryIdSeq", Vec<RepositoryId> = rt::TypeCode::sequence(&repository_id_tc(), 0)?
     }
 
     pub type ContextIdentifier = Identifier;
-
-    /// The type code of the alias `CORBA::ContextIdentifier`, distinct from that of the aliased type.
-    pub fn context_identifier_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ContextIdentifier:1.0",
-            "ContextIdentifier",
-            &identifier_tc(),
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ContextIdentifier`.
-    #[inline]
-    pub fn context_identifier_any(value: &str) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(context_identifier_tc(), value)
+    rt::alias! {
+        context_identifier_tc, context_identifier_any(&str), "IDL:omg.org/CORBA/ContextIdentifier:1.0",
+        "ContextIdentifier", Identifier = identifier_tc()
     }
 
     pub type ContextIdSeq = Vec<ContextIdentifier>;
-
-    /// The type code of the alias `CORBA::ContextIdSeq`, distinct from that of the aliased type.
-    pub fn context_id_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ContextIdSeq:1.0",
-            "ContextIdSeq",
-            &rt::TypeCode::sequence(&context_identifier_tc(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ContextIdSeq`.
-    #[inline]
-    pub fn context_id_seq_any(
-        value: &[ContextIdentifier],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(context_id_seq_tc(), value)
+    rt::alias! {
+        context_id_seq_tc, context_id_seq_any(&[ContextIdentifier]), "IDL:omg.org/CORBA/ContextIdSeq:1.0",
+        "ContextIdSeq", Vec<ContextIdentifier> = rt::TypeCode::sequence(&context_identifier_tc(), 0)?
     }
 
     /// Parts of definitions, and their descriptions.
@@ -4889,67 +3167,16 @@ pub mod corba {
         pub r#type: rt::TypeCode,
         pub type_def: Option<IdlType>,
     }
-
-    impl rt::Encode for StructMember {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.type_def, out)
-        }
-    }
-
-    impl rt::Decode for StructMember {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <Option<IdlType> as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                type_def: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for StructMember {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/StructMember:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/StructMember:1.0",
-                    "StructMember",
-                    &[
-                        ("name", identifier_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("type_def", <IdlType as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] StructMember, "IDL:omg.org/CORBA/StructMember:1.0", "StructMember",
+        name: Identifier as "name" = identifier_tc(), r#type: rt::TypeCode as "type",
+        type_def: Option<IdlType> as "type_def"
     }
 
     pub type StructMemberSeq = Vec<StructMember>;
-
-    /// The type code of the alias `CORBA::StructMemberSeq`, distinct from that of the aliased type.
-    pub fn struct_member_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/StructMemberSeq:1.0",
-            "StructMemberSeq",
-            &rt::TypeCode::sequence(&<StructMember as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::StructMemberSeq`.
-    #[inline]
-    pub fn struct_member_seq_any(
-        value: &[StructMember],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(struct_member_seq_tc(), value)
+    rt::alias! {
+        struct_member_seq_tc, struct_member_seq_any(&[StructMember]), "IDL:omg.org/CORBA/StructMemberSeq:1.0",
+        "StructMemberSeq", Vec<StructMember>
     }
 
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -4959,87 +3186,22 @@ pub mod corba {
         pub r#type: rt::TypeCode,
         pub type_def: Option<IdlType>,
     }
-
-    impl rt::Encode for UnionMember {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.label, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.type_def, out)
-        }
-    }
-
-    impl rt::Decode for UnionMember {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <rt::Any as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <Option<IdlType> as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                label: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                type_def: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for UnionMember {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/UnionMember:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/UnionMember:1.0",
-                    "UnionMember",
-                    &[
-                        ("name", identifier_tc()),
-                        ("label", <rt::Any as rt::Typed>::type_code()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("type_def", <IdlType as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] UnionMember, "IDL:omg.org/CORBA/UnionMember:1.0", "UnionMember",
+        name: Identifier as "name" = identifier_tc(), label: rt::Any as "label",
+        r#type: rt::TypeCode as "type", type_def: Option<IdlType> as "type_def"
     }
 
     pub type UnionMemberSeq = Vec<UnionMember>;
-
-    /// The type code of the alias `CORBA::UnionMemberSeq`, distinct from that of the aliased type.
-    pub fn union_member_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/UnionMemberSeq:1.0",
-            "UnionMemberSeq",
-            &rt::TypeCode::sequence(&<UnionMember as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::UnionMemberSeq`.
-    #[inline]
-    pub fn union_member_seq_any(value: &[UnionMember]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(union_member_seq_tc(), value)
+    rt::alias! {
+        union_member_seq_tc, union_member_seq_any(&[UnionMember]), "IDL:omg.org/CORBA/UnionMemberSeq:1.0",
+        "UnionMemberSeq", Vec<UnionMember>
     }
 
     pub type EnumMemberSeq = Vec<Identifier>;
-
-    /// The type code of the alias `CORBA::EnumMemberSeq`, distinct from that of the aliased type.
-    pub fn enum_member_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/EnumMemberSeq:1.0",
-            "EnumMemberSeq",
-            &rt::TypeCode::sequence(&identifier_tc(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::EnumMemberSeq`.
-    #[inline]
-    pub fn enum_member_seq_any(value: &[Identifier]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(enum_member_seq_tc(), value)
+    rt::alias! {
+        enum_member_seq_tc, enum_member_seq_any(&[Identifier]), "IDL:omg.org/CORBA/EnumMemberSeq:1.0",
+        "EnumMemberSeq", Vec<Identifier> = rt::TypeCode::sequence(&identifier_tc(), 0)?
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -5049,51 +3211,11 @@ pub mod corba {
         pub defined_in: RepositoryId,
         pub version: VersionSpec,
     }
-
-    impl rt::Encode for ModuleDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)
-        }
-    }
-
-    impl rt::Decode for ModuleDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ModuleDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ModuleDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ModuleDescription:1.0",
-                    "ModuleDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ModuleDescription, "IDL:omg.org/CORBA/ModuleDescription:1.0", "ModuleDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc()
     }
 
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -5105,59 +3227,12 @@ pub mod corba {
         pub r#type: rt::TypeCode,
         pub value: rt::Any,
     }
-
-    impl rt::Encode for ConstantDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.value, out)
-        }
-    }
-
-    impl rt::Decode for ConstantDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <rt::Any as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                value: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ConstantDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ConstantDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ConstantDescription:1.0",
-                    "ConstantDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("value", <rt::Any as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ConstantDescription, "IDL:omg.org/CORBA/ConstantDescription:1.0", "ConstantDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        value: rt::Any as "value"
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5168,55 +3243,11 @@ pub mod corba {
         pub version: VersionSpec,
         pub r#type: rt::TypeCode,
     }
-
-    impl rt::Encode for TypeDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.r#type, out)
-        }
-    }
-
-    impl rt::Decode for TypeDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for TypeDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/TypeDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/TypeDescription:1.0",
-                    "TypeDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] TypeDescription, "IDL:omg.org/CORBA/TypeDescription:1.0", "TypeDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type"
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5227,78 +3258,17 @@ pub mod corba {
         pub version: VersionSpec,
         pub r#type: rt::TypeCode,
     }
-
-    impl rt::Encode for ExceptionDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.r#type, out)
-        }
-    }
-
-    impl rt::Decode for ExceptionDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ExceptionDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ExceptionDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ExceptionDescription:1.0",
-                    "ExceptionDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ExceptionDescription, "IDL:omg.org/CORBA/ExceptionDescription:1.0", "ExceptionDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type"
     }
 
     pub type ExcDescriptionSeq = Vec<ExceptionDescription>;
-
-    /// The type code of the alias `CORBA::ExcDescriptionSeq`, distinct from that of the aliased type.
-    pub fn exc_description_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExcDescriptionSeq:1.0",
-            "ExcDescriptionSeq",
-            &rt::TypeCode::sequence(
-                &<ExceptionDescription as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExcDescriptionSeq`.
-    #[inline]
-    pub fn exc_description_seq_any(
-        value: &[ExceptionDescription],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(exc_description_seq_tc(), value)
+    rt::alias! {
+        exc_description_seq_tc, exc_description_seq_any(&[ExceptionDescription]),
+        "IDL:omg.org/CORBA/ExcDescriptionSeq:1.0", "ExcDescriptionSeq", Vec<ExceptionDescription>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5306,58 +3276,16 @@ pub mod corba {
         pub members: StructMemberSeq,
         pub name: Identifier,
     }
-
-    impl rt::Encode for Initializer {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.members, out)?;
-            rt::Encode::encode(&self.name, out)
-        }
-    }
-
-    impl rt::Decode for Initializer {
-        const MIN_OCTETS: usize = <StructMemberSeq as rt::Decode>::MIN_OCTETS
-            + <Identifier as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                members: rt::Decode::decode(input)?,
-                name: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for Initializer {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/Initializer:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/Initializer:1.0",
-                    "Initializer",
-                    &[("members", struct_member_seq_tc()), ("name", identifier_tc())],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] Initializer, "IDL:omg.org/CORBA/Initializer:1.0", "Initializer",
+        members: StructMemberSeq as "members" = struct_member_seq_tc(),
+        name: Identifier as "name" = identifier_tc()
     }
 
     pub type InitializerSeq = Vec<Initializer>;
-
-    /// The type code of the alias `CORBA::InitializerSeq`, distinct from that of the aliased type.
-    pub fn initializer_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/InitializerSeq:1.0",
-            "InitializerSeq",
-            &rt::TypeCode::sequence(&<Initializer as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::InitializerSeq`.
-    #[inline]
-    pub fn initializer_seq_any(value: &[Initializer]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(initializer_seq_tc(), value)
+    rt::alias! {
+        initializer_seq_tc, initializer_seq_any(&[Initializer]), "IDL:omg.org/CORBA/InitializerSeq:1.0",
+        "InitializerSeq", Vec<Initializer>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5366,67 +3294,17 @@ pub mod corba {
         pub exceptions: ExcDescriptionSeq,
         pub name: Identifier,
     }
-
-    impl rt::Encode for ExtInitializer {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.members, out)?;
-            rt::Encode::encode(&self.exceptions, out)?;
-            rt::Encode::encode(&self.name, out)
-        }
-    }
-
-    impl rt::Decode for ExtInitializer {
-        const MIN_OCTETS: usize = <StructMemberSeq as rt::Decode>::MIN_OCTETS
-            + <ExcDescriptionSeq as rt::Decode>::MIN_OCTETS
-            + <Identifier as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                members: rt::Decode::decode(input)?,
-                exceptions: rt::Decode::decode(input)?,
-                name: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ExtInitializer {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ExtInitializer:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ExtInitializer:1.0",
-                    "ExtInitializer",
-                    &[
-                        ("members", struct_member_seq_tc()),
-                        ("exceptions", exc_description_seq_tc()),
-                        ("name", identifier_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ExtInitializer, "IDL:omg.org/CORBA/ExtInitializer:1.0", "ExtInitializer",
+        members: StructMemberSeq as "members" = struct_member_seq_tc(),
+        exceptions: ExcDescriptionSeq as "exceptions" = exc_description_seq_tc(),
+        name: Identifier as "name" = identifier_tc()
     }
 
     pub type ExtInitializerSeq = Vec<ExtInitializer>;
-
-    /// The type code of the alias `CORBA::ExtInitializerSeq`, distinct from that of the aliased type.
-    pub fn ext_initializer_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExtInitializerSeq:1.0",
-            "ExtInitializerSeq",
-            &rt::TypeCode::sequence(&<ExtInitializer as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExtInitializerSeq`.
-    #[inline]
-    pub fn ext_initializer_seq_any(
-        value: &[ExtInitializer],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(ext_initializer_seq_tc(), value)
+    rt::alias! {
+        ext_initializer_seq_tc, ext_initializer_seq_any(&[ExtInitializer]),
+        "IDL:omg.org/CORBA/ExtInitializerSeq:1.0", "ExtInitializerSeq", Vec<ExtInitializer>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5438,82 +3316,18 @@ pub mod corba {
         pub r#type: rt::TypeCode,
         pub mode: AttributeMode,
     }
-
-    impl rt::Encode for AttributeDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.mode, out)
-        }
-    }
-
-    impl rt::Decode for AttributeDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <AttributeMode as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                mode: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for AttributeDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/AttributeDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/AttributeDescription:1.0",
-                    "AttributeDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("mode", <AttributeMode as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] AttributeDescription, "IDL:omg.org/CORBA/AttributeDescription:1.0", "AttributeDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        mode: AttributeMode as "mode"
     }
 
     pub type AttrDescriptionSeq = Vec<AttributeDescription>;
-
-    /// The type code of the alias `CORBA::AttrDescriptionSeq`, distinct from that of the aliased type.
-    pub fn attr_description_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/AttrDescriptionSeq:1.0",
-            "AttrDescriptionSeq",
-            &rt::TypeCode::sequence(
-                &<AttributeDescription as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::AttrDescriptionSeq`.
-    #[inline]
-    pub fn attr_description_seq_any(
-        value: &[AttributeDescription],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(attr_description_seq_tc(), value)
+    rt::alias! {
+        attr_description_seq_tc, attr_description_seq_any(&[AttributeDescription]),
+        "IDL:omg.org/CORBA/AttrDescriptionSeq:1.0", "AttrDescriptionSeq", Vec<AttributeDescription>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5527,90 +3341,21 @@ pub mod corba {
         pub get_exceptions: ExcDescriptionSeq,
         pub put_exceptions: ExcDescriptionSeq,
     }
-
-    impl rt::Encode for ExtAttributeDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.mode, out)?;
-            rt::Encode::encode(&self.get_exceptions, out)?;
-            rt::Encode::encode(&self.put_exceptions, out)
-        }
-    }
-
-    impl rt::Decode for ExtAttributeDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <AttributeMode as rt::Decode>::MIN_OCTETS
-            + <ExcDescriptionSeq as rt::Decode>::MIN_OCTETS
-            + <ExcDescriptionSeq as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                mode: rt::Decode::decode(input)?,
-                get_exceptions: rt::Decode::decode(input)?,
-                put_exceptions: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ExtAttributeDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ExtAttributeDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ExtAttributeDescription:1.0",
-                    "ExtAttributeDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("mode", <AttributeMode as rt::Typed>::type_code()),
-                        ("get_exceptions", exc_description_seq_tc()),
-                        ("put_exceptions", exc_description_seq_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ExtAttributeDescription, "IDL:omg.org/CORBA/ExtAttributeDescription:1.0",
+        "ExtAttributeDescription", name: Identifier as "name" = identifier_tc(),
+        id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        mode: AttributeMode as "mode",
+        get_exceptions: ExcDescriptionSeq as "get_exceptions" = exc_description_seq_tc(),
+        put_exceptions: ExcDescriptionSeq as "put_exceptions" = exc_description_seq_tc()
     }
 
     pub type ExtAttrDescriptionSeq = Vec<ExtAttributeDescription>;
-
-    /// The type code of the alias `CORBA::ExtAttrDescriptionSeq`, distinct from that of the aliased type.
-    pub fn ext_attr_description_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ExtAttrDescriptionSeq:1.0",
-            "ExtAttrDescriptionSeq",
-            &rt::TypeCode::sequence(
-                &<ExtAttributeDescription as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ExtAttrDescriptionSeq`.
-    #[inline]
-    pub fn ext_attr_description_seq_any(
-        value: &[ExtAttributeDescription],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(ext_attr_description_seq_tc(), value)
+    rt::alias! {
+        ext_attr_description_seq_tc, ext_attr_description_seq_any(&[ExtAttributeDescription]),
+        "IDL:omg.org/CORBA/ExtAttrDescriptionSeq:1.0", "ExtAttrDescriptionSeq", Vec<ExtAttributeDescription>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5620,74 +3365,16 @@ pub mod corba {
         pub type_def: Option<IdlType>,
         pub mode: ParameterMode,
     }
-
-    impl rt::Encode for ParameterDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.type_def, out)?;
-            rt::Encode::encode(&self.mode, out)
-        }
-    }
-
-    impl rt::Decode for ParameterDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <Option<IdlType> as rt::Decode>::MIN_OCTETS
-            + <ParameterMode as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                type_def: rt::Decode::decode(input)?,
-                mode: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ParameterDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ParameterDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ParameterDescription:1.0",
-                    "ParameterDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("type_def", <IdlType as rt::Typed>::type_code()),
-                        ("mode", <ParameterMode as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ParameterDescription, "IDL:omg.org/CORBA/ParameterDescription:1.0", "ParameterDescription",
+        name: Identifier as "name" = identifier_tc(), r#type: rt::TypeCode as "type",
+        type_def: Option<IdlType> as "type_def", mode: ParameterMode as "mode"
     }
 
     pub type ParDescriptionSeq = Vec<ParameterDescription>;
-
-    /// The type code of the alias `CORBA::ParDescriptionSeq`, distinct from that of the aliased type.
-    pub fn par_description_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ParDescriptionSeq:1.0",
-            "ParDescriptionSeq",
-            &rt::TypeCode::sequence(
-                &<ParameterDescription as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ParDescriptionSeq`.
-    #[inline]
-    pub fn par_description_seq_any(
-        value: &[ParameterDescription],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(par_description_seq_tc(), value)
+    rt::alias! {
+        par_description_seq_tc, par_description_seq_any(&[ParameterDescription]),
+        "IDL:omg.org/CORBA/ParDescriptionSeq:1.0", "ParDescriptionSeq", Vec<ParameterDescription>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5702,94 +3389,20 @@ pub mod corba {
         pub parameters: ParDescriptionSeq,
         pub exceptions: ExcDescriptionSeq,
     }
-
-    impl rt::Encode for OperationDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.result, out)?;
-            rt::Encode::encode(&self.mode, out)?;
-            rt::Encode::encode(&self.contexts, out)?;
-            rt::Encode::encode(&self.parameters, out)?;
-            rt::Encode::encode(&self.exceptions, out)
-        }
-    }
-
-    impl rt::Decode for OperationDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <OperationMode as rt::Decode>::MIN_OCTETS
-            + <ContextIdSeq as rt::Decode>::MIN_OCTETS
-            + <ParDescriptionSeq as rt::Decode>::MIN_OCTETS
-            + <ExcDescriptionSeq as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                result: rt::Decode::decode(input)?,
-                mode: rt::Decode::decode(input)?,
-                contexts: rt::Decode::decode(input)?,
-                parameters: rt::Decode::decode(input)?,
-                exceptions: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for OperationDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/OperationDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/OperationDescription:1.0",
-                    "OperationDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("result", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("mode", <OperationMode as rt::Typed>::type_code()),
-                        ("contexts", context_id_seq_tc()),
-                        ("parameters", par_description_seq_tc()),
-                        ("exceptions", exc_description_seq_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] OperationDescription, "IDL:omg.org/CORBA/OperationDescription:1.0", "OperationDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), result: rt::TypeCode as "result",
+        mode: OperationMode as "mode", contexts: ContextIdSeq as "contexts" = context_id_seq_tc(),
+        parameters: ParDescriptionSeq as "parameters" = par_description_seq_tc(),
+        exceptions: ExcDescriptionSeq as "exceptions" = exc_description_seq_tc()
     }
 
     pub type OpDescriptionSeq = Vec<OperationDescription>;
-
-    /// The type code of the alias `CORBA::OpDescriptionSeq`, distinct from that of the aliased type.
-    pub fn op_description_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/OpDescriptionSeq:1.0",
-            "OpDescriptionSeq",
-            &rt::TypeCode::sequence(
-                &<OperationDescription as rt::Typed>::type_code(),
-                0,
-            )?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::OpDescriptionSeq`.
-    #[inline]
-    pub fn op_description_seq_any(
-        value: &[OperationDescription],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(op_description_seq_tc(), value)
+    rt::alias! {
+        op_description_seq_tc, op_description_seq_any(&[OperationDescription]),
+        "IDL:omg.org/CORBA/OpDescriptionSeq:1.0", "OpDescriptionSeq", Vec<OperationDescription>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -5800,55 +3413,12 @@ pub mod corba {
         pub version: VersionSpec,
         pub base_interfaces: RepositoryIdSeq,
     }
-
-    impl rt::Encode for InterfaceDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.base_interfaces, out)
-        }
-    }
-
-    impl rt::Decode for InterfaceDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <RepositoryIdSeq as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                base_interfaces: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for InterfaceDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/InterfaceDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/InterfaceDescription:1.0",
-                    "InterfaceDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("base_interfaces", repository_id_seq_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] InterfaceDescription, "IDL:omg.org/CORBA/InterfaceDescription:1.0", "InterfaceDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(),
+        base_interfaces: RepositoryIdSeq as "base_interfaces" = repository_id_seq_tc()
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -5861,81 +3431,18 @@ pub mod corba {
         pub type_def: Option<IdlType>,
         pub access: Visibility,
     }
-
-    impl rt::Encode for ValueMember {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.r#type, out)?;
-            rt::Encode::encode(&self.type_def, out)?;
-            rt::Encode::encode(&self.access, out)
-        }
-    }
-
-    impl rt::Decode for ValueMember {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <rt::TypeCode as rt::Decode>::MIN_OCTETS
-            + <Option<IdlType> as rt::Decode>::MIN_OCTETS
-            + <Visibility as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                r#type: rt::Decode::decode(input)?,
-                type_def: rt::Decode::decode(input)?,
-                access: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ValueMember {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ValueMember:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ValueMember:1.0",
-                    "ValueMember",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ("type_def", <IdlType as rt::Typed>::type_code()),
-                        ("access", visibility_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ValueMember, "IDL:omg.org/CORBA/ValueMember:1.0", "ValueMember",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        type_def: Option<IdlType> as "type_def", access: Visibility as "access" = visibility_tc()
     }
 
     pub type ValueMemberSeq = Vec<ValueMember>;
-
-    /// The type code of the alias `CORBA::ValueMemberSeq`, distinct from that of the aliased type.
-    pub fn value_member_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:omg.org/CORBA/ValueMemberSeq:1.0",
-            "ValueMemberSeq",
-            &rt::TypeCode::sequence(&<ValueMember as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `CORBA::ValueMemberSeq`.
-    #[inline]
-    pub fn value_member_seq_any(value: &[ValueMember]) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(value_member_seq_tc(), value)
+    rt::alias! {
+        value_member_seq_tc, value_member_seq_any(&[ValueMember]), "IDL:omg.org/CORBA/ValueMemberSeq:1.0",
+        "ValueMemberSeq", Vec<ValueMember>
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -5951,73 +3458,16 @@ pub mod corba {
         pub is_truncatable: bool,
         pub base_value: RepositoryId,
     }
-
-    impl rt::Encode for ValueDescription {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.id, out)?;
-            rt::Encode::encode(&self.is_abstract, out)?;
-            rt::Encode::encode(&self.is_custom, out)?;
-            rt::Encode::encode(&self.defined_in, out)?;
-            rt::Encode::encode(&self.version, out)?;
-            rt::Encode::encode(&self.supported_interfaces, out)?;
-            rt::Encode::encode(&self.abstract_base_values, out)?;
-            rt::Encode::encode(&self.is_truncatable, out)?;
-            rt::Encode::encode(&self.base_value, out)
-        }
-    }
-
-    impl rt::Decode for ValueDescription {
-        const MIN_OCTETS: usize = <Identifier as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS + <bool as rt::Decode>::MIN_OCTETS
-            + <bool as rt::Decode>::MIN_OCTETS + <RepositoryId as rt::Decode>::MIN_OCTETS
-            + <VersionSpec as rt::Decode>::MIN_OCTETS
-            + <RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-            + <RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-            + <bool as rt::Decode>::MIN_OCTETS
-            + <RepositoryId as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                id: rt::Decode::decode(input)?,
-                is_abstract: rt::Decode::decode(input)?,
-                is_custom: rt::Decode::decode(input)?,
-                defined_in: rt::Decode::decode(input)?,
-                version: rt::Decode::decode(input)?,
-                supported_interfaces: rt::Decode::decode(input)?,
-                abstract_base_values: rt::Decode::decode(input)?,
-                is_truncatable: rt::Decode::decode(input)?,
-                base_value: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for ValueDescription {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:omg.org/CORBA/ValueDescription:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:omg.org/CORBA/ValueDescription:1.0",
-                    "ValueDescription",
-                    &[
-                        ("name", identifier_tc()),
-                        ("id", repository_id_tc()),
-                        ("is_abstract", <bool as rt::Typed>::type_code()),
-                        ("is_custom", <bool as rt::Typed>::type_code()),
-                        ("defined_in", repository_id_tc()),
-                        ("version", version_spec_tc()),
-                        ("supported_interfaces", repository_id_seq_tc()),
-                        ("abstract_base_values", repository_id_seq_tc()),
-                        ("is_truncatable", <bool as rt::Typed>::type_code()),
-                        ("base_value", repository_id_tc()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] ValueDescription, "IDL:omg.org/CORBA/ValueDescription:1.0", "ValueDescription",
+        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        is_abstract: bool as "is_abstract", is_custom: bool as "is_custom",
+        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
+        version: VersionSpec as "version" = version_spec_tc(),
+        supported_interfaces: RepositoryIdSeq as "supported_interfaces" = repository_id_seq_tc(),
+        abstract_base_values: RepositoryIdSeq as "abstract_base_values" = repository_id_seq_tc(),
+        is_truncatable: bool as "is_truncatable",
+        base_value: RepositoryId as "base_value" = repository_id_tc()
     }
 
     /// The objects of a repository.
@@ -6076,16 +3526,7 @@ pub mod corba {
             reference.0
         }
     }
-
-    impl rt::Typed for IrObject {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/IRObject:1.0",
-                "IRObject",
-            ))
-        }
-    }
+    rt::typed! { IrObject => rt::TypeCode::object_reference("IDL:omg.org/CORBA/IRObject:1.0", "IRObject") }
 
     /// A reference to a `CORBA::TypedefDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -6161,15 +3602,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for TypedefDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/TypedefDef:1.0",
-                "TypedefDef",
-            ))
-        }
+    rt::typed! {
+        TypedefDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/TypedefDef:1.0", "TypedefDef")
     }
 
     /// A reference to a `CORBA::InterfaceAttrExtension`.
@@ -6228,15 +3662,8 @@ pub mod corba {
             reference.0
         }
     }
-
-    impl rt::Typed for InterfaceAttrExtension {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/InterfaceAttrExtension:1.0",
-                "InterfaceAttrExtension",
-            ))
-        }
+    rt::typed! {
+        InterfaceAttrExtension => rt::TypeCode::object_reference("IDL:omg.org/CORBA/InterfaceAttrExtension:1.0", "InterfaceAttrExtension")
     }
 
     /// Definitions nested in `CORBA::InterfaceAttrExtension`, and the errors of its operations.
@@ -6254,70 +3681,17 @@ pub mod corba {
             pub base_interfaces: super::RepositoryIdSeq,
             pub r#type: rt::TypeCode,
         }
-
-        impl rt::Encode for ExtFullInterfaceDescription {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut rt::Encoder<'a>,
-            ) -> Result<(), rt::CdrError> {
-                rt::Encode::encode(&self.name, out)?;
-                rt::Encode::encode(&self.id, out)?;
-                rt::Encode::encode(&self.defined_in, out)?;
-                rt::Encode::encode(&self.version, out)?;
-                rt::Encode::encode(&self.operations, out)?;
-                rt::Encode::encode(&self.attributes, out)?;
-                rt::Encode::encode(&self.base_interfaces, out)?;
-                rt::Encode::encode(&self.r#type, out)
-            }
-        }
-
-        impl rt::Decode for ExtFullInterfaceDescription {
-            const MIN_OCTETS: usize = <super::Identifier as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryId as rt::Decode>::MIN_OCTETS
-                + <super::VersionSpec as rt::Decode>::MIN_OCTETS
-                + <super::OpDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::ExtAttrDescriptionSeq as rt::Decode>::MIN_OCTETS
-                + <super::RepositoryIdSeq as rt::Decode>::MIN_OCTETS
-                + <rt::TypeCode as rt::Decode>::MIN_OCTETS;
-
-            #[inline]
-            fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-                Ok(Self {
-                    name: rt::Decode::decode(input)?,
-                    id: rt::Decode::decode(input)?,
-                    defined_in: rt::Decode::decode(input)?,
-                    version: rt::Decode::decode(input)?,
-                    operations: rt::Decode::decode(input)?,
-                    attributes: rt::Decode::decode(input)?,
-                    base_interfaces: rt::Decode::decode(input)?,
-                    r#type: rt::Decode::decode(input)?,
-                })
-            }
-        }
-
-        impl rt::Typed for ExtFullInterfaceDescription {
-            fn type_code() -> rt::TypeCode {
-                static TYPE: rt::Defining = rt::Defining::new();
-                TYPE.recursive(
-                    "IDL:omg.org/CORBA/InterfaceAttrExtension/ExtFullInterfaceDescription:1.0",
-                    || rt::TypeCode::structure(
-                        "IDL:omg.org/CORBA/InterfaceAttrExtension/ExtFullInterfaceDescription:1.0",
-                        "ExtFullInterfaceDescription",
-                        &[
-                            ("name", super::identifier_tc()),
-                            ("id", super::repository_id_tc()),
-                            ("defined_in", super::repository_id_tc()),
-                            ("version", super::version_spec_tc()),
-                            ("operations", super::op_description_seq_tc()),
-                            ("attributes", super::ext_attr_description_seq_tc()),
-                            ("base_interfaces", super::repository_id_seq_tc()),
-                            ("type", <rt::TypeCode as rt::Typed>::type_code()),
-                        ],
-                    ),
-                )
-            }
+        rt::structure! {
+            #[inline] ExtFullInterfaceDescription,
+            "IDL:omg.org/CORBA/InterfaceAttrExtension/ExtFullInterfaceDescription:1.0",
+            "ExtFullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc(),
+            id: super::RepositoryId as "id" = super::repository_id_tc(),
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
+            version: super::VersionSpec as "version" = super::version_spec_tc(),
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
+            attributes: super::ExtAttrDescriptionSeq as "attributes" = super::ext_attr_description_seq_tc(),
+            base_interfaces: super::RepositoryIdSeq as "base_interfaces" = super::repository_id_seq_tc(),
+            r#type: rt::TypeCode as "type"
         }
     }
 
@@ -6389,15 +3763,8 @@ pub mod corba {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for ValueMemberDef {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:omg.org/CORBA/ValueMemberDef:1.0",
-                "ValueMemberDef",
-            ))
-        }
+    rt::typed! {
+        ValueMemberDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ValueMemberDef:1.0", "ValueMemberDef")
     }
 }
 
@@ -6420,64 +3787,18 @@ pub mod interface_repository {
         /// Its documentation.
         pub text: String,
     }
-
-    impl rt::Encode for PartDocumentation {
-        #[inline]
-        fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> Result<(), rt::CdrError> {
-            rt::Encode::encode(&self.name, out)?;
-            rt::Encode::encode(&self.text, out)
-        }
-    }
-
-    impl rt::Decode for PartDocumentation {
-        const MIN_OCTETS: usize = <super::corba::Identifier as rt::Decode>::MIN_OCTETS
-            + <String as rt::Decode>::MIN_OCTETS;
-
-        #[inline]
-        fn decode(input: &mut rt::Decoder<'_>) -> Result<Self, rt::CdrError> {
-            Ok(Self {
-                name: rt::Decode::decode(input)?,
-                text: rt::Decode::decode(input)?,
-            })
-        }
-    }
-
-    impl rt::Typed for PartDocumentation {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.recursive(
-                "IDL:spandrel/InterfaceRepository/PartDocumentation:1.0",
-                || rt::TypeCode::structure(
-                    "IDL:spandrel/InterfaceRepository/PartDocumentation:1.0",
-                    "PartDocumentation",
-                    &[
-                        ("name", super::corba::identifier_tc()),
-                        ("text", <String as rt::Typed>::type_code()),
-                    ],
-                ),
-            )
-        }
+    rt::structure! {
+        #[inline] PartDocumentation, "IDL:spandrel/InterfaceRepository/PartDocumentation:1.0",
+        "PartDocumentation", name: super::corba::Identifier as "name" = super::corba::identifier_tc(),
+        text: String as "text"
     }
 
     /// The documentation of the parts that have one.
     pub type PartDocumentationSeq = Vec<PartDocumentation>;
-
-    /// The type code of the alias `InterfaceRepository::PartDocumentationSeq`, distinct from that of the aliased type.
-    pub fn part_documentation_seq_tc() -> rt::TypeCode {
-        static TYPE: rt::Defining = rt::Defining::new();
-        TYPE.type_code(|| rt::TypeCode::alias(
-            "IDL:spandrel/InterfaceRepository/PartDocumentationSeq:1.0",
-            "PartDocumentationSeq",
-            &rt::TypeCode::sequence(&<PartDocumentation as rt::Typed>::type_code(), 0)?,
-        ))
-    }
-
-    /// An `any` with a copy of the value, whose type is the alias `InterfaceRepository::PartDocumentationSeq`.
-    #[inline]
-    pub fn part_documentation_seq_any(
-        value: &[PartDocumentation],
-    ) -> Result<rt::Any, rt::CdrError> {
-        rt::Any::with_type(part_documentation_seq_tc(), value)
+    rt::alias! {
+        part_documentation_seq_tc, part_documentation_seq_any(&[PartDocumentation]),
+        "IDL:spandrel/InterfaceRepository/PartDocumentationSeq:1.0", "PartDocumentationSeq",
+        Vec<PartDocumentation>
     }
 
     /// A definition that keeps its documentation comments. All definitions with a name have this interface beside the standard one.
@@ -6548,14 +3869,7 @@ pub mod interface_repository {
             rt::Interface::from_object(reference.0)
         }
     }
-
-    impl rt::Typed for Documented {
-        fn type_code() -> rt::TypeCode {
-            static TYPE: rt::Defining = rt::Defining::new();
-            TYPE.type_code(|| rt::TypeCode::object_reference(
-                "IDL:spandrel/InterfaceRepository/Documented:1.0",
-                "Documented",
-            ))
-        }
+    rt::typed! {
+        Documented => rt::TypeCode::object_reference("IDL:spandrel/InterfaceRepository/Documented:1.0", "Documented")
     }
 }

@@ -14,30 +14,19 @@ pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Type
     // An alias of an interface is the reference itself; uses of it can be nil, as with the interface.
     let ty = scope.target(&body.ty);
     lints::allow_complex(scope.cx, &body.ty, 0);
-    let typed = typed::typedef(scope, definition, body);
-    let any = (!scope.cx.is_local(definition.id)).then(|| any(scope, definition, body));
-    quote! { #doc pub type #ident = #ty; #typed #any }
+    let any = (!scope.cx.is_local(definition.id)).then(|| any_content(scope, body));
+    let typed = typed::typedef(scope, definition, body, any.as_ref());
+    quote! { #doc pub type #ident = #ty; #typed }
 }
 
-/// The function that makes an `any` with the alias's type code: the type of the value alone does not name the
-/// alias.
-fn any(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
-    let rt = scope.rt();
-    let names = &scope.cx.names;
-    let (function, type_code) = (names.any_function(definition.id), names.type_code(definition.id));
-    let ty = match scope.cx.passing(&body.ty) {
+/// The parameter of the function that makes an `any` with the alias's type code: the type of the value alone does
+/// not name the alias.
+fn any_content(scope: Scope<'_, '_>, body: &Typedef) -> TokenStream {
+    match scope.cx.passing(&body.ty) {
         Passing::Text | Passing::Slice => scope.argument(&body.ty),
         _ => {
             let owned = scope.owned(&body.ty);
             quote! { &#owned }
-        }
-    };
-    let doc = format!(" An `any` with a copy of the value, whose type is the alias `{}`.", definition.scoped_name);
-    quote! {
-        #[doc = #doc]
-        #[inline]
-        pub fn #function(value: #ty) -> Result<#rt::Any, #rt::CdrError> {
-            #rt::Any::with_type(#type_code(), value)
         }
     }
 }

@@ -42,7 +42,13 @@ fn error(scope: Scope<'_, '_>, set: &ErrorSet) -> TokenStream {
     let is_equal = exceptions.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
     let partial_eq = is_equal.then(|| quote! { , PartialEq });
     let is_local = exceptions.iter().any(|&id| cx.is_local(id));
-    let codec = (!is_local).then(|| codec(scope, set, &variants, &types));
+    let by_tables = cx.engines.of(&cx.model[set.owner].scoped_name) == Engine::Interpretive;
+    let contents = quote! { #name #(, #variants(#types))* };
+    let implementation = match (is_local, by_tables) {
+        (true, _) => quote! { #rt::local_errors! { #contents } },
+        (false, true) => quote! { #rt::errors! { interpreted #contents } },
+        (false, false) => quote! { #rt::errors! { #contents } },
+    };
     quote! {
         #[doc = #doc]
         #[derive(Clone #partial_eq)]
@@ -51,71 +57,6 @@ fn error(scope: Scope<'_, '_>, set: &ErrorSet) -> TokenStream {
             #[doc = " A system exception: the request failed in transit, or in an ORB."]
             System(#rt::SystemException),
         }
-        impl ::std::fmt::Display for #name {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                match self {
-                    #( #name::#variants(exception) => ::std::fmt::Display::fmt(exception, f), )*
-                    #name::System(exception) => ::std::fmt::Display::fmt(exception, f),
-                }
-            }
-        }
-        impl ::std::fmt::Debug for #name {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                match self {
-                    #( #name::#variants(exception) => ::std::fmt::Display::fmt(exception, f), )*
-                    #name::System(exception) => ::std::fmt::Debug::fmt(exception, f),
-                }
-            }
-        }
-        impl ::std::error::Error for #name {
-            fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
-                match self {
-                    #name::System(exception) => ::std::error::Error::source(exception),
-                    _ => None,
-                }
-            }
-        }
-        #(
-            impl From<#types> for #name {
-                fn from(exception: #types) -> Self {
-                    #name::#variants(exception)
-                }
-            }
-        )*
-        impl From<#rt::SystemException> for #name {
-            fn from(exception: #rt::SystemException) -> Self {
-                #name::System(exception)
-            }
-        }
-        #codec
-    }
-}
-
-/// The encoding of the error as a reply, and its decoding.
-fn codec(scope: Scope<'_, '_>, set: &ErrorSet, variants: &[Ident], types: &[TokenStream]) -> TokenStream {
-    let rt = scope.rt();
-    let name = &set.ident;
-    let ids: Vec<&str> = set.exceptions.iter().map(|&id| scope.cx.model[id].repository_id.as_str()).collect();
-    let by_tables = scope.cx.engines.of(&scope.cx.model[set.owner].scoped_name) == Engine::Interpretive;
-    let decode = if by_tables {
-        quote! { #( #ids => Some(#rt::interpreted::exception::<#types>(input).map(#name::#variants)), )* }
-    } else {
-        quote! { #( #ids => Some(<#types as #rt::Decode>::decode(input).map(#name::#variants)), )* }
-    };
-    quote! {
-        impl #rt::UserExceptions for #name {
-            fn decode(id: &str, input: &mut #rt::Decoder<'_>) -> Option<Result<Self, #rt::CdrError>> {
-                match id {
-                    #decode
-                    _ => None,
-                }
-            }
-            fn members(&self) -> Result<(&'static str, #rt::Value<'_>), #rt::SystemException> {
-                match self {
-                    #( #name::#variants(exception) => Ok((#ids, #rt::Value::coded(exception))), )*
-                    #name::System(exception) => Err(exception.clone()),
-                }
-            }
-        }
+        #implementation
     }
 }

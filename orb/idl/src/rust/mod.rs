@@ -29,6 +29,7 @@ mod external_files;
 mod file_homes;
 mod fixed;
 mod interpreted;
+mod invocations;
 mod labels;
 mod layout;
 mod lints;

@@ -15,6 +15,7 @@ use syn::{Attribute, Item, parse_quote};
 
 use super::Options;
 use super::definition::{definition, own_errors};
+use super::invocations;
 use super::plan::{self, Module, Part, Piece};
 use super::prelude::{self, OutsideModules};
 use super::spacing::SpacedText;
@@ -165,7 +166,7 @@ fn write(cx: &Context<'_>, piece: &Piece) -> WrittenPiece {
     if is_first(cx, piece) {
         items.iter_mut().for_each(mark);
     }
-    WrittenPiece { text: formatted(items, piece.depth), uses_runtime }
+    WrittenPiece { text: text_of_piece(items, piece.depth), uses_runtime }
 }
 
 /// Whether a piece is at the top of the first file.
@@ -185,8 +186,27 @@ fn mark(item: &mut Item) {
     }
 }
 
-/// The text of items inside `depth` modules.
+/// The text of the items of a piece inside `depth` modules.
+fn text_of_piece(items: Vec<Item>, depth: usize) -> String {
+    let (mut text, mut others) = (String::new(), Vec::new());
+    for item in items {
+        match invocations::text(&item, depth) {
+            Some(invocation) => {
+                text.push_str(&formatted(std::mem::take(&mut others), depth));
+                text.push_str(&invocation);
+            }
+            None => others.push(item),
+        }
+    }
+    text.push_str(&formatted(others, depth));
+    text
+}
+
+/// The text of items inside `depth` modules, as the formatter writes them.
 fn formatted(items: Vec<Item>, depth: usize) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
     let items = (0..depth).fold(items, |inner, _| {
         let mut around: syn::ItemMod = parse_quote! { mod around {} };
         around.content = around.content.map(|(brace, _)| (brace, inner));

@@ -1,6 +1,6 @@
 //! Structs and exceptions: the type, and its codec, member by member.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::engines::Engine;
@@ -8,7 +8,7 @@ use super::interpreted;
 use super::steps::sequence;
 use super::types::Scope;
 use super::{attributes, docs, fixed, lints, names, padded, typed};
-use crate::model::{Definition, Struct, Type};
+use crate::model::{DefId, Definition, Struct, Type};
 
 /// Structs with more members than this are coded by a call.
 const MAX_INLINE: usize = 12;
@@ -20,20 +20,31 @@ const MAX_TERMS: usize = 64;
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id);
     let declared = declaration(scope, definition, body, &traits.derive());
-    let typed = typed::structure(scope, definition, body);
+    let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
+    let members = typed::members(scope, &body.members);
+    let ident = &scope.cx.names.place(definition.id).ident;
     if scope.cx.is_local(definition.id) {
         lints::allow_no_debug(scope.cx, traits);
-        return quote! { #declared #typed };
-    }
-    if interpreted::engine(scope, definition.id) == Engine::Interpretive {
-        let table = interpreted::structure(scope, definition, body);
-        return quote! { #declared #table #typed };
+        return quote! { #declared #rt::local_structure! { #ident, #id, #name #(, #members)* } };
     }
     let layout = fixed::layout_of_struct(scope, definition.id);
-    let codec = codec(scope, definition, body, layout.is_some());
+    if has_own_codec(scope, definition.id) {
+        let codec = own_codec(scope, definition, body, layout.is_some());
+        let fixed = layout.map(|layout| fixed::structure(scope, definition, &layout));
+        let check = padded::check(scope, definition.id);
+        return quote! {
+            #declared #check #codec #fixed
+            #rt::local_structure! { #ident, #id, #name #(, #members)* }
+        };
+    }
+    let inline = inline(body, layout.is_some());
+    let is_fixed = layout.as_ref().map(|_| quote! { ; fixed });
     let fixed = layout.map(|layout| fixed::structure(scope, definition, &layout));
-    let check = padded::check(scope, definition.id);
-    quote! { #declared #check #codec #fixed #typed }
+    quote! {
+        #declared
+        #rt::structure! { #inline #ident, #id, #name #(, #members)* #is_fixed }
+        #fixed
+    }
 }
 
 /// An exception: a struct that implements `Error`. Its repository id is not part of its value.
@@ -42,42 +53,46 @@ pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &St
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id).of_exception();
     let declared = declaration(scope, definition, body, &traits.derive());
     let ident = &scope.cx.names.place(definition.id).ident;
-    let (name, id) = (&definition.scoped_name, &definition.repository_id);
+    let (scoped_name, id, name) = (&definition.scoped_name, &definition.repository_id, &definition.name);
     let debug = (!traits.has_debug()).then(|| {
         quote! {
             impl ::std::fmt::Debug for #ident {
                 fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                    f.debug_struct(#name).finish_non_exhaustive()
+                    f.debug_struct(#scoped_name).finish_non_exhaustive()
                 }
             }
         }
     });
-    let display = display(scope, definition, body, traits.has_debug());
-    let codec = (!scope.cx.is_local(definition.id)).then(|| {
-        let codec = match interpreted::engine(scope, definition.id) {
-            Engine::Interpretive => interpreted::structure(scope, definition, body),
-            _ => codec(scope, definition, body, false),
-        };
-        quote! {
+    let form = form(scope, body, traits.has_debug());
+    let members = typed::members(scope, &body.members);
+    let contents = quote! { #form #ident, #id, #name #(, #members)* };
+    if scope.cx.is_local(definition.id) {
+        return quote! { #declared #debug #rt::local_exception! { #contents } };
+    }
+    if has_own_codec(scope, definition.id) {
+        let codec = own_codec(scope, definition, body, false);
+        return quote! {
+            #declared
+            #debug
             #codec
             impl #rt::UserException for #ident {
                 const REPOSITORY_ID: &'static str = #id;
             }
-        }
-    });
-    let typed = typed::exception(scope, definition, body);
-    quote! {
-        #declared
-        #debug
-        impl ::std::fmt::Display for #ident {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                #display
-            }
-        }
-        impl ::std::error::Error for #ident {}
-        #codec
-        #typed
+            #rt::local_exception! { #contents }
+        };
     }
+    let inline = inline(body, false);
+    quote! { #declared #debug #rt::exception! { #inline #contents } }
+}
+
+/// Whether the codec is more than one step for each member: it has a table, or its padding is explicit.
+fn has_own_codec(scope: Scope<'_, '_>, id: DefId) -> bool {
+    interpreted::engine(scope, id) != Engine::Compiled || scope.cx.padding.is_padded(id)
+}
+
+/// Structs of few members are coded where they are used.
+fn inline(body: &Struct, is_fixed: bool) -> Option<TokenStream> {
+    (is_fixed || body.members.len() <= MAX_INLINE).then(|| quote! { #[inline] })
 }
 
 fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, derive: &TokenStream) -> TokenStream {
@@ -116,7 +131,11 @@ fn sum(mut terms: Vec<TokenStream>) -> TokenStream {
     }
 }
 
-fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {
+/// The codec of a struct with a table or explicit padding.
+fn own_codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {
+    if interpreted::engine(scope, definition.id) == Engine::Interpretive {
+        return interpreted::structure(scope, definition, body);
+    }
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
     let fields = names::fields(&body.members);
@@ -125,7 +144,7 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     let (out, input) = if fields.is_empty() { (names::own("_out"), names::own("_input")) } else { (out, input) };
     let types: Vec<TokenStream> = body.members.iter().map(|member| scope.owned(&member.ty)).collect();
     let least = min_octets(scope, &types);
-    let inline = (is_fixed || fields.len() <= MAX_INLINE).then(|| quote! { #[inline] });
+    let inline = inline(body, is_fixed);
     let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
     let is_block = scope.cx.padding.is_block(definition.id);
     let (encode_slice, lend) = if is_block { padded::forwards(scope) } else { (encode_slice, TokenStream::new()) };
@@ -161,20 +180,12 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     }
 }
 
-/// `Overdrawn: balance -3`, or `Failed: no such account` where a text is the only member.
-fn display(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, has_debug: bool) -> TokenStream {
-    let (rt, name) = (scope.rt(), &definition.name);
-    let fields: Vec<Ident> = names::fields(&body.members);
-    match (&body.members[..], &fields[..]) {
-        ([], _) => quote! { f.write_str(#name) },
-        _ if !has_debug => quote! { f.write_str(#name) },
-        ([member], [field]) if is_text(scope, &member.ty) => {
-            quote! { #rt::describe_exception_text(f, #name, &self.#field) }
-        }
-        (members, fields) => {
-            let members = members.iter().map(|member| &member.name);
-            quote! { #rt::describe_exception(f, #name, &[ #( (#members, &self.#fields) ),* ]) }
-        }
+/// The form of its text: `Overdrawn: balance -3`, or `Failed: no such account` where a text is the only member.
+fn form(scope: Scope<'_, '_>, body: &Struct, has_debug: bool) -> TokenStream {
+    match &body.members[..] {
+        [_, ..] if !has_debug => quote! { opaque },
+        [member] if is_text(scope, &member.ty) => quote! { text },
+        _ => quote! { members },
     }
 }
 

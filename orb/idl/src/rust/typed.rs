@@ -1,36 +1,47 @@
 //! Type codes: the description of a type that an `any` carries.
 //!
 //! Each generated type implements `Typed`; a typedef, which is not a distinct type in Rust, has a function
-//! beside it. Both create the type code once and keep it.
+//! beside it. Both create the type code once and keep it. The runtime's macros write the implementation; those of
+//! structs, exceptions and enums do so beside the codec.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::labels;
+use super::names;
 use super::types::Scope;
 use super::value_links::concrete_base;
-use crate::model::{
-    Definition, DefinitionKind, Enum, Interface, Label, Member, Struct, Type, Typedef, Union, ValueBox, ValueType,
-};
+use crate::model::{Definition, DefinitionKind, Interface, Label, Member, Type, Typedef, Union, ValueBox, ValueType};
 
-/// `Typed` for a struct.
-pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
-    composed(scope, definition, &body.members, &quote! { structure })
-}
-
-/// `Typed` for an exception.
-pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
-    composed(scope, definition, &body.members, &quote! { exception })
-}
-
-fn composed(scope: Scope<'_, '_>, definition: &Definition, members: &[Member], builder: &TokenStream) -> TokenStream {
-    let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
-    let members = members.iter().map(|member| {
-        let (name, ty) = (&member.name, type_code(scope, &member.ty));
-        quote! { (#name, #ty) }
+/// The members of a struct or exception as the runtime's macros take them: `id: Istring as "id" = istring_tc()`.
+/// The type code is left out where it is that of the Rust type.
+pub(super) fn members(scope: Scope<'_, '_>, members: &[Member]) -> Vec<TokenStream> {
+    let fields = names::fields(members);
+    let members = fields.iter().zip(members).map(|(field, member)| {
+        let (ty, name, code) = (scope.owned(&member.ty), &member.name, distinct(scope, &member.ty));
+        quote! { #field: #ty as #name #code }
     });
-    let members = list(members, &quote! { (&str, #rt::TypeCode) });
-    recursive(scope, definition, &quote! { #rt::TypeCode::#builder(#id, #name, #members) })
+    members.collect()
+}
+
+/// `= type_code`, unless the type code is that of the Rust type.
+fn distinct(scope: Scope<'_, '_>, ty: &Type) -> Option<TokenStream> {
+    let is_distinct = !is_implied(scope, ty);
+    is_distinct.then(|| {
+        let code = type_code(scope, ty);
+        quote! { = #code }
+    })
+}
+
+/// Whether the Rust type has the type code of the IDL type: aliases are the same type in Rust, native types and
+/// abstract interfaces have the form of another.
+fn is_implied(scope: Scope<'_, '_>, ty: &Type) -> bool {
+    match ty {
+        Type::Sequence { element, .. } | Type::Array { element, .. } => is_implied(scope, element),
+        Type::Named(id) => !matches!(scope.cx.model[*id].kind, DefinitionKind::Typedef(_) | DefinitionKind::Native),
+        Type::AbstractBase => false,
+        _ => true,
+    }
 }
 
 /// `Typed` for a union. A branch with several labels gives several members (CORBA 3.3 Part 1, 8.11.2).
@@ -53,14 +64,6 @@ pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union)
     recursive(scope, definition, &quote! { #rt::TypeCode::union(#id, #name, &#discriminator, &[ #( #members ),* ]) })
 }
 
-/// `Typed` for an enum.
-pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &Enum) -> TokenStream {
-    let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
-    let enumerators = body.enumerators.iter().map(|&id| &scope.cx.model[id].name);
-    let made = quote! { #rt::TypeCode::enumeration(#id, #name, &[ #( #enumerators ),* ]) };
-    implementation(scope, definition, &quote! { TYPE.type_code(|| #made) })
-}
-
 /// `Typed` for an interface: for its reference, or the trait of local objects.
 pub(super) fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
@@ -71,7 +74,8 @@ pub(super) fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &In
     } else {
         quote! { object_reference }
     };
-    implementation(scope, definition, &quote! { TYPE.type_code(|| #rt::TypeCode::#builder(#id, #name)) })
+    let target = scope.target(&Type::Named(definition.id));
+    quote! { #rt::typed! { #target => #rt::TypeCode::#builder(#id, #name) } }
 }
 
 /// `Typed` for a value type: for its trait.
@@ -111,20 +115,22 @@ pub(super) fn value_box(scope: Scope<'_, '_>, definition: &Definition, body: &Va
     recursive(scope, definition, &quote! { #rt::TypeCode::value_box(#id, #name, &#content) })
 }
 
-/// The function beside a typedef.
-pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
+/// The functions beside a typedef: its type code, and an `any` of it from the Rust type `any`.
+pub(super) fn typedef(
+    scope: Scope<'_, '_>,
+    definition: &Definition,
+    body: &Typedef,
+    any: Option<&TokenStream>,
+) -> TokenStream {
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
-    let function = scope.cx.names.type_code(definition.id);
-    let content = type_code(scope, &body.ty);
-    let doc =
-        format!(" The type code of the alias `{}`, distinct from that of the aliased type.", definition.scoped_name);
-    quote! {
-        #[doc = #doc]
-        pub fn #function() -> #rt::TypeCode {
-            static TYPE: #rt::Defining = #rt::Defining::new();
-            TYPE.type_code(|| #rt::TypeCode::alias(#id, #name, &#content))
-        }
-    }
+    let names = &scope.cx.names;
+    let function = names.type_code(definition.id);
+    let any = any.map(|value| {
+        let function = names.any_function(definition.id);
+        quote! { #function(#value), }
+    });
+    let (ty, code) = (scope.owned(&body.ty), distinct(scope, &body.ty));
+    quote! { #rt::alias! { #function, #any #id, #name, #ty #code } }
 }
 
 /// The type code of a type, as an expression that may use `?`.
@@ -178,19 +184,7 @@ fn list(items: impl Iterator<Item = TokenStream>, of: &TokenStream) -> TokenStre
 
 /// For types whose members may refer to the type itself.
 fn recursive(scope: Scope<'_, '_>, definition: &Definition, made: &TokenStream) -> TokenStream {
-    let id = &definition.repository_id;
-    implementation(scope, definition, &quote! { TYPE.recursive(#id, || #made) })
-}
-
-fn implementation(scope: Scope<'_, '_>, definition: &Definition, body: &TokenStream) -> TokenStream {
-    let rt = scope.rt();
+    let (rt, id) = (scope.rt(), &definition.repository_id);
     let target = scope.target(&Type::Named(definition.id));
-    quote! {
-        impl #rt::Typed for #target {
-            fn type_code() -> #rt::TypeCode {
-                static TYPE: #rt::Defining = #rt::Defining::new();
-                #body
-            }
-        }
-    }
+    quote! { #rt::typed! { #target, #id => #made } }
 }

@@ -37,4 +37,6 @@ fn bundled(idl: &str, stubs: &str, options: &Options) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&stubs, &rust).expect("the stubs can be written");
     }
+    let committed = fs::read_to_string(&stubs).expect("the stubs are committed");
+    assert!(committed == rust, "{} is not the output of the compiler; set UPDATE_GOLDEN", stubs.display());
 }

@@ -180,20 +180,17 @@ fn type_codes_describe_the_idl_types() {
            exception X {}; union U switch (E) { case one: long x; default: S s; };
            interface I { typedef I Me; }; typedef I Ref; struct T { Ref r; I::Me m; CORBA::TypeCode code; }; };",
         &[
-            "pub fn few_tc() -> rt::TypeCode { static TYPE: rt::Defining = rt::Defining::new();",
-            "rt::TypeCode::alias(\"IDL:M/Few:1.0\", \"Few\", &rt::TypeCode::sequence(&<i32 as rt::Typed>::type_code(), 4)?)",
-            "&rt::TypeCode::array(&rt::TypeCode::array(&few_tc(), 3)?, 2)?",
-            "rt::TypeCode::enumeration(\"IDL:M/E:1.0\", \"E\", &[\"one\", \"Two\"])",
-            "TYPE.recursive(\"IDL:M/S:1.0\", ||",
-            "(\"less\", few_tc()), (\"cells\", grid_tc()), (\"a\", <rt::Any as rt::Typed>::type_code()), \
-             (\"o\", rt::TypeCode::object()), \
-             (\"texts\", rt::TypeCode::sequence(&<String as rt::Typed>::type_code(), 0)?)",
-            "rt::TypeCode::exception(\"IDL:M/X:1.0\", \"X\", &[] as &[(&str, rt::TypeCode)])",
+            "few_tc, few_any(&rt::BoundedVec<i32, 4>), \"IDL:M/Few:1.0\", \"Few\", rt::BoundedVec<i32, 4> }",
+            "[[Few; 3]; 2] = rt::TypeCode::array(&rt::TypeCode::array(&few_tc(), 3)?, 2)?",
+            "rt::enumeration! { E, \"IDL:M/E:1.0\", \"E\", One = 0 \"one\", Two = 1 \"Two\" }",
+            "less: Few as \"less\" = few_tc(), cells: Grid as \"cells\" = grid_tc(), a: rt::Any as \"a\", \
+             o: Option<rt::ObjectRef> as \"o\", texts: Vec<String> as \"texts\"",
+            "rt::exception! { #[inline] members X, \"IDL:M/X:1.0\", \"X\" }",
             "rt::TypeCode::union(\"IDL:M/U:1.0\", \"U\", &<E as rt::Typed>::type_code(),",
             "(rt::Label::Value(0), \"x\", <i32 as rt::Typed>::type_code()), \
              (rt::Label::Default, \"s\", <S as rt::Typed>::type_code())",
             "rt::TypeCode::object_reference(\"IDL:M/I:1.0\", \"I\")",
-            "(\"r\", ref_tc()), (\"m\", i::me_tc()), (\"code\", <rt::TypeCode as rt::Typed>::type_code())",
+            "r: Option<Ref> as \"r\" = ref_tc(), m: Option<i::Me> as \"m\" = i::me_tc(), code: rt::TypeCode as \"code\"",
         ],
     );
 }
@@ -202,7 +199,7 @@ fn type_codes_describe_the_idl_types() {
 fn a_type_code_function_yields_its_name_to_idl_declarations() {
     check(
         "typedef long Amount; interface amount_tc { typedef long Inner; };",
-        &["pub fn amount_tc() ->", "pub struct AmountTc(", "pub mod amount_tc_ {"],
+        &["alias! { amount_tc,", "pub struct AmountTc(", "pub mod amount_tc_ {"],
     );
 }
 
@@ -221,7 +218,7 @@ fn local_types_have_no_codec() {
         "pub type Cookies = Vec<Cookie>;",
         "pub type Alias = dyn L;",
         "#[derive(Clone)] pub struct Lost { pub c: Cookie, }",
-        "impl ::std::error::Error for Lost {}",
+        "local_exception! { opaque Lost, \"IDL:Lost:1.0\", \"Lost\",",
         "#[derive(Clone, Default)] pub struct Held { pub l: Option<::spandrel::generated::Arc<dyn L>>, \
          pub a: Option<::spandrel::generated::Arc<Alias>>, }",
         "pub trait M: Send + Sync { fn f(&self, c: &[Cookie]) -> Result<(), m::FError>; }",
@@ -229,14 +226,14 @@ fn local_types_have_no_codec() {
          Result<Option<::spandrel::generated::Arc<dyn L>>, ::spandrel::generated::SystemException>; }",
         "pub struct T { pub m: Option<::spandrel::generated::Arc<dyn M>>, }",
         "pub trait O: RServant {",
-        "impl ::spandrel::generated::Typed for dyn L {",
-        "(\"c\", ::spandrel::generated::TypeCode::native(\"IDL:Cookie:1.0\", \"Cookie\")?)",
+        "::spandrel::generated::typed! { dyn L =>",
+        "c: Cookie as \"c\" = ::spandrel::generated::TypeCode::native(\"IDL:Cookie:1.0\", \"Cookie\")?",
     ] {
         assert!(flat(&rust).contains(&flat(expected)), "`{expected}` does not occur in:\n{rust}");
     }
     // `R` alone can be called from elsewhere.
     assert_eq!(rust.matches("generated::Servant for").count(), 1, "{rust}");
-    assert!(!rust.contains("Encode for") && !rust.contains("UserException"), "{rust}");
+    assert!(!rust.contains("::structure!") && !rust.contains("::exception!"), "{rust}");
     assert!(Options::new().native("Cookie", "no type").is_err());
 }
 
