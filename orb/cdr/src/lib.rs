@@ -35,6 +35,7 @@ mod primitive;
 mod reference;
 mod scalar;
 mod text;
+mod tuples;
 mod type_code;
 mod type_coding;
 mod typed;

@@ -2,10 +2,14 @@
 //! compiler.
 
 mod errors;
+mod references;
 mod types;
 
 pub use std::{borrow::Cow, sync::Arc};
 
+pub use references::{call, call_oneway};
+#[cfg(feature = "asynchronous")]
+pub use references::{call_async, call_oneway_async};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
     ValueType,
@@ -33,8 +37,12 @@ pub use crate::{
     generated_alias as alias, generated_enumeration as enumeration, generated_errors as errors,
     generated_exception as exception, generated_interpreted_enumeration as interpreted_enumeration,
     generated_local_errors as local_errors, generated_local_exception as local_exception,
-    generated_local_structure as local_structure, generated_structure as structure, generated_typed as typed,
+    generated_local_structure as local_structure, generated_reference as reference, generated_structure as structure,
+    generated_typed as typed,
 };
+
+/// A reference from a binder.
+pub type Bound = Arc<dyn std::any::Any + Send + Sync>;
 
 /// Decodes the members of an exception that an operation raises.
 ///

@@ -73,61 +73,15 @@ pub mod cos_naming {
     /// The bindings of a context that a call of list did not return.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct BindingIterator(rt::ObjectRef);
-
-    impl rt::Interface for BindingIterator {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/BindingIterator:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for BindingIterator {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for BindingIterator {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
+    rt::reference! {
+        object_reference BindingIterator, "IDL:omg.org/CosNaming/BindingIterator:1.0", "BindingIterator",
+        async narrow_async
     }
 
     impl BindingIterator {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-
         /// Returns the next binding. FALSE: there was none, and the binding is meaningless.
         pub fn next_one(&self) -> Result<(bool, Binding), rt::SystemException> {
-            self.0
-                .invoke(
-                    "next_one",
-                    |_out| Ok(()),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
+            rt::call(self.as_object(), "next_one", &())
         }
 
         /// Returns at least one and at most how_many further bindings. FALSE: there was none.
@@ -135,27 +89,12 @@ pub mod cos_naming {
             &self,
             how_many: u32,
         ) -> Result<(bool, BindingList), rt::SystemException> {
-            self.0
-                .invoke(
-                    "next_n",
-                    |out| rt::Encode::encode(&how_many, out),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
+            rt::call(self.as_object(), "next_n", &(how_many,))
         }
 
         /// Destroys the iterator. A server may do so at any time, too.
         pub fn destroy(&self) -> Result<(), rt::SystemException> {
-            self.0.invoke("destroy", |_out| Ok(()), |_input| Ok(()))
-        }
-
-        /// As `narrow`, without waiting: the request is sent before this returns.
-        #[inline]
-        pub fn narrow_async(
-            object: &rt::ObjectRef,
-        ) -> impl ::std::future::Future<
-            Output = Result<Self, rt::SystemException>,
-        > + Send + 'static + use<> {
-            object.narrow_async()
+            rt::call(self.as_object(), "destroy", &())
         }
 
         /// As `next_one`, without waiting: the arguments are marshaled before this returns.
@@ -163,12 +102,7 @@ pub mod cos_naming {
         pub fn next_one_async(
             &self,
         ) -> rt::AsyncReply<(bool, Binding), rt::SystemException> {
-            self.0
-                .invoke_async(
-                    "next_one",
-                    |_out| Ok(()),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
+            rt::call_async(self.as_object(), "next_one", &())
         }
 
         /// As `next_n`, without waiting: the arguments are marshaled before this returns.
@@ -177,28 +111,14 @@ pub mod cos_naming {
             &self,
             how_many: u32,
         ) -> rt::AsyncReply<(bool, BindingList), rt::SystemException> {
-            self.0
-                .invoke_async(
-                    "next_n",
-                    |out| rt::Encode::encode(&how_many, out),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
+            rt::call_async(self.as_object(), "next_n", &(how_many,))
         }
 
         /// As `destroy`, without waiting: the arguments are marshaled before this returns.
         #[inline]
         pub fn destroy_async(&self) -> rt::AsyncReply<(), rt::SystemException> {
-            self.0.invoke_async("destroy", |_out| Ok(()), |_input| Ok(()))
+            rt::call_async(self.as_object(), "destroy", &())
         }
-    }
-
-    impl From<BindingIterator> for rt::ObjectRef {
-        fn from(reference: BindingIterator) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! {
-        BindingIterator => rt::TypeCode::object_reference("IDL:omg.org/CosNaming/BindingIterator:1.0", "BindingIterator")
     }
 
     /// The servant trait of `CosNaming::BindingIterator`, implemented by servers.
@@ -307,68 +227,19 @@ pub mod cos_naming {
     /// A set of bindings, in which each name is unique.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct NamingContext(rt::ObjectRef);
-
-    impl rt::Interface for NamingContext {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContext:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for NamingContext {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for NamingContext {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
+    rt::reference! {
+        object_reference NamingContext, "IDL:omg.org/CosNaming/NamingContext:1.0", "NamingContext",
+        async narrow_async
     }
 
     impl NamingContext {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-
         /// Binds an object.
         pub fn bind(
             &self,
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> Result<(), naming_context::BindError> {
-            self.0
-                .invoke(
-                    "bind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "bind", &(n, obj))
         }
 
         /// Binds an object, in place of an earlier one of that name.
@@ -377,15 +248,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> Result<(), naming_context::RebindError> {
-            self.0
-                .invoke(
-                    "rebind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "rebind", &(n, obj))
         }
 
         /// Binds a context, which takes part in the resolution of compound names.
@@ -394,15 +257,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> Result<(), naming_context::BindContextError> {
-            self.0
-                .invoke(
-                    "bind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "bind_context", &(n, nc))
         }
 
         /// Binds a context, in place of an earlier one of that name.
@@ -411,15 +266,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> Result<(), naming_context::RebindContextError> {
-            self.0
-                .invoke(
-                    "rebind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "rebind_context", &(n, nc))
         }
 
         /// Returns the object or context that is bound to the name.
@@ -427,8 +274,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            self.0
-                .invoke("resolve", |out| rt::Encode::encode(n, out), rt::Decode::decode)
+            rt::call(self.as_object(), "resolve", &(n,))
         }
 
         /// Removes a binding. The object itself stays.
@@ -436,12 +282,12 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<(), naming_context::UnbindError> {
-            self.0.invoke("unbind", |out| rt::Encode::encode(n, out), |_input| Ok(()))
+            rt::call(self.as_object(), "unbind", &(n,))
         }
 
         /// Returns a new context of the same server, which is not bound to a name.
         pub fn new_context(&self) -> Result<Option<NamingContext>, rt::SystemException> {
-            self.0.invoke("new_context", |_out| Ok(()), rt::Decode::decode)
+            rt::call(self.as_object(), "new_context", &())
         }
 
         /// Makes a context and binds it.
@@ -449,17 +295,12 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<Option<NamingContext>, naming_context::BindNewContextError> {
-            self.0
-                .invoke(
-                    "bind_new_context",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
+            rt::call(self.as_object(), "bind_new_context", &(n,))
         }
 
         /// Destroys the context, which must be empty. Its bindings elsewhere remain.
         pub fn destroy(&self) -> Result<(), naming_context::DestroyError> {
-            self.0.invoke("destroy", |_out| Ok(()), |_input| Ok(()))
+            rt::call(self.as_object(), "destroy", &())
         }
 
         /// Returns at most how_many bindings, and an iterator over the others, which is nil if there are none.
@@ -467,22 +308,7 @@ pub mod cos_naming {
             &self,
             how_many: u32,
         ) -> Result<(BindingList, Option<BindingIterator>), rt::SystemException> {
-            self.0
-                .invoke(
-                    "list",
-                    |out| rt::Encode::encode(&how_many, out),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
-        }
-
-        /// As `narrow`, without waiting: the request is sent before this returns.
-        #[inline]
-        pub fn narrow_async(
-            object: &rt::ObjectRef,
-        ) -> impl ::std::future::Future<
-            Output = Result<Self, rt::SystemException>,
-        > + Send + 'static + use<> {
-            object.narrow_async()
+            rt::call(self.as_object(), "list", &(how_many,))
         }
 
         /// As `bind`, without waiting: the arguments are marshaled before this returns.
@@ -492,15 +318,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> rt::AsyncReply<(), naming_context::BindError> {
-            self.0
-                .invoke_async(
-                    "bind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "bind", &(n, obj))
         }
 
         /// As `rebind`, without waiting: the arguments are marshaled before this returns.
@@ -510,15 +328,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> rt::AsyncReply<(), naming_context::RebindError> {
-            self.0
-                .invoke_async(
-                    "rebind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "rebind", &(n, obj))
         }
 
         /// As `bind_context`, without waiting: the arguments are marshaled before this returns.
@@ -528,15 +338,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> rt::AsyncReply<(), naming_context::BindContextError> {
-            self.0
-                .invoke_async(
-                    "bind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "bind_context", &(n, nc))
         }
 
         /// As `rebind_context`, without waiting: the arguments are marshaled before this returns.
@@ -546,15 +348,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> rt::AsyncReply<(), naming_context::RebindContextError> {
-            self.0
-                .invoke_async(
-                    "rebind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "rebind_context", &(n, nc))
         }
 
         /// As `resolve`, without waiting: the arguments are marshaled before this returns.
@@ -563,12 +357,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> rt::AsyncReply<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            self.0
-                .invoke_async(
-                    "resolve",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "resolve", &(n,))
         }
 
         /// As `unbind`, without waiting: the arguments are marshaled before this returns.
@@ -577,12 +366,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> rt::AsyncReply<(), naming_context::UnbindError> {
-            self.0
-                .invoke_async(
-                    "unbind",
-                    |out| rt::Encode::encode(n, out),
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "unbind", &(n,))
         }
 
         /// As `new_context`, without waiting: the arguments are marshaled before this returns.
@@ -590,7 +374,7 @@ pub mod cos_naming {
         pub fn new_context_async(
             &self,
         ) -> rt::AsyncReply<Option<NamingContext>, rt::SystemException> {
-            self.0.invoke_async("new_context", |_out| Ok(()), rt::Decode::decode)
+            rt::call_async(self.as_object(), "new_context", &())
         }
 
         /// As `bind_new_context`, without waiting: the arguments are marshaled before this returns.
@@ -599,18 +383,13 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> rt::AsyncReply<Option<NamingContext>, naming_context::BindNewContextError> {
-            self.0
-                .invoke_async(
-                    "bind_new_context",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "bind_new_context", &(n,))
         }
 
         /// As `destroy`, without waiting: the arguments are marshaled before this returns.
         #[inline]
         pub fn destroy_async(&self) -> rt::AsyncReply<(), naming_context::DestroyError> {
-            self.0.invoke_async("destroy", |_out| Ok(()), |_input| Ok(()))
+            rt::call_async(self.as_object(), "destroy", &())
         }
 
         /// As `list`, without waiting: the arguments are marshaled before this returns.
@@ -622,22 +401,8 @@ pub mod cos_naming {
             (BindingList, Option<BindingIterator>),
             rt::SystemException,
         > {
-            self.0
-                .invoke_async(
-                    "list",
-                    |out| rt::Encode::encode(&how_many, out),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
+            rt::call_async(self.as_object(), "list", &(how_many,))
         }
-    }
-
-    impl From<NamingContext> for rt::ObjectRef {
-        fn from(reference: NamingContext) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! {
-        NamingContext => rt::TypeCode::object_reference("IDL:omg.org/CosNaming/NamingContext:1.0", "NamingContext")
     }
 
     /// The servant trait of `CosNaming::NamingContext`, implemented by servers.
@@ -1061,186 +826,19 @@ pub mod cos_naming {
 
     /// A naming context that also takes names in their string form: a/b.kind, with backslashes before / . and \.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct NamingContextExt(rt::ObjectRef);
-
-    impl rt::Interface for NamingContextExt {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CosNaming/NamingContextExt:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for NamingContextExt {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for NamingContextExt {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
+    pub struct NamingContextExt(NamingContext);
+    rt::reference! {
+        object_reference NamingContextExt: NamingContext, "IDL:omg.org/CosNaming/NamingContextExt:1.0",
+        "NamingContextExt", async narrow_async, NamingContext
     }
 
     impl NamingContextExt {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-
-        /// Binds an object.
-        pub fn bind(
-            &self,
-            n: &[NameComponent],
-            obj: Option<&rt::ObjectRef>,
-        ) -> Result<(), naming_context::BindError> {
-            self.0
-                .invoke(
-                    "bind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// Binds an object, in place of an earlier one of that name.
-        pub fn rebind(
-            &self,
-            n: &[NameComponent],
-            obj: Option<&rt::ObjectRef>,
-        ) -> Result<(), naming_context::RebindError> {
-            self.0
-                .invoke(
-                    "rebind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// Binds a context, which takes part in the resolution of compound names.
-        pub fn bind_context(
-            &self,
-            n: &[NameComponent],
-            nc: Option<&NamingContext>,
-        ) -> Result<(), naming_context::BindContextError> {
-            self.0
-                .invoke(
-                    "bind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// Binds a context, in place of an earlier one of that name.
-        pub fn rebind_context(
-            &self,
-            n: &[NameComponent],
-            nc: Option<&NamingContext>,
-        ) -> Result<(), naming_context::RebindContextError> {
-            self.0
-                .invoke(
-                    "rebind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// Returns the object or context that is bound to the name.
-        pub fn resolve(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            self.0
-                .invoke("resolve", |out| rt::Encode::encode(n, out), rt::Decode::decode)
-        }
-
-        /// Removes a binding. The object itself stays.
-        pub fn unbind(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<(), naming_context::UnbindError> {
-            self.0.invoke("unbind", |out| rt::Encode::encode(n, out), |_input| Ok(()))
-        }
-
-        /// Returns a new context of the same server, which is not bound to a name.
-        pub fn new_context(&self) -> Result<Option<NamingContext>, rt::SystemException> {
-            self.0.invoke("new_context", |_out| Ok(()), rt::Decode::decode)
-        }
-
-        /// Makes a context and binds it.
-        pub fn bind_new_context(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<Option<NamingContext>, naming_context::BindNewContextError> {
-            self.0
-                .invoke(
-                    "bind_new_context",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
-        }
-
-        /// Destroys the context, which must be empty. Its bindings elsewhere remain.
-        pub fn destroy(&self) -> Result<(), naming_context::DestroyError> {
-            self.0.invoke("destroy", |_out| Ok(()), |_input| Ok(()))
-        }
-
-        /// Returns at most how_many bindings, and an iterator over the others, which is nil if there are none.
-        pub fn list(
-            &self,
-            how_many: u32,
-        ) -> Result<(BindingList, Option<BindingIterator>), rt::SystemException> {
-            self.0
-                .invoke(
-                    "list",
-                    |out| rt::Encode::encode(&how_many, out),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
-        }
-
         /// The string form of a name.
         pub fn to_string(
             &self,
             n: &[NameComponent],
         ) -> Result<naming_context_ext::StringName, naming_context_ext::ToStringError> {
-            self.0
-                .invoke(
-                    "to_string",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
+            rt::call(self.as_object(), "to_string", &(n,))
         }
 
         /// The name with this string form.
@@ -1248,8 +846,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> Result<Name, naming_context_ext::ToNameError> {
-            self.0
-                .invoke("to_name", |out| rt::Encode::encode(sn, out), rt::Decode::decode)
+            rt::call(self.as_object(), "to_name", &(sn,))
         }
 
         /// The URL of a name, resolved by the naming service at an address.
@@ -1258,15 +855,7 @@ pub mod cos_naming {
             addr: &str,
             sn: &str,
         ) -> Result<naming_context_ext::UrlString, naming_context_ext::ToUrlError> {
-            self.0
-                .invoke(
-                    "to_url",
-                    |out| {
-                        rt::Encode::encode(addr, out)?;
-                        rt::Encode::encode(sn, out)
-                    },
-                    rt::Decode::decode,
-                )
+            rt::call(self.as_object(), "to_url", &(addr, sn))
         }
 
         /// Resolves a name in string form.
@@ -1274,167 +863,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> Result<Option<rt::ObjectRef>, naming_context_ext::ResolveStrError> {
-            self.0
-                .invoke(
-                    "resolve_str",
-                    |out| rt::Encode::encode(sn, out),
-                    rt::Decode::decode,
-                )
-        }
-
-        /// As `narrow`, without waiting: the request is sent before this returns.
-        #[inline]
-        pub fn narrow_async(
-            object: &rt::ObjectRef,
-        ) -> impl ::std::future::Future<
-            Output = Result<Self, rt::SystemException>,
-        > + Send + 'static + use<> {
-            object.narrow_async()
-        }
-
-        /// As `bind`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn bind_async(
-            &self,
-            n: &[NameComponent],
-            obj: Option<&rt::ObjectRef>,
-        ) -> rt::AsyncReply<(), naming_context::BindError> {
-            self.0
-                .invoke_async(
-                    "bind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// As `rebind`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn rebind_async(
-            &self,
-            n: &[NameComponent],
-            obj: Option<&rt::ObjectRef>,
-        ) -> rt::AsyncReply<(), naming_context::RebindError> {
-            self.0
-                .invoke_async(
-                    "rebind",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&obj, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// As `bind_context`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn bind_context_async(
-            &self,
-            n: &[NameComponent],
-            nc: Option<&NamingContext>,
-        ) -> rt::AsyncReply<(), naming_context::BindContextError> {
-            self.0
-                .invoke_async(
-                    "bind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// As `rebind_context`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn rebind_context_async(
-            &self,
-            n: &[NameComponent],
-            nc: Option<&NamingContext>,
-        ) -> rt::AsyncReply<(), naming_context::RebindContextError> {
-            self.0
-                .invoke_async(
-                    "rebind_context",
-                    |out| {
-                        rt::Encode::encode(n, out)?;
-                        rt::Encode::encode(&nc, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// As `resolve`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn resolve_async(
-            &self,
-            n: &[NameComponent],
-        ) -> rt::AsyncReply<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            self.0
-                .invoke_async(
-                    "resolve",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
-        }
-
-        /// As `unbind`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn unbind_async(
-            &self,
-            n: &[NameComponent],
-        ) -> rt::AsyncReply<(), naming_context::UnbindError> {
-            self.0
-                .invoke_async(
-                    "unbind",
-                    |out| rt::Encode::encode(n, out),
-                    |_input| Ok(()),
-                )
-        }
-
-        /// As `new_context`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn new_context_async(
-            &self,
-        ) -> rt::AsyncReply<Option<NamingContext>, rt::SystemException> {
-            self.0.invoke_async("new_context", |_out| Ok(()), rt::Decode::decode)
-        }
-
-        /// As `bind_new_context`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn bind_new_context_async(
-            &self,
-            n: &[NameComponent],
-        ) -> rt::AsyncReply<Option<NamingContext>, naming_context::BindNewContextError> {
-            self.0
-                .invoke_async(
-                    "bind_new_context",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
-        }
-
-        /// As `destroy`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn destroy_async(&self) -> rt::AsyncReply<(), naming_context::DestroyError> {
-            self.0.invoke_async("destroy", |_out| Ok(()), |_input| Ok(()))
-        }
-
-        /// As `list`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn list_async(
-            &self,
-            how_many: u32,
-        ) -> rt::AsyncReply<
-            (BindingList, Option<BindingIterator>),
-            rt::SystemException,
-        > {
-            self.0
-                .invoke_async(
-                    "list",
-                    |out| rt::Encode::encode(&how_many, out),
-                    |input| Ok((rt::Decode::decode(input)?, rt::Decode::decode(input)?)),
-                )
+            rt::call(self.as_object(), "resolve_str", &(sn,))
         }
 
         /// As `to_string`, without waiting: the arguments are marshaled before this returns.
@@ -1446,12 +875,7 @@ pub mod cos_naming {
             naming_context_ext::StringName,
             naming_context_ext::ToStringError,
         > {
-            self.0
-                .invoke_async(
-                    "to_string",
-                    |out| rt::Encode::encode(n, out),
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "to_string", &(n,))
         }
 
         /// As `to_name`, without waiting: the arguments are marshaled before this returns.
@@ -1460,12 +884,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> rt::AsyncReply<Name, naming_context_ext::ToNameError> {
-            self.0
-                .invoke_async(
-                    "to_name",
-                    |out| rt::Encode::encode(sn, out),
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "to_name", &(sn,))
         }
 
         /// As `to_url`, without waiting: the arguments are marshaled before this returns.
@@ -1478,15 +897,7 @@ pub mod cos_naming {
             naming_context_ext::UrlString,
             naming_context_ext::ToUrlError,
         > {
-            self.0
-                .invoke_async(
-                    "to_url",
-                    |out| {
-                        rt::Encode::encode(addr, out)?;
-                        rt::Encode::encode(sn, out)
-                    },
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "to_url", &(addr, sn))
         }
 
         /// As `resolve_str`, without waiting: the arguments are marshaled before this returns.
@@ -1495,28 +906,8 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> rt::AsyncReply<Option<rt::ObjectRef>, naming_context_ext::ResolveStrError> {
-            self.0
-                .invoke_async(
-                    "resolve_str",
-                    |out| rt::Encode::encode(sn, out),
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "resolve_str", &(sn,))
         }
-    }
-
-    impl From<NamingContextExt> for rt::ObjectRef {
-        fn from(reference: NamingContextExt) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<NamingContextExt> for NamingContext {
-        fn from(reference: NamingContextExt) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        NamingContextExt => rt::TypeCode::object_reference("IDL:omg.org/CosNaming/NamingContextExt:1.0", "NamingContextExt")
     }
 
     /// The servant trait of `CosNaming::NamingContextExt`, implemented by servers.

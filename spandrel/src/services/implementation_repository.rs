@@ -150,78 +150,27 @@ pub mod implementation_repository {
     /// The part of a server that the repository calls.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ServerObject(rt::ObjectRef);
-
-    impl rt::Interface for ServerObject {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/ImplementationRepository/ServerObject:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ServerObject {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ServerObject {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
+    rt::reference! {
+        object_reference ServerObject, "IDL:spandrel/ImplementationRepository/ServerObject:1.0",
+        "ServerObject", async narrow_async
     }
 
     impl ServerObject {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-
         /// Returns: the server runs.
         pub fn ping(&self) -> Result<(), rt::SystemException> {
-            self.0.invoke("ping", |_out| Ok(()), |_input| Ok(()))
+            rt::call(self.as_object(), "ping", &())
         }
 
         /// Begins the shutdown of the server, which ends its running requests first. The token is the one that
         ///    server_is_running has returned.
         pub fn shutdown(&self, token: &str) -> Result<(), rt::SystemException> {
-            self.0.send_oneway("shutdown", |out| rt::Encode::encode(token, out))
-        }
-
-        /// As `narrow`, without waiting: the request is sent before this returns.
-        #[inline]
-        pub fn narrow_async(
-            object: &rt::ObjectRef,
-        ) -> impl ::std::future::Future<
-            Output = Result<Self, rt::SystemException>,
-        > + Send + 'static + use<> {
-            object.narrow_async()
+            rt::call_oneway(self.as_object(), "shutdown", &(token,))
         }
 
         /// As `ping`, without waiting: the arguments are marshaled before this returns.
         #[inline]
         pub fn ping_async(&self) -> rt::AsyncReply<(), rt::SystemException> {
-            self.0.invoke_async("ping", |_out| Ok(()), |_input| Ok(()))
+            rt::call_async(self.as_object(), "ping", &())
         }
 
         /// As `shutdown`, without waiting: the arguments are marshaled before this returns.
@@ -230,17 +179,8 @@ pub mod implementation_repository {
             &self,
             token: &str,
         ) -> rt::AsyncReply<(), rt::SystemException> {
-            self.0.send_oneway_async("shutdown", |out| rt::Encode::encode(token, out))
+            rt::call_oneway_async(self.as_object(), "shutdown", &(token,))
         }
-    }
-
-    impl From<ServerObject> for rt::ObjectRef {
-        fn from(reference: ServerObject) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! {
-        ServerObject => rt::TypeCode::object_reference("IDL:spandrel/ImplementationRepository/ServerObject:1.0", "ServerObject")
     }
 
     /// The servant trait of `ImplementationRepository::ServerObject`, implemented by servers.
@@ -322,68 +262,19 @@ pub mod implementation_repository {
     /// Operations of servers and administrators.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Administration(rt::ObjectRef);
-
-    impl rt::Interface for Administration {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/ImplementationRepository/Administration:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Administration {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Administration {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
+    rt::reference! {
+        object_reference Administration, "IDL:spandrel/ImplementationRepository/Administration:1.0",
+        "Administration", async narrow_async
     }
 
     impl Administration {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-
         /// Registers a server.
         pub fn register_server(
             &self,
             server: &str,
             options: &StartupOptions,
         ) -> Result<(), administration::RegisterServerError> {
-            self.0
-                .invoke(
-                    "register_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(options, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "register_server", &(server, options))
         }
 
         /// Changes the registration of a server, from its next start on.
@@ -392,15 +283,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> Result<(), administration::UpdateServerError> {
-            self.0
-                .invoke(
-                    "update_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(options, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "update_server", &(server, options))
         }
 
         /// Removes the registration of a server that does not run.
@@ -408,12 +291,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> Result<(), administration::RemoveServerError> {
-            self.0
-                .invoke(
-                    "remove_server",
-                    |out| rt::Encode::encode(server, out),
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "remove_server", &(server,))
         }
 
         /// Allows or forbids a server to be started, and its clients to be forwarded.
@@ -422,15 +300,7 @@ pub mod implementation_repository {
             server: &str,
             enabled: bool,
         ) -> Result<(), administration::EnableServerError> {
-            self.0
-                .invoke(
-                    "enable_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(&enabled, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "enable_server", &(server, enabled))
         }
 
         /// Begins to start a server. A state FAILED ends.
@@ -438,12 +308,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> Result<(), administration::ActivateServerError> {
-            self.0
-                .invoke(
-                    "activate_server",
-                    |out| rt::Encode::encode(server, out),
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "activate_server", &(server,))
         }
 
         /// Begins to end a server: with its running requests (drain), or by a signal at once.
@@ -452,15 +317,7 @@ pub mod implementation_repository {
             server: &str,
             drain: bool,
         ) -> Result<(), administration::ShutdownServerError> {
-            self.0
-                .invoke(
-                    "shutdown_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(&drain, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call(self.as_object(), "shutdown_server", &(server, drain))
         }
 
         /// Returns a server and its state.
@@ -468,17 +325,12 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> Result<ServerInformation, administration::FindError> {
-            self.0
-                .invoke(
-                    "find",
-                    |out| rt::Encode::encode(server, out),
-                    rt::Decode::decode,
-                )
+            rt::call(self.as_object(), "find", &(server,))
         }
 
         /// Returns all servers and their states.
         pub fn list(&self) -> Result<ServerInformationList, rt::SystemException> {
-            self.0.invoke("list", |_out| Ok(()), rt::Decode::decode)
+            rt::call(self.as_object(), "list", &())
         }
 
         /// Registers the addresses of a running server, which are those of its server object. The token is that of the
@@ -489,16 +341,11 @@ pub mod implementation_repository {
             token: &str,
             server_object: Option<&ServerObject>,
         ) -> Result<String, administration::ServerIsRunningError> {
-            self.0
-                .invoke(
-                    "server_is_running",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(token, out)?;
-                        rt::Encode::encode(&server_object, out)
-                    },
-                    rt::Decode::decode,
-                )
+            rt::call(
+                self.as_object(),
+                "server_is_running",
+                &(server, token, server_object),
+            )
         }
 
         /// Tells that a server ends. Its clients wait for the next process.
@@ -507,25 +354,7 @@ pub mod implementation_repository {
             server: &str,
             token: &str,
         ) -> Result<(), administration::ServerIsShuttingDownError> {
-            self.0
-                .invoke(
-                    "server_is_shutting_down",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(token, out)
-                    },
-                    |_input| Ok(()),
-                )
-        }
-
-        /// As `narrow`, without waiting: the request is sent before this returns.
-        #[inline]
-        pub fn narrow_async(
-            object: &rt::ObjectRef,
-        ) -> impl ::std::future::Future<
-            Output = Result<Self, rt::SystemException>,
-        > + Send + 'static + use<> {
-            object.narrow_async()
+            rt::call(self.as_object(), "server_is_shutting_down", &(server, token))
         }
 
         /// As `register_server`, without waiting: the arguments are marshaled before this returns.
@@ -535,15 +364,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> rt::AsyncReply<(), administration::RegisterServerError> {
-            self.0
-                .invoke_async(
-                    "register_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(options, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "register_server", &(server, options))
         }
 
         /// As `update_server`, without waiting: the arguments are marshaled before this returns.
@@ -553,15 +374,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> rt::AsyncReply<(), administration::UpdateServerError> {
-            self.0
-                .invoke_async(
-                    "update_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(options, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "update_server", &(server, options))
         }
 
         /// As `remove_server`, without waiting: the arguments are marshaled before this returns.
@@ -570,12 +383,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> rt::AsyncReply<(), administration::RemoveServerError> {
-            self.0
-                .invoke_async(
-                    "remove_server",
-                    |out| rt::Encode::encode(server, out),
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "remove_server", &(server,))
         }
 
         /// As `enable_server`, without waiting: the arguments are marshaled before this returns.
@@ -585,15 +393,7 @@ pub mod implementation_repository {
             server: &str,
             enabled: bool,
         ) -> rt::AsyncReply<(), administration::EnableServerError> {
-            self.0
-                .invoke_async(
-                    "enable_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(&enabled, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "enable_server", &(server, enabled))
         }
 
         /// As `activate_server`, without waiting: the arguments are marshaled before this returns.
@@ -602,12 +402,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> rt::AsyncReply<(), administration::ActivateServerError> {
-            self.0
-                .invoke_async(
-                    "activate_server",
-                    |out| rt::Encode::encode(server, out),
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "activate_server", &(server,))
         }
 
         /// As `shutdown_server`, without waiting: the arguments are marshaled before this returns.
@@ -617,15 +412,7 @@ pub mod implementation_repository {
             server: &str,
             drain: bool,
         ) -> rt::AsyncReply<(), administration::ShutdownServerError> {
-            self.0
-                .invoke_async(
-                    "shutdown_server",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(&drain, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "shutdown_server", &(server, drain))
         }
 
         /// As `find`, without waiting: the arguments are marshaled before this returns.
@@ -634,12 +421,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> rt::AsyncReply<ServerInformation, administration::FindError> {
-            self.0
-                .invoke_async(
-                    "find",
-                    |out| rt::Encode::encode(server, out),
-                    rt::Decode::decode,
-                )
+            rt::call_async(self.as_object(), "find", &(server,))
         }
 
         /// As `list`, without waiting: the arguments are marshaled before this returns.
@@ -647,7 +429,7 @@ pub mod implementation_repository {
         pub fn list_async(
             &self,
         ) -> rt::AsyncReply<ServerInformationList, rt::SystemException> {
-            self.0.invoke_async("list", |_out| Ok(()), rt::Decode::decode)
+            rt::call_async(self.as_object(), "list", &())
         }
 
         /// As `server_is_running`, without waiting: the arguments are marshaled before this returns.
@@ -658,16 +440,11 @@ pub mod implementation_repository {
             token: &str,
             server_object: Option<&ServerObject>,
         ) -> rt::AsyncReply<String, administration::ServerIsRunningError> {
-            self.0
-                .invoke_async(
-                    "server_is_running",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(token, out)?;
-                        rt::Encode::encode(&server_object, out)
-                    },
-                    rt::Decode::decode,
-                )
+            rt::call_async(
+                self.as_object(),
+                "server_is_running",
+                &(server, token, server_object),
+            )
         }
 
         /// As `server_is_shutting_down`, without waiting: the arguments are marshaled before this returns.
@@ -677,25 +454,8 @@ pub mod implementation_repository {
             server: &str,
             token: &str,
         ) -> rt::AsyncReply<(), administration::ServerIsShuttingDownError> {
-            self.0
-                .invoke_async(
-                    "server_is_shutting_down",
-                    |out| {
-                        rt::Encode::encode(server, out)?;
-                        rt::Encode::encode(token, out)
-                    },
-                    |_input| Ok(()),
-                )
+            rt::call_async(self.as_object(), "server_is_shutting_down", &(server, token))
         }
-    }
-
-    impl From<Administration> for rt::ObjectRef {
-        fn from(reference: Administration) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! {
-        Administration => rt::TypeCode::object_reference("IDL:spandrel/ImplementationRepository/Administration:1.0", "Administration")
     }
 
     /// The servant trait of `ImplementationRepository::Administration`, implemented by servers.

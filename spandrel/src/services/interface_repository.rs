@@ -239,60 +239,7 @@ pub mod corba {
     /// A reference to a `CORBA::Policy`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Policy(rt::ObjectRef);
-
-    impl rt::Interface for Policy {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/Policy:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Policy {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Policy {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl Policy {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<Policy> for rt::ObjectRef {
-        fn from(reference: Policy) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! { Policy => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Policy:1.0", "Policy") }
+    rt::reference! { object_reference Policy, "IDL:omg.org/CORBA/Policy:1.0", "Policy" }
 
     pub type PolicyList = Vec<Option<Policy>>;
     rt::alias! {
@@ -351,60 +298,7 @@ pub mod corba {
     /// CORBA 3 calls it local. Before, it was not, and interfaces of that age that inherit from it are neither.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Current(rt::ObjectRef);
-
-    impl rt::Interface for Current {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/Current:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Current {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Current {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl Current {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<Current> for rt::ObjectRef {
-        fn from(reference: Current) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! { Current => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Current:1.0", "Current") }
+    rt::reference! { object_reference Current, "IDL:omg.org/CORBA/Current:1.0", "Current" }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[repr(u32)]
@@ -540,68 +434,9 @@ pub mod corba {
 
     /// A reference to a `CORBA::Contained`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Contained(rt::ObjectRef);
-
-    impl rt::Interface for Contained {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/Contained:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Contained {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Contained {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl Contained {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<Contained> for rt::ObjectRef {
-        fn from(reference: Contained) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<Contained> for IrObject {
-        fn from(reference: Contained) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        Contained => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Contained:1.0", "Contained")
+    pub struct Contained(IrObject);
+    rt::reference! {
+        object_reference Contained: IrObject, "IDL:omg.org/CORBA/Contained:1.0", "Contained", IrObject
     }
 
     /// Definitions nested in `CORBA::Contained`, and the errors of its operations.
@@ -621,68 +456,9 @@ pub mod corba {
 
     /// A reference to a `CORBA::Container`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Container(rt::ObjectRef);
-
-    impl rt::Interface for Container {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/Container:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Container {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Container {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl Container {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<Container> for rt::ObjectRef {
-        fn from(reference: Container) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<Container> for IrObject {
-        fn from(reference: Container) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        Container => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Container:1.0", "Container")
+    pub struct Container(IrObject);
+    rt::reference! {
+        object_reference Container: IrObject, "IDL:omg.org/CORBA/Container:1.0", "Container", IrObject
     }
 
     /// Definitions nested in `CORBA::Container`, and the errors of its operations.
@@ -710,1526 +486,159 @@ pub mod corba {
 
     /// A reference to a `CORBA::Repository`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Repository(rt::ObjectRef);
-
-    impl rt::Interface for Repository {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/Repository:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Repository {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Repository {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl Repository {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<Repository> for rt::ObjectRef {
-        fn from(reference: Repository) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<Repository> for IrObject {
-        fn from(reference: Repository) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<Repository> for Container {
-        fn from(reference: Repository) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        Repository => rt::TypeCode::object_reference("IDL:omg.org/CORBA/Repository:1.0", "Repository")
+    pub struct Repository(Container);
+    rt::reference! {
+        object_reference Repository: Container, "IDL:omg.org/CORBA/Repository:1.0", "Repository", IrObject,
+        Container
     }
 
     /// A reference to a `CORBA::IDLType`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct IdlType(rt::ObjectRef);
-
-    impl rt::Interface for IdlType {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/IDLType:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct IdlType(IrObject);
+    rt::reference! {
+        object_reference IdlType: IrObject, "IDL:omg.org/CORBA/IDLType:1.0", "IDLType", IrObject
     }
-
-    impl rt::Reference for IdlType {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for IdlType {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl IdlType {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<IdlType> for rt::ObjectRef {
-        fn from(reference: IdlType) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<IdlType> for IrObject {
-        fn from(reference: IdlType) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { IdlType => rt::TypeCode::object_reference("IDL:omg.org/CORBA/IDLType:1.0", "IDLType") }
 
     /// A reference to a `CORBA::ModuleDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ModuleDef(rt::ObjectRef);
-
-    impl rt::Interface for ModuleDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ModuleDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ModuleDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ModuleDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ModuleDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ModuleDef> for rt::ObjectRef {
-        fn from(reference: ModuleDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ModuleDef> for IrObject {
-        fn from(reference: ModuleDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ModuleDef> for Container {
-        fn from(reference: ModuleDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ModuleDef> for Contained {
-        fn from(reference: ModuleDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ModuleDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ModuleDef:1.0", "ModuleDef")
+    pub struct ModuleDef(Container);
+    rt::reference! {
+        object_reference ModuleDef: Container, "IDL:omg.org/CORBA/ModuleDef:1.0", "ModuleDef", IrObject,
+        Container, Contained
     }
 
     /// A reference to a `CORBA::ConstantDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ConstantDef(rt::ObjectRef);
-
-    impl rt::Interface for ConstantDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ConstantDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ConstantDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ConstantDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ConstantDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ConstantDef> for rt::ObjectRef {
-        fn from(reference: ConstantDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ConstantDef> for IrObject {
-        fn from(reference: ConstantDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ConstantDef> for Contained {
-        fn from(reference: ConstantDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ConstantDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ConstantDef:1.0", "ConstantDef")
+    pub struct ConstantDef(Contained);
+    rt::reference! {
+        object_reference ConstantDef: Contained, "IDL:omg.org/CORBA/ConstantDef:1.0", "ConstantDef", IrObject,
+        Contained
     }
 
     /// A reference to a `CORBA::StructDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct StructDef(rt::ObjectRef);
-
-    impl rt::Interface for StructDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/StructDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for StructDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for StructDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl StructDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<StructDef> for rt::ObjectRef {
-        fn from(reference: StructDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<StructDef> for IrObject {
-        fn from(reference: StructDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<StructDef> for Contained {
-        fn from(reference: StructDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<StructDef> for IdlType {
-        fn from(reference: StructDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<StructDef> for TypedefDef {
-        fn from(reference: StructDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<StructDef> for Container {
-        fn from(reference: StructDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        StructDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/StructDef:1.0", "StructDef")
+    pub struct StructDef(TypedefDef);
+    rt::reference! {
+        object_reference StructDef: TypedefDef, "IDL:omg.org/CORBA/StructDef:1.0", "StructDef", IrObject,
+        Contained, IdlType, TypedefDef, Container
     }
 
     /// A reference to a `CORBA::UnionDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct UnionDef(rt::ObjectRef);
-
-    impl rt::Interface for UnionDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/UnionDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct UnionDef(TypedefDef);
+    rt::reference! {
+        object_reference UnionDef: TypedefDef, "IDL:omg.org/CORBA/UnionDef:1.0", "UnionDef", IrObject,
+        Contained, IdlType, TypedefDef, Container
     }
-
-    impl rt::Reference for UnionDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for UnionDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl UnionDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<UnionDef> for rt::ObjectRef {
-        fn from(reference: UnionDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<UnionDef> for IrObject {
-        fn from(reference: UnionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<UnionDef> for Contained {
-        fn from(reference: UnionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<UnionDef> for IdlType {
-        fn from(reference: UnionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<UnionDef> for TypedefDef {
-        fn from(reference: UnionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<UnionDef> for Container {
-        fn from(reference: UnionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { UnionDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/UnionDef:1.0", "UnionDef") }
 
     /// A reference to a `CORBA::EnumDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct EnumDef(rt::ObjectRef);
-
-    impl rt::Interface for EnumDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/EnumDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct EnumDef(TypedefDef);
+    rt::reference! {
+        object_reference EnumDef: TypedefDef, "IDL:omg.org/CORBA/EnumDef:1.0", "EnumDef", IrObject, Contained,
+        IdlType, TypedefDef
     }
-
-    impl rt::Reference for EnumDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for EnumDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl EnumDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<EnumDef> for rt::ObjectRef {
-        fn from(reference: EnumDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<EnumDef> for IrObject {
-        fn from(reference: EnumDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<EnumDef> for Contained {
-        fn from(reference: EnumDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<EnumDef> for IdlType {
-        fn from(reference: EnumDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<EnumDef> for TypedefDef {
-        fn from(reference: EnumDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { EnumDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/EnumDef:1.0", "EnumDef") }
 
     /// A reference to a `CORBA::AliasDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct AliasDef(rt::ObjectRef);
-
-    impl rt::Interface for AliasDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/AliasDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct AliasDef(TypedefDef);
+    rt::reference! {
+        object_reference AliasDef: TypedefDef, "IDL:omg.org/CORBA/AliasDef:1.0", "AliasDef", IrObject,
+        Contained, IdlType, TypedefDef
     }
-
-    impl rt::Reference for AliasDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for AliasDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl AliasDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<AliasDef> for rt::ObjectRef {
-        fn from(reference: AliasDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<AliasDef> for IrObject {
-        fn from(reference: AliasDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AliasDef> for Contained {
-        fn from(reference: AliasDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AliasDef> for IdlType {
-        fn from(reference: AliasDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AliasDef> for TypedefDef {
-        fn from(reference: AliasDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { AliasDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/AliasDef:1.0", "AliasDef") }
 
     /// A reference to a `CORBA::NativeDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct NativeDef(rt::ObjectRef);
-
-    impl rt::Interface for NativeDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/NativeDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for NativeDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for NativeDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl NativeDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<NativeDef> for rt::ObjectRef {
-        fn from(reference: NativeDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<NativeDef> for IrObject {
-        fn from(reference: NativeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<NativeDef> for Contained {
-        fn from(reference: NativeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<NativeDef> for IdlType {
-        fn from(reference: NativeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<NativeDef> for TypedefDef {
-        fn from(reference: NativeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        NativeDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/NativeDef:1.0", "NativeDef")
+    pub struct NativeDef(TypedefDef);
+    rt::reference! {
+        object_reference NativeDef: TypedefDef, "IDL:omg.org/CORBA/NativeDef:1.0", "NativeDef", IrObject,
+        Contained, IdlType, TypedefDef
     }
 
     /// A reference to a `CORBA::PrimitiveDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct PrimitiveDef(rt::ObjectRef);
-
-    impl rt::Interface for PrimitiveDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/PrimitiveDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for PrimitiveDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for PrimitiveDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl PrimitiveDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<PrimitiveDef> for rt::ObjectRef {
-        fn from(reference: PrimitiveDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<PrimitiveDef> for IrObject {
-        fn from(reference: PrimitiveDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<PrimitiveDef> for IdlType {
-        fn from(reference: PrimitiveDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        PrimitiveDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/PrimitiveDef:1.0", "PrimitiveDef")
+    pub struct PrimitiveDef(IdlType);
+    rt::reference! {
+        object_reference PrimitiveDef: IdlType, "IDL:omg.org/CORBA/PrimitiveDef:1.0", "PrimitiveDef",
+        IrObject, IdlType
     }
 
     /// A reference to a `CORBA::StringDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct StringDef(rt::ObjectRef);
-
-    impl rt::Interface for StringDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/StringDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for StringDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for StringDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl StringDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<StringDef> for rt::ObjectRef {
-        fn from(reference: StringDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<StringDef> for IrObject {
-        fn from(reference: StringDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<StringDef> for IdlType {
-        fn from(reference: StringDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        StringDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/StringDef:1.0", "StringDef")
+    pub struct StringDef(IdlType);
+    rt::reference! {
+        object_reference StringDef: IdlType, "IDL:omg.org/CORBA/StringDef:1.0", "StringDef", IrObject,
+        IdlType
     }
 
     /// A reference to a `CORBA::WstringDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct WstringDef(rt::ObjectRef);
-
-    impl rt::Interface for WstringDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/WstringDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for WstringDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for WstringDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl WstringDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<WstringDef> for rt::ObjectRef {
-        fn from(reference: WstringDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<WstringDef> for IrObject {
-        fn from(reference: WstringDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<WstringDef> for IdlType {
-        fn from(reference: WstringDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        WstringDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/WstringDef:1.0", "WstringDef")
+    pub struct WstringDef(IdlType);
+    rt::reference! {
+        object_reference WstringDef: IdlType, "IDL:omg.org/CORBA/WstringDef:1.0", "WstringDef", IrObject,
+        IdlType
     }
 
     /// A reference to a `CORBA::FixedDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct FixedDef(rt::ObjectRef);
-
-    impl rt::Interface for FixedDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/FixedDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct FixedDef(IdlType);
+    rt::reference! {
+        object_reference FixedDef: IdlType, "IDL:omg.org/CORBA/FixedDef:1.0", "FixedDef", IrObject, IdlType
     }
-
-    impl rt::Reference for FixedDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for FixedDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl FixedDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<FixedDef> for rt::ObjectRef {
-        fn from(reference: FixedDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<FixedDef> for IrObject {
-        fn from(reference: FixedDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<FixedDef> for IdlType {
-        fn from(reference: FixedDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { FixedDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/FixedDef:1.0", "FixedDef") }
 
     /// A reference to a `CORBA::SequenceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct SequenceDef(rt::ObjectRef);
-
-    impl rt::Interface for SequenceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/SequenceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for SequenceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for SequenceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl SequenceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<SequenceDef> for rt::ObjectRef {
-        fn from(reference: SequenceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<SequenceDef> for IrObject {
-        fn from(reference: SequenceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<SequenceDef> for IdlType {
-        fn from(reference: SequenceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        SequenceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/SequenceDef:1.0", "SequenceDef")
+    pub struct SequenceDef(IdlType);
+    rt::reference! {
+        object_reference SequenceDef: IdlType, "IDL:omg.org/CORBA/SequenceDef:1.0", "SequenceDef", IrObject,
+        IdlType
     }
 
     /// A reference to a `CORBA::ArrayDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ArrayDef(rt::ObjectRef);
-
-    impl rt::Interface for ArrayDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ArrayDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct ArrayDef(IdlType);
+    rt::reference! {
+        object_reference ArrayDef: IdlType, "IDL:omg.org/CORBA/ArrayDef:1.0", "ArrayDef", IrObject, IdlType
     }
-
-    impl rt::Reference for ArrayDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ArrayDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ArrayDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ArrayDef> for rt::ObjectRef {
-        fn from(reference: ArrayDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ArrayDef> for IrObject {
-        fn from(reference: ArrayDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ArrayDef> for IdlType {
-        fn from(reference: ArrayDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { ArrayDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ArrayDef:1.0", "ArrayDef") }
 
     /// A reference to a `CORBA::ExceptionDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ExceptionDef(rt::ObjectRef);
-
-    impl rt::Interface for ExceptionDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ExceptionDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ExceptionDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ExceptionDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ExceptionDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ExceptionDef> for rt::ObjectRef {
-        fn from(reference: ExceptionDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ExceptionDef> for IrObject {
-        fn from(reference: ExceptionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExceptionDef> for Contained {
-        fn from(reference: ExceptionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExceptionDef> for Container {
-        fn from(reference: ExceptionDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ExceptionDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExceptionDef:1.0", "ExceptionDef")
+    pub struct ExceptionDef(Contained);
+    rt::reference! {
+        object_reference ExceptionDef: Contained, "IDL:omg.org/CORBA/ExceptionDef:1.0", "ExceptionDef",
+        IrObject, Contained, Container
     }
 
     /// A reference to a `CORBA::AttributeDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct AttributeDef(rt::ObjectRef);
-
-    impl rt::Interface for AttributeDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/AttributeDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for AttributeDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for AttributeDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl AttributeDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<AttributeDef> for rt::ObjectRef {
-        fn from(reference: AttributeDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<AttributeDef> for IrObject {
-        fn from(reference: AttributeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AttributeDef> for Contained {
-        fn from(reference: AttributeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        AttributeDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/AttributeDef:1.0", "AttributeDef")
+    pub struct AttributeDef(Contained);
+    rt::reference! {
+        object_reference AttributeDef: Contained, "IDL:omg.org/CORBA/AttributeDef:1.0", "AttributeDef",
+        IrObject, Contained
     }
 
     /// A reference to a `CORBA::ExtAttributeDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ExtAttributeDef(rt::ObjectRef);
-
-    impl rt::Interface for ExtAttributeDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ExtAttributeDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ExtAttributeDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ExtAttributeDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ExtAttributeDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ExtAttributeDef> for rt::ObjectRef {
-        fn from(reference: ExtAttributeDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ExtAttributeDef> for IrObject {
-        fn from(reference: ExtAttributeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAttributeDef> for Contained {
-        fn from(reference: ExtAttributeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAttributeDef> for AttributeDef {
-        fn from(reference: ExtAttributeDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ExtAttributeDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtAttributeDef:1.0", "ExtAttributeDef")
+    pub struct ExtAttributeDef(AttributeDef);
+    rt::reference! {
+        object_reference ExtAttributeDef: AttributeDef, "IDL:omg.org/CORBA/ExtAttributeDef:1.0",
+        "ExtAttributeDef", IrObject, Contained, AttributeDef
     }
 
     /// A reference to a `CORBA::OperationDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct OperationDef(rt::ObjectRef);
-
-    impl rt::Interface for OperationDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/OperationDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for OperationDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for OperationDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl OperationDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<OperationDef> for rt::ObjectRef {
-        fn from(reference: OperationDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<OperationDef> for IrObject {
-        fn from(reference: OperationDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<OperationDef> for Contained {
-        fn from(reference: OperationDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        OperationDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/OperationDef:1.0", "OperationDef")
+    pub struct OperationDef(Contained);
+    rt::reference! {
+        object_reference OperationDef: Contained, "IDL:omg.org/CORBA/OperationDef:1.0", "OperationDef",
+        IrObject, Contained
     }
 
     /// A reference to a `CORBA::InterfaceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct InterfaceDef(rt::ObjectRef);
-
-    impl rt::Interface for InterfaceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/InterfaceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for InterfaceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for InterfaceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl InterfaceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<InterfaceDef> for rt::ObjectRef {
-        fn from(reference: InterfaceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<InterfaceDef> for IrObject {
-        fn from(reference: InterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<InterfaceDef> for Container {
-        fn from(reference: InterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<InterfaceDef> for Contained {
-        fn from(reference: InterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<InterfaceDef> for IdlType {
-        fn from(reference: InterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        InterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/InterfaceDef:1.0", "InterfaceDef")
+    pub struct InterfaceDef(Container);
+    rt::reference! {
+        object_reference InterfaceDef: Container, "IDL:omg.org/CORBA/InterfaceDef:1.0", "InterfaceDef",
+        IrObject, Container, Contained, IdlType
     }
 
     /// Definitions nested in `CORBA::InterfaceDef`, and the errors of its operations.
@@ -2262,565 +671,53 @@ pub mod corba {
 
     /// A reference to a `CORBA::ExtInterfaceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ExtInterfaceDef(rt::ObjectRef);
-
-    impl rt::Interface for ExtInterfaceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ExtInterfaceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ExtInterfaceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ExtInterfaceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ExtInterfaceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ExtInterfaceDef> for rt::ObjectRef {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ExtInterfaceDef> for IrObject {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtInterfaceDef> for Container {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtInterfaceDef> for Contained {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtInterfaceDef> for IdlType {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtInterfaceDef> for InterfaceDef {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtInterfaceDef> for InterfaceAttrExtension {
-        fn from(reference: ExtInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ExtInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtInterfaceDef:1.0", "ExtInterfaceDef")
+    pub struct ExtInterfaceDef(InterfaceDef);
+    rt::reference! {
+        object_reference ExtInterfaceDef: InterfaceDef, "IDL:omg.org/CORBA/ExtInterfaceDef:1.0",
+        "ExtInterfaceDef", IrObject, Container, Contained, IdlType, InterfaceDef, InterfaceAttrExtension
     }
 
     /// A reference to a `CORBA::AbstractInterfaceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct AbstractInterfaceDef(rt::ObjectRef);
-
-    impl rt::Interface for AbstractInterfaceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/AbstractInterfaceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for AbstractInterfaceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for AbstractInterfaceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl AbstractInterfaceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<AbstractInterfaceDef> for rt::ObjectRef {
-        fn from(reference: AbstractInterfaceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<AbstractInterfaceDef> for IrObject {
-        fn from(reference: AbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AbstractInterfaceDef> for Container {
-        fn from(reference: AbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AbstractInterfaceDef> for Contained {
-        fn from(reference: AbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AbstractInterfaceDef> for IdlType {
-        fn from(reference: AbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<AbstractInterfaceDef> for InterfaceDef {
-        fn from(reference: AbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        AbstractInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/AbstractInterfaceDef:1.0", "AbstractInterfaceDef")
+    pub struct AbstractInterfaceDef(InterfaceDef);
+    rt::reference! {
+        object_reference AbstractInterfaceDef: InterfaceDef, "IDL:omg.org/CORBA/AbstractInterfaceDef:1.0",
+        "AbstractInterfaceDef", IrObject, Container, Contained, IdlType, InterfaceDef
     }
 
     /// A reference to a `CORBA::ExtAbstractInterfaceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ExtAbstractInterfaceDef(rt::ObjectRef);
-
-    impl rt::Interface for ExtAbstractInterfaceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ExtAbstractInterfaceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ExtAbstractInterfaceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ExtAbstractInterfaceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for rt::ObjectRef {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for IrObject {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for Container {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for Contained {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for IdlType {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for InterfaceDef {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for AbstractInterfaceDef {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtAbstractInterfaceDef> for InterfaceAttrExtension {
-        fn from(reference: ExtAbstractInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ExtAbstractInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0", "ExtAbstractInterfaceDef")
+    pub struct ExtAbstractInterfaceDef(AbstractInterfaceDef);
+    rt::reference! {
+        object_reference ExtAbstractInterfaceDef: AbstractInterfaceDef,
+        "IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0", "ExtAbstractInterfaceDef", IrObject, Container,
+        Contained, IdlType, InterfaceDef, AbstractInterfaceDef, InterfaceAttrExtension
     }
 
     /// A reference to a `CORBA::LocalInterfaceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct LocalInterfaceDef(rt::ObjectRef);
-
-    impl rt::Interface for LocalInterfaceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/LocalInterfaceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for LocalInterfaceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for LocalInterfaceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl LocalInterfaceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<LocalInterfaceDef> for rt::ObjectRef {
-        fn from(reference: LocalInterfaceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<LocalInterfaceDef> for IrObject {
-        fn from(reference: LocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<LocalInterfaceDef> for Container {
-        fn from(reference: LocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<LocalInterfaceDef> for Contained {
-        fn from(reference: LocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<LocalInterfaceDef> for IdlType {
-        fn from(reference: LocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<LocalInterfaceDef> for InterfaceDef {
-        fn from(reference: LocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        LocalInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/LocalInterfaceDef:1.0", "LocalInterfaceDef")
+    pub struct LocalInterfaceDef(InterfaceDef);
+    rt::reference! {
+        object_reference LocalInterfaceDef: InterfaceDef, "IDL:omg.org/CORBA/LocalInterfaceDef:1.0",
+        "LocalInterfaceDef", IrObject, Container, Contained, IdlType, InterfaceDef
     }
 
     /// A reference to a `CORBA::ExtLocalInterfaceDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ExtLocalInterfaceDef(rt::ObjectRef);
-
-    impl rt::Interface for ExtLocalInterfaceDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ExtLocalInterfaceDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ExtLocalInterfaceDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ExtLocalInterfaceDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for rt::ObjectRef {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for IrObject {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for Container {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for Contained {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for IdlType {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for InterfaceDef {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for LocalInterfaceDef {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtLocalInterfaceDef> for InterfaceAttrExtension {
-        fn from(reference: ExtLocalInterfaceDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ExtLocalInterfaceDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0", "ExtLocalInterfaceDef")
+    pub struct ExtLocalInterfaceDef(LocalInterfaceDef);
+    rt::reference! {
+        object_reference ExtLocalInterfaceDef: LocalInterfaceDef,
+        "IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0", "ExtLocalInterfaceDef", IrObject, Container, Contained,
+        IdlType, InterfaceDef, LocalInterfaceDef, InterfaceAttrExtension
     }
 
     /// A reference to a `CORBA::ValueDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ValueDef(rt::ObjectRef);
-
-    impl rt::Interface for ValueDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ValueDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
+    pub struct ValueDef(Container);
+    rt::reference! {
+        object_reference ValueDef: Container, "IDL:omg.org/CORBA/ValueDef:1.0", "ValueDef", IrObject,
+        Container, Contained, IdlType
     }
-
-    impl rt::Reference for ValueDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ValueDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ValueDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ValueDef> for rt::ObjectRef {
-        fn from(reference: ValueDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ValueDef> for IrObject {
-        fn from(reference: ValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueDef> for Container {
-        fn from(reference: ValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueDef> for Contained {
-        fn from(reference: ValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueDef> for IdlType {
-        fn from(reference: ValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! { ValueDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ValueDef:1.0", "ValueDef") }
 
     /// Definitions nested in `CORBA::ValueDef`, and the errors of its operations.
     pub mod value_def {
@@ -2865,92 +762,10 @@ pub mod corba {
 
     /// A reference to a `CORBA::ExtValueDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ExtValueDef(rt::ObjectRef);
-
-    impl rt::Interface for ExtValueDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ExtValueDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ExtValueDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ExtValueDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ExtValueDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ExtValueDef> for rt::ObjectRef {
-        fn from(reference: ExtValueDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ExtValueDef> for IrObject {
-        fn from(reference: ExtValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtValueDef> for Container {
-        fn from(reference: ExtValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtValueDef> for Contained {
-        fn from(reference: ExtValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtValueDef> for IdlType {
-        fn from(reference: ExtValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ExtValueDef> for ValueDef {
-        fn from(reference: ExtValueDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ExtValueDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ExtValueDef:1.0", "ExtValueDef")
+    pub struct ExtValueDef(ValueDef);
+    rt::reference! {
+        object_reference ExtValueDef: ValueDef, "IDL:omg.org/CORBA/ExtValueDef:1.0", "ExtValueDef", IrObject,
+        Container, Contained, IdlType, ValueDef
     }
 
     /// Definitions nested in `CORBA::ExtValueDef`, and the errors of its operations.
@@ -2996,86 +811,10 @@ pub mod corba {
 
     /// A reference to a `CORBA::ValueBoxDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ValueBoxDef(rt::ObjectRef);
-
-    impl rt::Interface for ValueBoxDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ValueBoxDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ValueBoxDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ValueBoxDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ValueBoxDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ValueBoxDef> for rt::ObjectRef {
-        fn from(reference: ValueBoxDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ValueBoxDef> for IrObject {
-        fn from(reference: ValueBoxDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueBoxDef> for Contained {
-        fn from(reference: ValueBoxDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueBoxDef> for IdlType {
-        fn from(reference: ValueBoxDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueBoxDef> for TypedefDef {
-        fn from(reference: ValueBoxDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ValueBoxDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ValueBoxDef:1.0", "ValueBoxDef")
+    pub struct ValueBoxDef(TypedefDef);
+    rt::reference! {
+        object_reference ValueBoxDef: TypedefDef, "IDL:omg.org/CORBA/ValueBoxDef:1.0", "ValueBoxDef",
+        IrObject, Contained, IdlType, TypedefDef
     }
 
     pub type InterfaceDefSeq = Vec<Option<InterfaceDef>>;
@@ -3473,197 +1212,22 @@ pub mod corba {
     /// The objects of a repository.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct IrObject(rt::ObjectRef);
-
-    impl rt::Interface for IrObject {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/IRObject:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for IrObject {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for IrObject {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl IrObject {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<IrObject> for rt::ObjectRef {
-        fn from(reference: IrObject) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! { IrObject => rt::TypeCode::object_reference("IDL:omg.org/CORBA/IRObject:1.0", "IRObject") }
+    rt::reference! { object_reference IrObject, "IDL:omg.org/CORBA/IRObject:1.0", "IRObject" }
 
     /// A reference to a `CORBA::TypedefDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct TypedefDef(rt::ObjectRef);
-
-    impl rt::Interface for TypedefDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/TypedefDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for TypedefDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for TypedefDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl TypedefDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<TypedefDef> for rt::ObjectRef {
-        fn from(reference: TypedefDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<TypedefDef> for IrObject {
-        fn from(reference: TypedefDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<TypedefDef> for Contained {
-        fn from(reference: TypedefDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<TypedefDef> for IdlType {
-        fn from(reference: TypedefDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        TypedefDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/TypedefDef:1.0", "TypedefDef")
+    pub struct TypedefDef(Contained);
+    rt::reference! {
+        object_reference TypedefDef: Contained, "IDL:omg.org/CORBA/TypedefDef:1.0", "TypedefDef", IrObject,
+        Contained, IdlType
     }
 
     /// A reference to a `CORBA::InterfaceAttrExtension`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct InterfaceAttrExtension(rt::ObjectRef);
-
-    impl rt::Interface for InterfaceAttrExtension {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/InterfaceAttrExtension:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for InterfaceAttrExtension {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for InterfaceAttrExtension {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl InterfaceAttrExtension {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<InterfaceAttrExtension> for rt::ObjectRef {
-        fn from(reference: InterfaceAttrExtension) -> Self {
-            reference.0
-        }
-    }
-    rt::typed! {
-        InterfaceAttrExtension => rt::TypeCode::object_reference("IDL:omg.org/CORBA/InterfaceAttrExtension:1.0", "InterfaceAttrExtension")
+    rt::reference! {
+        object_reference InterfaceAttrExtension, "IDL:omg.org/CORBA/InterfaceAttrExtension:1.0",
+        "InterfaceAttrExtension"
     }
 
     /// Definitions nested in `CORBA::InterfaceAttrExtension`, and the errors of its operations.
@@ -3697,74 +1261,10 @@ pub mod corba {
 
     /// A reference to a `CORBA::ValueMemberDef`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct ValueMemberDef(rt::ObjectRef);
-
-    impl rt::Interface for ValueMemberDef {
-        const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ValueMemberDef:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for ValueMemberDef {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for ValueMemberDef {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl ValueMemberDef {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<ValueMemberDef> for rt::ObjectRef {
-        fn from(reference: ValueMemberDef) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<ValueMemberDef> for IrObject {
-        fn from(reference: ValueMemberDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<ValueMemberDef> for Contained {
-        fn from(reference: ValueMemberDef) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        ValueMemberDef => rt::TypeCode::object_reference("IDL:omg.org/CORBA/ValueMemberDef:1.0", "ValueMemberDef")
+    pub struct ValueMemberDef(Contained);
+    rt::reference! {
+        object_reference ValueMemberDef: Contained, "IDL:omg.org/CORBA/ValueMemberDef:1.0", "ValueMemberDef",
+        IrObject, Contained
     }
 }
 
@@ -3803,73 +1303,10 @@ pub mod interface_repository {
 
     /// A definition that keeps its documentation comments. All definitions with a name have this interface beside the standard one.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Documented(rt::ObjectRef);
-
-    impl rt::Interface for Documented {
-        const REPOSITORY_ID: &'static str = "IDL:spandrel/InterfaceRepository/Documented:1.0";
-
-        #[inline]
-        fn from_object(object: rt::ObjectRef) -> Self {
-            Self(object)
-        }
-
-        #[inline]
-        fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl rt::Reference for Documented {
-        #[inline]
-        fn ior(&self) -> &rt::Ior {
-            rt::Reference::ior(&self.0)
-        }
-    }
-
-    impl rt::FromBound for Documented {
-        fn from_bound(
-            bound: rt::Arc<dyn ::std::any::Any + Send + Sync>,
-        ) -> Result<Self, rt::CdrError> {
-            rt::FromBound::from_bound(bound).map(Self)
-        }
-    }
-
-    impl Documented {
-        /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it.
-        pub fn narrow(object: &rt::ObjectRef) -> Result<Self, rt::SystemException> {
-            object.narrow()
-        }
-
-        /// Narrows a reference without a check that the object has this interface.
-        pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
-            object.unchecked_narrow()
-        }
-
-        /// The untyped reference.
-        #[inline]
-        pub fn as_object(&self) -> &rt::ObjectRef {
-            &self.0
-        }
-    }
-
-    impl From<Documented> for rt::ObjectRef {
-        fn from(reference: Documented) -> Self {
-            reference.0
-        }
-    }
-
-    impl From<Documented> for super::corba::IrObject {
-        fn from(reference: Documented) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-
-    impl From<Documented> for super::corba::Contained {
-        fn from(reference: Documented) -> Self {
-            rt::Interface::from_object(reference.0)
-        }
-    }
-    rt::typed! {
-        Documented => rt::TypeCode::object_reference("IDL:spandrel/InterfaceRepository/Documented:1.0", "Documented")
+    pub struct Documented(super::corba::Contained);
+    rt::reference! {
+        object_reference Documented: super::corba::Contained,
+        "IDL:spandrel/InterfaceRepository/Documented:1.0", "Documented", super::corba::IrObject,
+        super::corba::Contained
     }
 }

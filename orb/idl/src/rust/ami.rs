@@ -9,6 +9,7 @@ use quote::quote;
 
 use super::asynchronous::{everything, invocation};
 use super::method::{self, Method, tuple};
+use super::reference::NamedMethod;
 use super::scope;
 use super::types::{self, HandlerNames, Scope};
 use crate::model::{DefId, Definition, Interface, Type};
@@ -17,11 +18,11 @@ use crate::model::{DefId, Definition, Interface, Type};
 pub(super) fn senders(
     scope: Scope<'_, '_>,
     id: DefId,
-    methods: &[(Ident, Method<'_>)],
+    methods: &[NamedMethod<'_>],
     taken: &mut scope::Scope,
 ) -> TokenStream {
-    let forms = methods.iter().filter(|(_, method)| !method.oneway).map(|(synchronous, method)| {
-        let stem = stem(synchronous, method);
+    let forms = methods.iter().filter(|named| !named.method.oneway).map(|NamedMethod { ident, method, .. }| {
+        let stem = stem(ident, method);
         let callback = callback(scope, method, &taken.take(&unique(taken, "sendc_", &stem)));
         let polling = polling(scope, id, method, &taken.take(&unique(taken, "sendp_", &stem)));
         quote! { #callback #polling }
@@ -74,7 +75,7 @@ fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenSt
             #( #parameters ),*
         ) -> Result<(), #rt::SystemException> {
             let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
-            #rt::send_to_handler(&self.0, #reply, #ami_handler, |handler, outcome| match outcome {
+            #rt::send_to_handler(self.as_object(), #reply, #ami_handler, |handler, outcome| match outcome {
                 Ok(#pattern) => #handler::#success(handler, #( #names ),*),
                 Err(error) => #handler::#failure(handler, #rt::ExceptionHolder::new(error)),
             })
@@ -94,7 +95,7 @@ fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) 
         #[inline]
         pub fn #ident(&self, #( #parameters ),*) -> #poller {
             let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
-            #poller(#rt::Poller::new(&self.0, #operation, #reply))
+            #poller(#rt::Poller::new(self.as_object(), #operation, #reply))
         }
     }
 }

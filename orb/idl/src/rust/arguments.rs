@@ -20,13 +20,31 @@ pub(super) fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     quote! { #( let #texts = #rt::Wide(#texts); )* }
 }
 
-/// The closure that encodes the arguments. The ORB may call it again, after a location forward. `shares`:
-/// `inout` parameters are shared references.
-pub(super) fn encode(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) -> TokenStream {
+/// The values that a request sends.
+pub(super) enum Arguments {
+    /// A tuple; results are decoded as one, too.
+    Tuple(TokenStream),
+    /// A closure that encodes them: there are more than tuples hold, or a context among them. The ORB may call it
+    /// again, after a location forward.
+    Closure(TokenStream),
+}
+
+/// Maximum number of arguments and of results in a tuple: the runtime has tuples up to this size.
+const MAX_TUPLE: usize = 8;
+
+/// The arguments of a request. `shares`: `inout` parameters are shared references.
+pub(super) fn arguments(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) -> Arguments {
     let rt = scope.rt();
+    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
+    if method.context.is_none() && sent.len() <= MAX_TUPLE && results(method) <= MAX_TUPLE {
+        let values = sent.iter().map(|Parameter { ident, mode, .. }| match mode {
+            ParameterMode::InOut if !shares => quote! { &*#ident },
+            _ => quote! { #ident },
+        });
+        return Arguments::Tuple(quote! { ( #( #values, )* ) });
+    }
     let out = method.local(if method.sends() { "out" } else { "_out" });
-    let arguments = method.parameters.iter().filter(|parameter| parameter.is_sent()).map(|parameter| {
-        let Parameter { ident, mode, ty } = parameter;
+    let arguments = sent.iter().map(|Parameter { ident, mode, ty }| {
         let value = match (mode, scope.cx.passing(ty)) {
             (ParameterMode::InOut, _) if shares => quote! { #ident },
             (ParameterMode::InOut, _) => quote! { &*#ident },
@@ -40,17 +58,22 @@ pub(super) fn encode(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) ->
     });
     let sent: Vec<TokenStream> = arguments.chain(context).collect();
     let steps = sequence(&sent, TokenStream::clone);
-    match sent.len() {
+    Arguments::Closure(match sent.len() {
         0 | 1 => quote! { |#out| #steps },
         _ => quote! { |#out| { #steps } },
-    }
+    })
+}
+
+/// The number of results on the wire.
+fn results(method: &Method<'_>) -> usize {
+    let returned = method.parameters.iter().filter(|parameter| parameter.is_returned());
+    method.result.iter().count() + returned.count()
 }
 
 /// The closure that decodes the results, in their order on the wire.
 pub(super) fn decode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
-    let results = usize::from(method.result.is_some());
-    match results + method.parameters.iter().filter(|parameter| parameter.is_returned()).count() {
+    match results(method) {
         0 => quote! { |_input| Ok(()) },
         1 => quote! { #rt::Decode::decode },
         count => {

@@ -7,35 +7,17 @@ mod tests;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::arguments::{decode, encode, wide};
+use super::arguments::{Arguments, arguments, decode, wide};
 use super::method::{Method, tuple};
+use super::reference::NamedMethod;
 use super::scope;
 use super::types::Scope;
 use crate::model::{ParameterMode, Type};
 
-/// The asynchronous form of each method of a reference; `taken` has the names of the others.
-pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], taken: &mut scope::Scope) -> TokenStream {
+/// The asynchronous form of a method of a reference.
+pub(super) fn form(scope: Scope<'_, '_>, named: &NamedMethod<'_>) -> TokenStream {
     let rt = scope.rt();
-    let narrow = taken.take("narrow_async");
-    let forms = methods.iter().map(|(synchronous, method)| {
-        let ident = taken.take(&format!("{}_async", scope::plain(synchronous).trim_end_matches('_')));
-        form(scope, method, synchronous, &ident)
-    });
-    let forms: TokenStream = forms.collect();
-    quote! {
-        #[doc = " As `narrow`, without waiting: the request is sent before this returns."]
-        #[inline]
-        pub fn #narrow(
-            object: &#rt::ObjectRef,
-        ) -> impl ::std::future::Future<Output = Result<Self, #rt::SystemException>> + Send + 'static + use<> {
-            object.narrow_async()
-        }
-        #forms
-    }
-}
-
-fn form(scope: Scope<'_, '_>, method: &Method<'_>, synchronous: &Ident, ident: &Ident) -> TokenStream {
-    let rt = scope.rt();
+    let NamedMethod { ident: synchronous, asynchronous: ident, method } = named;
     let parameters = method.parameters_as(scope, |owned| quote! { &#owned });
     let (result, error) = (everything(scope, method), method.error(scope));
     let doc = docs(method, synchronous);
@@ -50,13 +32,23 @@ fn form(scope: Scope<'_, '_>, method: &Method<'_>, synchronous: &Ident, ident: &
 /// Sends the request: an `AsyncReply`. Arguments have the names of the parameters, `inout` ones being shared
 /// references.
 pub(super) fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
-    let operation = &method.operation;
-    let (wide, encode) = (wide(scope, method), encode(scope, method, true));
-    if method.oneway {
-        return quote! { #wide self.0.send_oneway_async(#operation, #encode) };
+    let (rt, operation) = (scope.rt(), &method.operation);
+    let wide = wide(scope, method);
+    match arguments(scope, method, true) {
+        Arguments::Tuple(arguments) if method.oneway => {
+            quote! { #wide #rt::call_oneway_async(self.as_object(), #operation, &#arguments) }
+        }
+        Arguments::Tuple(arguments) => {
+            quote! { #wide #rt::call_async(self.as_object(), #operation, &#arguments) }
+        }
+        Arguments::Closure(encode) if method.oneway => {
+            quote! { #wide self.as_object().send_oneway_async(#operation, #encode) }
+        }
+        Arguments::Closure(encode) => {
+            let decode = decode(scope, method);
+            quote! { #wide self.as_object().invoke_async(#operation, #encode, #decode) }
+        }
     }
-    let decode = decode(scope, method);
-    quote! { #wide self.0.invoke_async(#operation, #encode, #decode) }
 }
 
 fn docs(method: &Method<'_>, synchronous: &Ident) -> TokenStream {

@@ -39,7 +39,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
     let cx = scope.cx;
     let errors = errors::enums(scope, definition.id);
     if cx.is_local(definition.id) {
-        let (object, typed) = (servant::servant(scope, definition, body), typed::interface(scope, definition, body));
+        let (object, typed) = (servant::servant(scope, definition, body), typed::local_interface(scope, definition));
         return quote! { #object #typed #errors };
     }
     let reference = reference::reference(scope, definition, body);

@@ -63,6 +63,11 @@ impl Externals {
         self.homes.get(&id).copied().unwrap_or(Home::Own)
     }
 
+    /// Whether a definition that is no IDL module is part of the code being generated.
+    pub(super) fn is_own(&self, id: DefId) -> bool {
+        self.home(id) == Home::Own
+    }
+
     /// Whether a definition is there; for an IDL module, whether it or a part of its contents is.
     pub(super) fn is_in(&self, home: Home, id: DefId) -> bool {
         self.homes.get(&id).map_or_else(|| self.openings.contains(&(id, home)), |it| *it == home)

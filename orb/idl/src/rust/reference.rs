@@ -1,126 +1,130 @@
 //! Client side of an interface: a typed object reference whose methods invoke.
 //!
+//! The reference of an interface with bases wraps that of the first base and reaches the methods of that by `Deref`;
+//! it has the methods of its other bases itself.
+//!
 //! `narrow` itself is in `object` of `spandrel-orb`.
+
+use std::collections::HashMap;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::arguments::{decode, encode, wide};
+use super::arguments::{Arguments, arguments, decode, wide};
 use super::interpreted::operations;
 use super::method::{self, Method, tuple};
 use super::scope;
 use super::types::Scope;
 use super::{Sides, ami, asynchronous, collocation, docs, typed};
-use crate::model::{Definition, Interface, ParameterMode};
+use crate::model::{DefId, Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
 pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::or(&definition.doc, || format!(" A reference to a `{}`.", definition.scoped_name));
-    let methods = matches!(scope.cx.sides, Sides::Both | Sides::Client).then(|| methods(scope, definition));
-    let conversions = conversions(scope, definition, body);
-    let repository_id = &definition.repository_id;
-    let typed = typed::interface(scope, definition, body);
+    let has_methods = matches!(scope.cx.sides, Sides::Both | Sides::Client);
+    let methods = has_methods.then(|| methods(scope, definition, body)).flatten();
+    let (repository_id, name) = (&definition.repository_id, &definition.name);
+    let narrow = (has_methods && scope.cx.asynchronous.client).then(|| quote! { , async narrow_async });
+    let kind = typed::reference_kind(body);
+    let bases: Vec<TokenStream> = body.all_bases.iter().map(|&base| scope.path(base)).collect();
+    let first = body.bases.first().map(|&base| scope.path(base));
+    let held = first.clone().unwrap_or_else(|| quote! { #rt::ObjectRef });
+    let first = first.map(|first| quote! { : #first });
+    let methods = methods.map(|methods| quote! { impl #ident { #methods } });
     quote! {
         #doc
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct #ident(#rt::ObjectRef);
-        impl #rt::Interface for #ident {
-            const REPOSITORY_ID: &'static str = #repository_id;
-            #[inline]
-            fn from_object(object: #rt::ObjectRef) -> Self {
-                Self(object)
-            }
-            #[inline]
-            fn as_object(&self) -> &#rt::ObjectRef {
-                &self.0
-            }
-        }
-        impl #rt::Reference for #ident {
-            #[inline]
-            fn ior(&self) -> &#rt::Ior {
-                #rt::Reference::ior(&self.0)
-            }
-        }
-        impl #rt::FromBound for #ident {
-            fn from_bound(bound: #rt::Arc<dyn ::std::any::Any + Send + Sync>) -> Result<Self, #rt::CdrError> {
-                #rt::FromBound::from_bound(bound).map(Self)
-            }
-        }
-        impl #ident {
-            #[doc = " Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it."]
-            pub fn narrow(object: &#rt::ObjectRef) -> Result<Self, #rt::SystemException> {
-                object.narrow()
-            }
-            #[doc = " Narrows a reference without a check that the object has this interface."]
-            pub fn unchecked_narrow(object: &#rt::ObjectRef) -> Self {
-                object.unchecked_narrow()
-            }
-            #[doc = " The untyped reference."]
-            #[inline]
-            pub fn as_object(&self) -> &#rt::ObjectRef {
-                &self.0
-            }
-            #methods
-        }
-        #conversions
-        #typed
+        pub struct #ident(#held);
+        #rt::reference! { #kind #ident #first, #repository_id, #name #narrow #(, #bases)* }
+        #methods
     }
 }
 
-/// Widening conversions: to each base, and to the untyped reference.
-fn conversions(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
-    let rt = scope.rt();
-    let ident = &scope.cx.names.place(definition.id).ident;
-    let bases = body.all_bases.iter().map(|&base| {
-        let base = scope.path(base);
-        quote! {
-            impl From<#ident> for #base {
-                fn from(reference: #ident) -> Self {
-                    #rt::Interface::from_object(reference.0)
-                }
-            }
-        }
-    });
-    quote! {
-        impl From<#ident> for #rt::ObjectRef {
-            fn from(reference: #ident) -> Self {
-                reference.0
-            }
-        }
-        #( #bases )*
-    }
+/// A method of a reference with its Rust names.
+pub(super) struct NamedMethod<'m> {
+    pub(super) ident: Ident,
+    /// The name of the asynchronous form.
+    pub(super) asynchronous: Ident,
+    pub(super) method: Method<'m>,
 }
 
-fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+/// The methods of an interface's objects, inherited ones first, with the names that they have in its reference; and
+/// all names taken by them.
+fn named<'m>(scope: Scope<'_, 'm>, interface: DefId) -> (Vec<NamedMethod<'m>>, scope::Scope) {
     // Unrelated bases may have methods with the same Rust name.
     let mut taken = scope::Scope::default();
-    let flattened = method::flattened(scope.cx, definition.id);
-    let named: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
-    let methods = named.iter().map(|(ident, method)| {
-        let (doc, signature) = (method.docs(), method.signature(scope, ident));
-        let (attempt, body) = (collocation::attempt(scope, method), invocation(scope, method));
-        quote! { #doc pub #signature { #attempt #body } }
+    let flattened = method::flattened(scope.cx, interface);
+    let synchronous: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
+    if scope.cx.asynchronous.client {
+        taken.take("narrow_async");
+    }
+    let named = synchronous.into_iter().map(|(ident, method)| {
+        let form = format!("{}_async", scope::plain(&ident).trim_end_matches('_'));
+        let asynchronous = if scope.cx.asynchronous.client { taken.take(&form) } else { ident.clone() };
+        NamedMethod { ident, asynchronous, method }
     });
-    let methods: TokenStream = methods.collect();
-    let asynchronous = scope.cx.asynchronous.client.then(|| asynchronous::methods(scope, &named, &mut taken));
-    let ami = scope.cx.asynchronous.ami.then(|| ami::senders(scope, definition.id, &named, &mut taken));
-    quote! { #methods #asynchronous #ami }
+    (named.collect(), taken)
+}
+
+/// The methods that a reference has from the one that it wraps, by owner and operation, with their names there.
+fn reached(scope: Scope<'_, '_>, body: &Interface) -> HashMap<(DefId, String), (Ident, Ident)> {
+    match body.bases.first() {
+        // References of other files may have been generated without methods.
+        Some(&base) if scope.cx.externals.is_own(base) => {
+            let (methods, _) = named(scope, base);
+            let names = methods.into_iter().map(|NamedMethod { ident, asynchronous, method }| {
+                ((method.owner, method.operation), (ident, asynchronous))
+            });
+            names.collect()
+        }
+        _ => HashMap::new(),
+    }
+}
+
+fn methods(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
+    let (all, mut taken) = named(scope, definition.id);
+    let reached = reached(scope, body);
+    let name_in_base = |method: &Method<'_>| reached.get(&(method.owner, method.operation.clone()));
+    let own = all.iter().filter(|one| name_in_base(&one.method).is_none_or(|(ident, _)| *ident != one.ident));
+    let methods: TokenStream = own
+        .map(|NamedMethod { ident, method, .. }| {
+            let (doc, signature) = (method.docs(), method.signature(scope, ident));
+            let (attempt, body) = (collocation::attempt(scope, method), invocation(scope, method));
+            quote! { #doc pub #signature { #attempt #body } }
+        })
+        .collect();
+    let own = all.iter().filter(|one| name_in_base(&one.method).is_none_or(|(_, ident)| *ident != one.asynchronous));
+    let asynchronous: Option<TokenStream> =
+        scope.cx.asynchronous.client.then(|| own.map(|named| asynchronous::form(scope, named)).collect());
+    let ami = scope.cx.asynchronous.ami.then(|| ami::senders(scope, definition.id, &all, &mut taken));
+    let methods = quote! { #methods #asynchronous #ami };
+    (!methods.is_empty()).then_some(methods)
 }
 
 fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     if operations::goes_by_tables(scope, method) {
         return operations::stub(scope, method);
     }
-    let operation = &method.operation;
-    let (wide, encode) = (wide(scope, method), encode(scope, method, false));
-    if method.oneway {
-        return quote! { #wide self.0.send_oneway(#operation, #encode) };
-    }
-    let decode = decode(scope, method);
+    let (rt, operation) = (scope.rt(), &method.operation);
+    let (wide, arguments) = (wide(scope, method), arguments(scope, method, false));
     let store = store(method);
-    quote! { #wide self.0.invoke(#operation, #encode, #decode) #store }
+    match arguments {
+        Arguments::Tuple(arguments) if method.oneway => {
+            quote! { #wide #rt::call_oneway(self.as_object(), #operation, &#arguments) }
+        }
+        Arguments::Tuple(arguments) => {
+            quote! { #wide #rt::call(self.as_object(), #operation, &#arguments) #store }
+        }
+        Arguments::Closure(encode) if method.oneway => {
+            quote! { #wide self.as_object().send_oneway(#operation, #encode) }
+        }
+        Arguments::Closure(encode) => {
+            let decode = decode(scope, method);
+            quote! { #wide self.as_object().invoke(#operation, #encode, #decode) #store }
+        }
+    }
 }
 
 /// The code after a successful call that stores the values of `inout` parameters.

@@ -33,12 +33,16 @@ fn distinct(scope: Scope<'_, '_>, ty: &Type) -> Option<TokenStream> {
     })
 }
 
-/// Whether the Rust type has the type code of the IDL type: aliases are the same type in Rust, native types and
-/// abstract interfaces have the form of another.
+/// Whether the Rust type has the type code of the IDL type: aliases are the same type in Rust, native types,
+/// abstract bases and local objects have the form of others.
 fn is_implied(scope: Scope<'_, '_>, ty: &Type) -> bool {
     match ty {
         Type::Sequence { element, .. } | Type::Array { element, .. } => is_implied(scope, element),
-        Type::Named(id) => !matches!(scope.cx.model[*id].kind, DefinitionKind::Typedef(_) | DefinitionKind::Native),
+        Type::Named(id) => match &scope.cx.model[*id].kind {
+            DefinitionKind::Typedef(_) | DefinitionKind::Native => false,
+            DefinitionKind::Interface(_) => !scope.cx.is_local(*id),
+            _ => true,
+        },
         Type::AbstractBase => false,
         _ => true,
     }
@@ -64,18 +68,20 @@ pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union)
     recursive(scope, definition, &quote! { #rt::TypeCode::union(#id, #name, &#discriminator, &[ #( #members ),* ]) })
 }
 
-/// `Typed` for an interface: for its reference, or the trait of local objects.
-pub(super) fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+/// `Typed` for a local interface: for the trait of its objects.
+pub(super) fn local_interface(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
-    let builder = if scope.cx.is_local(definition.id) {
-        quote! { local_interface }
-    } else if body.is_abstract {
+    let target = scope.target(&Type::Named(definition.id));
+    quote! { #rt::typed! { #target => #rt::TypeCode::local_interface(#id, #name) } }
+}
+
+/// The constructor of a reference's type code.
+pub(super) fn reference_kind(body: &Interface) -> TokenStream {
+    if body.is_abstract {
         quote! { abstract_interface }
     } else {
         quote! { object_reference }
-    };
-    let target = scope.target(&Type::Named(definition.id));
-    quote! { #rt::typed! { #target => #rt::TypeCode::#builder(#id, #name) } }
+    }
 }
 
 /// `Typed` for a value type: for its trait.

@@ -120,9 +120,10 @@ fn wide_strings_and_decimals_have_their_rust_types() {
             "pub type Price = ::spandrel::generated::Fixed<5, 2>;",
             "pub w: ::spandrel::generated::WString, pub f: Four, pub p: Price, pub c: char,",
             "pub fn f(&self, w: &str, x: &Four, p: Price, c: char, io: &mut ::spandrel::generated::WString)",
-            "let w = ::spandrel::generated::Wide(w); self.0.invoke(\"f\", |out| { \
-             ::spandrel::generated::Encode::encode(&w, out)?;",
-            "let w = ::spandrel::generated::Wide(w); self.0.send_oneway(\"g\",",
+            "let w = ::spandrel::generated::Wide(w); \
+             ::spandrel::generated::call(self.as_object(), \"f\", &(w, x, p, c, &*io)).map(",
+            "let w = ::spandrel::generated::Wide(w); \
+             ::spandrel::generated::call_oneway(self.as_object(), \"g\", &(w,))",
             "fn set_a(&self, value: &str)",
             "let value = ::spandrel::generated::Wide(value);",
             "let w: ::spandrel::generated::WString = ::spandrel::generated::Decode::decode(&mut input)?;",
@@ -189,7 +190,7 @@ fn type_codes_describe_the_idl_types() {
             "rt::TypeCode::union(\"IDL:M/U:1.0\", \"U\", &<E as rt::Typed>::type_code(),",
             "(rt::Label::Value(0), \"x\", <i32 as rt::Typed>::type_code()), \
              (rt::Label::Default, \"s\", <S as rt::Typed>::type_code())",
-            "rt::TypeCode::object_reference(\"IDL:M/I:1.0\", \"I\")",
+            "object_reference I, \"IDL:M/I:1.0\", \"I\"",
             "r: Option<Ref> as \"r\" = ref_tc(), m: Option<i::Me> as \"m\" = i::me_tc(), code: rt::TypeCode as \"code\"",
         ],
     );
@@ -245,7 +246,7 @@ fn a_context_clause_is_one_more_parameter() {
             "pub fn f(&self, context: i32, context_: &::spandrel::generated::Context) -> \
              Result<(), ::spandrel::generated::SystemException>",
             "context_.encode_named(&[\"user.*\", \"locale\"], out)",
-            "self.0.send_oneway(\"g\", |out| context.encode_named(&[\"x\"], out))",
+            "self.as_object().send_oneway(\"g\", |out| context.encode_named(&[\"x\"], out))",
             "let context_ = <::spandrel::generated::Context as ::spandrel::generated::Decode>::decode(&mut input)?; \
              IServant::f(&self.0, context, &context_)?;",
         ],
