@@ -8,8 +8,6 @@ mod types;
 pub use std::{borrow::Cow, sync::Arc};
 
 pub use references::{call, call_oneway};
-#[cfg(feature = "asynchronous")]
-pub use references::{call_async, call_oneway_async};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
     ValueType,
@@ -26,12 +24,14 @@ pub use spandrel_cdr::{
 pub use spandrel_giop::SystemException;
 pub use types::min_octets;
 
-#[cfg(feature = "asynchronous")]
-pub use crate::AsyncReply;
 pub use crate::exceptions::{describe_exception, describe_exception_text, not_implemented};
 pub use crate::interpreted;
 #[cfg(feature = "asynchronous")]
-pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};
+pub use crate::{
+    AsyncReply,
+    asynchronous::generated::{call_async, call_oneway_async},
+    messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler},
+};
 pub use crate::{Context, Interface, ObjectRef, UserException, UserExceptions};
 pub use crate::{
     generated_alias as alias, generated_enumeration as enumeration, generated_errors as errors,

@@ -7,6 +7,7 @@
 mod arguments;
 mod call;
 mod future;
+pub(crate) mod generated;
 mod orb_operations;
 
 pub use future::{AsyncRawReply, AsyncReply};

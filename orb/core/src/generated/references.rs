@@ -3,8 +3,6 @@
 use spandrel_cdr::{Decode, Encode};
 use spandrel_giop::SystemException;
 
-#[cfg(feature = "asynchronous")]
-use crate::AsyncReply;
 use crate::{ObjectRef, UserExceptions};
 
 /// The traits and conversions of a reference type. A reference of an interface with bases wraps that of the first
@@ -116,26 +114,4 @@ pub fn call<A: Encode, R: Decode, E: UserExceptions>(
 #[inline]
 pub fn call_oneway<A: Encode>(object: &ObjectRef, operation: &str, arguments: &A) -> Result<(), SystemException> {
     object.send_oneway(operation, |out| arguments.encode(out))
-}
-
-/// As [`call`], without waiting.
-#[cfg(feature = "asynchronous")]
-#[inline]
-pub fn call_async<A: Encode, R: Decode, E: UserExceptions>(
-    object: &ObjectRef,
-    operation: &'static str,
-    arguments: &A,
-) -> AsyncReply<R, E> {
-    object.invoke_async(operation, |out| arguments.encode(out), R::decode)
-}
-
-/// As [`call_oneway`], without waiting.
-#[cfg(feature = "asynchronous")]
-#[inline]
-pub fn call_oneway_async<A: Encode>(
-    object: &ObjectRef,
-    operation: &'static str,
-    arguments: &A,
-) -> AsyncReply<(), SystemException> {
-    object.send_oneway_async(operation, |out| arguments.encode(out))
 }

@@ -8,8 +8,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::asynchronous::{everything, invocation};
-use super::method::{self, Method, tuple};
-use super::reference::NamedMethod;
+use super::method::{self, Method, NamedMethod, tuple};
 use super::scope;
 use super::types::{self, HandlerNames, Scope};
 use crate::model::{DefId, Definition, Interface, Type};

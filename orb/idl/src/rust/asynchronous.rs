@@ -8,8 +8,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::arguments::{Arguments, arguments, decode, wide};
-use super::method::{Method, tuple};
-use super::reference::NamedMethod;
+use super::method::{Method, NamedMethod, tuple};
 use super::scope;
 use super::types::Scope;
 use crate::model::{ParameterMode, Type};

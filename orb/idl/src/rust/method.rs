@@ -65,6 +65,32 @@ pub(super) fn flattened<'m>(cx: &types::Context<'m>, interface: DefId) -> Vec<Me
     bases.iter().chain([&interface]).flat_map(|&owner| own(cx, owner)).collect()
 }
 
+/// A method of a reference with its Rust names.
+pub(super) struct NamedMethod<'m> {
+    pub(super) ident: Ident,
+    /// The name of the asynchronous form.
+    pub(super) asynchronous: Ident,
+    pub(super) method: Method<'m>,
+}
+
+/// The methods of an interface's objects, inherited ones first, with the names that they have in its reference; and
+/// all names taken by them.
+pub(super) fn named<'m>(cx: &types::Context<'m>, interface: DefId) -> (Vec<NamedMethod<'m>>, scope::Scope) {
+    // Unrelated bases may have methods with the same Rust name.
+    let mut taken = scope::Scope::default();
+    let flattened = flattened(cx, interface);
+    let synchronous: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
+    if cx.asynchronous.client {
+        taken.take("narrow_async");
+    }
+    let named = synchronous.into_iter().map(|(ident, method)| {
+        let form = format!("{}_async", scope::plain(&ident).trim_end_matches('_'));
+        let asynchronous = if cx.asynchronous.client { taken.take(&form) } else { ident.clone() };
+        NamedMethod { ident, asynchronous, method }
+    });
+    (named.collect(), taken)
+}
+
 fn methods<'m>(cx: &types::Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
     let definition = &cx.model[id];
     if !super::contents::is_method(definition) {

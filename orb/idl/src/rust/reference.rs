@@ -12,7 +12,7 @@ use quote::quote;
 
 use super::arguments::{Arguments, arguments, decode, wide};
 use super::interpreted::operations;
-use super::method::{self, Method, tuple};
+use super::method::{self, Method, NamedMethod, tuple};
 use super::scope;
 use super::types::Scope;
 use super::{Sides, ami, asynchronous, collocation, docs, typed};
@@ -42,38 +42,12 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     }
 }
 
-/// A method of a reference with its Rust names.
-pub(super) struct NamedMethod<'m> {
-    pub(super) ident: Ident,
-    /// The name of the asynchronous form.
-    pub(super) asynchronous: Ident,
-    pub(super) method: Method<'m>,
-}
-
-/// The methods of an interface's objects, inherited ones first, with the names that they have in its reference; and
-/// all names taken by them.
-fn named<'m>(scope: Scope<'_, 'm>, interface: DefId) -> (Vec<NamedMethod<'m>>, scope::Scope) {
-    // Unrelated bases may have methods with the same Rust name.
-    let mut taken = scope::Scope::default();
-    let flattened = method::flattened(scope.cx, interface);
-    let synchronous: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
-    if scope.cx.asynchronous.client {
-        taken.take("narrow_async");
-    }
-    let named = synchronous.into_iter().map(|(ident, method)| {
-        let form = format!("{}_async", scope::plain(&ident).trim_end_matches('_'));
-        let asynchronous = if scope.cx.asynchronous.client { taken.take(&form) } else { ident.clone() };
-        NamedMethod { ident, asynchronous, method }
-    });
-    (named.collect(), taken)
-}
-
 /// The methods that a reference has from the one that it wraps, by owner and operation, with their names there.
 fn reached(scope: Scope<'_, '_>, body: &Interface) -> HashMap<(DefId, String), (Ident, Ident)> {
     match body.bases.first() {
         // References of other files may have been generated without methods.
         Some(&base) if scope.cx.externals.is_own(base) => {
-            let (methods, _) = named(scope, base);
+            let (methods, _) = method::named(scope.cx, base);
             let names = methods.into_iter().map(|NamedMethod { ident, asynchronous, method }| {
                 ((method.owner, method.operation), (ident, asynchronous))
             });
@@ -84,7 +58,7 @@ fn reached(scope: Scope<'_, '_>, body: &Interface) -> HashMap<(DefId, String), (
 }
 
 fn methods(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
-    let (all, mut taken) = named(scope, definition.id);
+    let (all, mut taken) = method::named(scope.cx, definition.id);
     let reached = reached(scope, body);
     let name_in_base = |method: &Method<'_>| reached.get(&(method.owner, method.operation.clone()));
     let own = all.iter().filter(|one| name_in_base(&one.method).is_none_or(|(ident, _)| *ident != one.ident));
