@@ -37,7 +37,7 @@
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
@@ -240,40 +240,42 @@ impl Builder {
             inputs.iter().try_for_each(|(_, _, model)| report_warnings(cargo, model.warnings()))?;
             return Err(error);
         }
-        let inputs = inputs.iter().map(|(file, stem, model)| Input { file, stem, model });
-        // The code of an external file is in a Rust module of its own, also if it is generated in this call.
-        let (mut alone, together): (Vec<_>, Vec<_>) = inputs.partition(|input| self.rust.is_external(input.file));
-        let mut outputs = Vec::new();
-        if shares_definitions(&together, &self.rust) {
-            match self.generate_together(&together)? {
-                Ok((model, files)) => {
-                    let warnings = together.iter().map(|input| input.model.warnings_within(&model));
-                    warnings.into_iter().try_for_each(|warnings| report_warnings(cargo, &warnings))?;
-                    outputs = files;
-                }
-                Err(reason) => {
-                    writeln!(
-                        cargo,
-                        "cargo:warning=the files of this call have definitions in common and no common meaning, so \
-                         that each output has all that its file includes; include each output in a module of its own: \
-                         {reason}"
-                    )
-                    .map_err(Error::Cargo)?;
-                    alone.extend(together);
-                }
-            }
-        } else {
-            alone.extend(together);
+        for (_, _, model) in &inputs {
+            report_warnings(cargo, &model.warnings_beside(inputs.iter().map(|(_, _, other)| other)))?;
         }
-        for Input { stem, model, .. } in alone {
-            report_warnings(cargo, model.warnings())?;
+        let mut modules: BTreeMap<Option<&str>, Vec<Input<'_>>> = BTreeMap::new();
+        for (file, stem, model) in &inputs {
+            modules.entry(self.rust.external_module(file)).or_default().push(Input { file, stem, model });
+        }
+        let mut outputs = Vec::new();
+        for inputs in modules.values() {
+            outputs.extend(self.outputs(inputs, cargo)?);
+        }
+        outputs.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text))
+    }
+
+    /// The outputs of files for the same Rust module.
+    fn outputs(&self, inputs: &[Input<'_>], cargo: &mut dyn Write) -> Result<Vec<SourceFile>, Error> {
+        if shares_definitions(inputs, &self.rust) {
+            match self.generate_together(inputs)? {
+                Ok(outputs) => return Ok(outputs),
+                Err(reason) => writeln!(
+                    cargo,
+                    "cargo:warning=the files of this call have definitions in common and no common meaning, so that \
+                     each output has all that its file includes; include each output in a module of its own: {reason}"
+                )
+                .map_err(Error::Cargo)?,
+            }
+        }
+        let mut outputs = Vec::new();
+        for Input { stem, model, .. } in inputs {
             if self.per_module {
                 outputs.extend(generate_files(model, &self.rust, stem));
             } else {
                 outputs.push(SourceFile { path: output_name(stem), text: generate(model, &self.rust) });
             }
         }
-        outputs.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text))
+        Ok(outputs)
     }
 
     /// Compiles each file by itself, and adds it to `inputs` with the stem of its output.
@@ -299,9 +301,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The common model and the outputs of files that share definitions, or the reason, in one line, why they have no
-    /// common meaning.
-    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<Result<(Model, Vec<SourceFile>), String>, Error> {
+    /// The outputs of files that share definitions, or the reason, in one line, why they have no common meaning.
+    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<Result<Vec<SourceFile>, String>, Error> {
         let files: Vec<&Path> = inputs.iter().map(|input| input.file).collect();
         let model = match spandrel_idl::compile_together(&self.front_end, &FileSystem, &files) {
             Ok(model) => model,
@@ -309,7 +310,7 @@ impl Builder {
         };
         self.rust.check_externals(&model).map_err(Error::Option)?;
         let outputs = generate_together(inputs, &model, &self.rust, self.per_module);
-        Ok(outputs.map(|outputs| (model, outputs)).map_err(|error| error.to_string()))
+        Ok(outputs.map_err(|error| error.to_string()))
     }
 
     fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {

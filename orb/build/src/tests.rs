@@ -528,6 +528,25 @@ fn includes_of_external_files_are_those_of_the_whole_call() {
 }
 
 #[test]
+fn files_of_one_external_module_share_definitions() {
+    let package = Package::new(&[
+        ("node.idl", "#ifndef N\n#define N\nmodule M { interface Container; struct Node { Container of; }; };\n#endif"),
+        ("component.idl", "#include \"node.idl\"\nmodule M { interface Container { Node first(); }; };"),
+        ("main.idl", "#include \"component.idl\"\nmodule M { struct Main { Node node; Container of; }; };"),
+    ]);
+    let apart = configure().external("node.idl", "crate::node").external("component.idl", "crate::component");
+    let error = package.compile(apart, &["node.idl", "component.idl"]).expect_err("two types");
+    assert!(error.contains("node.idl declares `M::Container` and "), "{error}");
+    let one = configure().external("node.idl", "crate::one").external("component.idl", "crate::one");
+    let told = package.compile(one, &["component.idl", "main.idl", "node.idl"]).expect("one type");
+    assert!(!told.contains("never defined"), "{told}");
+    let outputs = ["component.rs", "main.rs", "node.rs"].map(|name| package.output(name));
+    assert_eq!(outputs.concat().matches("pub struct Container(").count(), 1);
+    assert!(outputs[1].contains("pub node: crate::one::m::Node,"), "{}", outputs[1]);
+    assert!(outputs[1].contains("pub of: Option<crate::one::m::Container>,"), "{}", outputs[1]);
+}
+
+#[test]
 fn an_external_name_is_that_of_one_file() {
     let package = Package::new(&[
         ("a.idl", "#include \"one/types.idl\"\n#include \"two/types.idl\"\nstruct S { One one; Two two; };"),

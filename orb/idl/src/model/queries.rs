@@ -54,11 +54,12 @@ impl Model {
         &self.warnings
     }
 
-    /// The warnings that remain where this model is a part of `whole`: none for interfaces and value types that it
-    /// only declares and `whole` defines.
+    /// The warnings that remain beside other models: none for interfaces and value types that this one only declares
+    /// and another defines.
     #[must_use]
-    pub fn warnings_within(&self, whole: &Model) -> Diagnostics {
-        let is_defined = |name: &str| whole.lookup(name).is_some_and(|definition| !definition.is_forward_only());
+    pub fn warnings_beside<'m>(&self, others: impl Iterator<Item = &'m Model> + Clone) -> Diagnostics {
+        let is_defined_in = |other: &Model, name: &str| other.lookup(name).is_some_and(|it| !it.is_forward_only());
+        let is_defined = |name: &str| others.clone().any(|other| is_defined_in(other, name));
         let mut warnings = self.warnings.clone();
         warnings.list.retain(|warning| !warning.undefined.as_deref().is_some_and(is_defined));
         warnings

@@ -41,6 +41,8 @@ pub(super) struct FileHomes<'o> {
     /// The paths of the external modules, as given.
     pub(super) modules: Vec<&'o str>,
     homes: Vec<Home>,
+    /// The external modules that are also those of a file being compiled: their files are compiled in the same call.
+    own_modules: Vec<usize>,
     /// The homes of a file that would be generated in each of them.
     undecided: HashMap<FileId, Vec<Home>>,
     /// By home: the files that are read when it is generated, without those that have another root.
@@ -74,7 +76,12 @@ impl<'o> FileHomes<'o> {
         // The first file of a build is not that of a user.
         let root = |home: &Home| root_homes.iter().rposition(|root| *root == Some(*home)).map(|nth| FileId(nth as u32));
         let roots = all.iter().map(root).collect();
-        let mut file_homes = Self { modules, homes: Vec::new(), undecided: HashMap::new(), read, included, roots };
+        let own_modules = modules.iter().enumerate().filter(|(_, module)| {
+            mains.iter().any(|main| externals.module(main).is_some_and(|own_module| own_module == **module))
+        });
+        let own_modules = own_modules.map(|(nth, _)| nth).collect();
+        let homes = Vec::new();
+        let mut file_homes = Self { modules, homes, own_modules, undecided: HashMap::new(), read, included, roots };
         for (nth, file) in sources.files().iter().enumerate() {
             let home = match root_homes[nth] {
                 Some(home) => home,
@@ -91,13 +98,22 @@ impl<'o> FileHomes<'o> {
         self.homes[file.0 as usize]
     }
 
+    /// Whether two homes are one Rust module.
+    fn is_same(&self, home: Home, other: Home) -> bool {
+        let is_own = |home: Home| match home {
+            Home::Own => true,
+            Home::External(nth) => self.own_modules.contains(&nth),
+        };
+        home == other || (is_own(home) && is_own(other))
+    }
+
     fn decide(&mut self, file: FileId, all: &[Home]) -> Home {
         let readers: Vec<Home> = all.iter().copied().filter(|home| self.read[home.number()][file.0 as usize]).collect();
         let includes = |home: Home, other: Home| self.included[home.number()][other.number()];
         let is_behind = |home: Home| readers.iter().any(|other| includes(home, *other) && !includes(*other, home));
         let candidates: Vec<Home> = readers.iter().copied().filter(|home| !is_behind(*home)).collect();
         let home = candidates.first().copied().unwrap_or(Home::Own);
-        if candidates.len() > 1 {
+        if !candidates.iter().all(|candidate| self.is_same(*candidate, home)) {
             self.undecided.insert(file, candidates);
         }
         home
@@ -132,7 +148,8 @@ impl<'o> FileHomes<'o> {
             let (definition, home) = (&model[*id], self.home(*file));
             let Home::External(nth) = home else { continue };
             let defined_in = definition.span.file;
-            if definition.is_forward_only() || self.home(defined_in) == home || self.reads(home, defined_in) {
+            if definition.is_forward_only() || self.is_same(self.home(defined_in), home) || self.reads(home, defined_in)
+            {
                 continue;
             }
             let (name, module) = (&definition.scoped_name, self.modules[nth]);
@@ -142,8 +159,8 @@ impl<'o> FileHomes<'o> {
                 given: root.and_then(|path| externals.given(path)).unwrap_or_default(),
                 expected: format!(
                     "possible: {declared_in} declares `{name}` and {defined_in} defines it, so that {module} has \
-                     another type of this name; generate both files in one module (a build script compiles them in \
-                     one call), or include {defined_in} in {declared_in}"
+                     another type of this name; give both files the same module and compile them in one call of a \
+                     build script, or include {defined_in} in {declared_in}"
                 )
                 .into(),
             });

@@ -183,10 +183,10 @@ impl Options {
         Ok(self)
     }
 
-    /// Whether an option `external` names this file, so that its code is in a Rust module of its own.
+    /// The Rust module that the options `external` give for a file, if they name it.
     #[must_use]
-    pub fn is_external(&self, file: &Path) -> bool {
-        self.externals.module(file).is_some()
+    pub fn external_module(&self, file: &Path) -> Option<&str> {
+        self.externals.module(file)
     }
 
     /// Checks the options `external` for the files that were read for `model`: each names one file or none, and each

@@ -36,7 +36,7 @@ pub fn shares_definitions(inputs: &[Input<'_>], options: &Options) -> bool {
         let sources = input.model.sources();
         let definitions = input.model.definitions().filter(|it| !matches!(it.kind, DefinitionKind::Module(_)));
         let files = definitions.map(|definition| sources.file(definition.span.file).path.as_path());
-        let files: HashSet<&Path> = files.filter(|path| !options.is_external(path)).collect();
+        let files: HashSet<&Path> = files.filter(|path| options.external_module(path).is_none()).collect();
         let names: HashSet<String> = match options.prefix.first() {
             Some(module) => [module.clone()].into(),
             None => Context::new(input.model, options).names.top_level().clone(),
