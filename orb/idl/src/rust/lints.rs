@@ -4,6 +4,9 @@ use super::derives::Traits;
 use super::types::Context;
 use crate::model::{DefId, DefinitionKind, Type, Union};
 
+/// Lints against lists in docs whose items continue at another column. The lists of IDL comments are seldom Markdown's.
+pub(super) const AGAINST_LISTS: [&str; 2] = ["clippy::doc_lazy_continuation", "clippy::doc_overindented_list_items"];
+
 /// Above this many levels a type may trip `clippy::type_complexity`.
 const MAX_DEPTH: u32 = 4;
 
@@ -56,4 +59,17 @@ pub(super) fn allow_variants(cx: &Context<'_>, count: usize) {
     if count >= 3 {
         cx.allow("clippy::enum_variant_names");
     }
+}
+
+/// Whether lines of a doc comment may trip the lints [`AGAINST_LISTS`]: a list item, and text behind it.
+pub(super) fn has_continued_list<'l>(doc: impl IntoIterator<Item = &'l str>) -> bool {
+    let mut lines = doc.into_iter().map(str::trim_start).filter(|line| !line.is_empty());
+    lines.any(is_list_item) && lines.any(|line| !is_list_item(line))
+}
+
+/// Whether Markdown may take a line for the beginning of a list item, such as `- text` or `1. text`.
+fn is_list_item(line: &str) -> bool {
+    let word = line.split(' ').next().unwrap_or_default();
+    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    matches!(word, "-" | "*" | "+") || (!number.is_empty() && number.bytes().all(|octet| octet.is_ascii_digit()))
 }

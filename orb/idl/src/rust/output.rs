@@ -16,6 +16,7 @@ use syn::{Attribute, Item, parse_quote};
 use super::Options;
 use super::definition::{definition, own_errors};
 use super::invocations;
+use super::lints::{AGAINST_LISTS, has_continued_list};
 use super::plan::{self, Module, Part, Piece};
 use super::prelude::{self, OutsideModules};
 use super::spacing::SpacedText;
@@ -117,6 +118,14 @@ fn with_stack() -> thread::Builder {
 struct WrittenPiece {
     text: String,
     uses_runtime: bool,
+}
+
+impl WrittenPiece {
+    /// Whether it has a doc comment with a list that lints may refuse.
+    fn has_continued_list(&self) -> bool {
+        let lines: Vec<Option<&str>> = self.text.lines().map(|line| line.trim_start().strip_prefix("///")).collect();
+        lines.split(Option::is_none).any(|doc| has_continued_list(doc.iter().copied().flatten()))
+    }
 }
 
 /// The text of all pieces, in order, and the lints that they trip.
@@ -239,6 +248,9 @@ impl<'m> Joiner<'m> {
         let cx = Context::new(model, options);
         let mut parts = plan::plan(&cx, split);
         derive_module_properties(&mut parts, &written, &mut lints);
+        if written.iter().any(WrittenPiece::has_continued_list) {
+            lints.extend(AGAINST_LISTS);
+        }
         let attribute = allow(ALLOWED.iter().chain(&lints));
         let tripped: Vec<&&str> = lints.iter().filter(|lint| TRIPPED_BY_IMPLS.contains(lint)).collect();
         let impl_attribute = if tripped.is_empty() { String::new() } else { allow(tripped) };
@@ -333,6 +345,9 @@ fn derive_module_properties(parts: &mut [Part], written: &[WrittenPiece], lints:
                 let is_user = |part: &Part| matches!(part, Part::Piece(piece) if written[piece.nth].uses_runtime);
                 module.imports_runtime = module.of.is_some() && module.parts.iter().any(is_user);
                 module.is_left_out = is_empty && !module.may_be_empty;
+                if has_continued_list(module.doc.iter().map(String::as_str)) {
+                    lints.extend(AGAINST_LISTS);
+                }
                 if !module.is_left_out && module.may_repeat_name {
                     lints.insert("clippy::module_inception");
                 }

@@ -259,3 +259,27 @@ fn a_union_with_thousands_of_labels_is_written_fast() {
     let rust = rust_of("u.idl", &format!("union U switch (unsigned long) {{ default: octet d; {cases} }};"));
     assert!(rust.contains("U::D { discriminator: 1,") || flat(&rust).contains("U::D { discriminator: 1,"));
 }
+
+#[test]
+fn lints_against_lists_in_comments_are_allowed() {
+    let lints = "clippy::doc_lazy_continuation, clippy::doc_overindented_list_items";
+    for (comment, may_trip) in [
+        ("A list:\n - one\ntwo", true),
+        ("A list:\n + one\n      two", true),
+        ("1. one\n\n   two\n      three", true),
+        ("12) one\ntwo", true),
+        ("- one\n- two\n", false),
+        ("A line - and\nanother\n-3 is no list", false),
+    ] {
+        let comment = format!("/*\n{comment}\n*/");
+        for idl in [
+            format!("module M {{ interface I {{ {comment} void f(); }}; }};"),
+            format!("{comment} module M {{ const long N = 1; }};"),
+            format!("struct S {{ {comment} long x; }};"),
+        ] {
+            let rust = rust_of("test.idl", &idl);
+            let flat = rust.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(flat.contains(lints), may_trip, "{comment}: {rust}");
+        }
+    }
+}
