@@ -286,13 +286,13 @@ impl Builder {
         inputs: &mut Vec<(&'f Path, Cow<'f, str>, Model)>,
         cargo: &mut dyn Write,
     ) -> Result<(), Error> {
-        let mut targets = BTreeSet::new();
+        let mut by_output: BTreeMap<PathBuf, &Path> = BTreeMap::new();
         for file in files {
             let file = file.as_ref();
             let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?.to_string_lossy();
-            let target = out_dir.join(output_name(&stem));
-            if !targets.insert(target.clone()) {
-                return Err(Error::SameOutput(target));
+            let output = out_dir.join(output_name(&stem));
+            if let Some(first) = by_output.insert(output.clone(), file) {
+                return Err(Error::SameOutput { files: [first, file].map(Path::to_owned), output });
             }
             let model = self.model(file, cargo)?;
             self.rust.check_externals(&model).map_err(Error::Option)?;
@@ -367,8 +367,13 @@ pub enum Error {
     },
     /// `OUT_DIR` is not set, so this is not a build script, and no other folder was given.
     NoOutDir,
-    /// Two files would be compiled to the same output.
-    SameOutput(PathBuf),
+    /// Two files have the same name in different folders, and so the same output; or a file is given twice.
+    SameOutput {
+        /// The files, in the order in which they were given.
+        files: [PathBuf; 2],
+        /// The output of both.
+        output: PathBuf,
+    },
     /// The path of an IDL file has no file name.
     NotAFile(PathBuf),
     /// An invalid setting.
@@ -385,9 +390,17 @@ impl fmt::Display for Error {
             Self::NoOutDir => {
                 f.write_str("OUT_DIR is not set: call this from a build script, or set a folder with `out_dir`")
             }
-            Self::SameOutput(path) => {
-                write!(f, "two IDL files would be compiled to {}: give them different names or folders", path.display())
+            Self::SameOutput { files: [first, second], .. } if first == second => {
+                write!(f, "{} is given twice", first.display())
             }
+            Self::SameOutput { files: [first, second], output } => write!(
+                f,
+                "{} and {} have the same output, {}: compile one of them in a call of its own with another folder \
+                 (`out_dir`), or rename one",
+                first.display(),
+                second.display(),
+                output.display()
+            ),
             Self::NotAFile(path) => write!(f, "`{}` does not name a file", path.display()),
             Self::Option(error) => write!(f, "{error}"),
             Self::Cargo(_) => f.write_str("cannot write to standard output"),

@@ -111,7 +111,18 @@ fn two_files_of_the_same_name_are_rejected() {
     fs::create_dir(package.path("sub")).expect("a folder");
     fs::write(package.path("sub/a.idl"), GOOD).expect("a file");
     let error = package.compile(configure(), &["a.idl", "sub/a.idl"]).expect_err("one output for two");
-    assert!(error.contains("a.rs"), "{error}");
+    let (first, second) = (package.path("a.idl"), package.path("sub/a.idl"));
+    let files = format!("{} and {} have the same output", first.display(), second.display());
+    assert!(error.starts_with(&files), "{error}");
+    assert!(error.contains("a.rs") && error.contains("`out_dir`") && error.contains("rename"), "{error}");
+    let error = package.compile(configure(), &["a.idl", "a.idl"]).expect_err("twice");
+    assert_eq!(error, format!("{} is given twice", first.display()));
+    // The remedy in the text.
+    fs::create_dir(package.path("out/sub")).expect("a folder");
+    package.compile(configure(), &["a.idl"]).expect("correct IDL");
+    let other = configure().out_dir(package.path("out/sub"));
+    other.compile_telling(&[second], &mut io::sink()).expect("correct IDL");
+    assert!(package.output("sub/a.rs").contains("pub struct S") && package.output("a.rs").contains("pub struct S"));
 }
 
 #[test]
