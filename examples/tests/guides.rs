@@ -1,6 +1,7 @@
-//! Runs the code of the guides: authorization, naming, errors, life cycle.
+//! Runs the code of the guides: authorization, deferred replies, naming, errors, life cycle.
 
 mod authorization;
+mod deferred;
 mod errors;
 mod life_cycle;
 mod naming;

@@ -389,8 +389,8 @@ pub mod server {
     };
     #[doc(inline)]
     pub use spandrel_server::{
-        AdapterWait, DeferredCall, Entry, LastTarget, ObjectAdapter, Replied, Reservation, Resolution, Servant,
-        ServantUse, ServerCall, Upcall,
+        AdapterWait, DeferredCall, DeferredOperations, DeferredReply, DeferringSkeleton, Entry, LastTarget,
+        ObjectAdapter, Replied, Reservation, Resolution, Servant, ServantUse, ServerCall, TakenRequest, Upcall,
     };
 }
 

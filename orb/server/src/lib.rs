@@ -79,4 +79,5 @@ pub use install::install_adapter;
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
+pub use upcall::deferred_reply::{DeferredOperations, DeferredReply, DeferringSkeleton, TakenRequest};
 pub use upcall::servant::Servant;

@@ -11,6 +11,7 @@
 pub(crate) mod adapter;
 pub(crate) mod call;
 pub(crate) mod deferred;
+pub(crate) mod deferred_reply;
 pub(crate) mod dispatch;
 pub(crate) mod incoming_request;
 pub(crate) mod interception;
