@@ -9,12 +9,14 @@ use spandrel::poa::{
     EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, RequestProcessingPolicy,
     ServantRetentionPolicy, WaitForCompletion,
 };
+use spandrel::server::DeferringSkeleton;
+use spandrel::services::cos_naming::NamingContextExtSkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 use spandrel_store::{Administration, OpenError, Service};
 
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
-use crate::context::Contexts;
-use crate::deferral::DeferringServant;
+use crate::context::{ContextServant, Contexts};
+use crate::deferral::DeferredChanges;
 use crate::iterators::Iterators;
 use crate::purge::{PurgeOptions, Purger};
 use crate::redb_store::{RedbStore, RedbStoreOptions};
@@ -172,7 +174,8 @@ impl NamingService {
             federation_timeout: options.federation_timeout,
             max_reference: options.max_reference,
         });
-        adapter.set_servant(Arc::new(DeferringServant::new(&contexts)))?;
+        let skeleton = NamingContextExtSkeleton::new(ContextServant(Arc::clone(&contexts)));
+        adapter.set_servant(Arc::new(DeferringSkeleton::new(skeleton, DeferredChanges(Arc::clone(&contexts)))))?;
         adapter.the_poa_manager().activate()?;
 
         let root = contexts.reference(ContextId::ROOT)?;
