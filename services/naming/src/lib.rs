@@ -12,7 +12,6 @@ mod context;
 mod deferral;
 pub mod encoding;
 mod failure;
-mod group_commit;
 mod iterators;
 pub mod omni_log;
 mod purge;

@@ -39,7 +39,7 @@ use std::time::Duration;
 use redb::ReadableTable as _;
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::services::cos_naming::{BindingType, NameComponent};
-use spandrel_store::{Backup, LogPolicy, OpenError, Storage, catch_damage};
+use spandrel_store::{Backup, GroupCommit, LogPolicy, OpenError, Storage, catch_damage};
 
 use self::change::Change;
 use self::failure::{damage, unavailable};
@@ -48,7 +48,6 @@ pub use self::options::{RedbStoreOptions, Synchronization};
 use self::query::{List, Lookup, PathOf};
 use self::shared::Shared;
 use crate::encoding::{corrupt, decode_target, encode_target, key, split_key};
-use crate::group_commit::GroupCommit;
 use crate::store::{ContextId, Done, IfBound, Store, StoreError, Target};
 
 /// A naming graph in a file, with a redo log beside it.

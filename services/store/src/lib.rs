@@ -7,7 +7,7 @@
 //! version without a header is converted.
 //!
 //! [`StoreFile`] makes durable changes one at a time, and opens the database again after an error of input or output.
-//! A [`RedoLog`] makes changes durable that the database has in memory alone.
+//! A [`RedoLog`] makes changes durable that the database has in memory alone, and a [`GroupCommit`] many of them together.
 //!
 //! A running service copies its store by a [`Backup`], which [`Administration`] offers to the command `backup`
 //! ([`BackupCommand`]).
@@ -23,6 +23,7 @@ mod backup;
 mod damage;
 mod error;
 mod files;
+mod group_commit;
 mod header;
 mod overlay;
 mod redo_log;
@@ -35,6 +36,7 @@ pub use backup::{Backup, copy_table};
 pub use damage::catch_damage;
 pub use error::{OpenCause, OpenError, RedoLogError, StoreFileError};
 pub use files::{private_file, synchronize_folder};
+pub use group_commit::{Done, GroupCommit};
 pub use redo_log::{AppendError, CheckpointError, EarlierLog, RedoLog, Replay};
 pub use service::Service;
 pub use storage::{Layout, LogPolicy, Storage, begin_write};

@@ -1,7 +1,7 @@
 //! The state of a store that its threads share: the open database, and the changes that wait for it.
 
 use spandrel::net::sync::{Arc, RwLock};
-use spandrel_store::{Backup, Storage, catch_damage};
+use spandrel_store::{Backup, Done, GroupCommit, Storage, catch_damage};
 
 use super::change::{Change, Outcome};
 use super::failure::{Failure, unavailable};
@@ -9,7 +9,6 @@ use super::opened::{Opened, reopening};
 use super::options::{RedbStoreOptions, Synchronization};
 use super::query::Query;
 use super::tables::Snapshot;
-use crate::group_commit::{Done, GroupCommit};
 use crate::store::StoreError;
 
 /// The parts of a store that its threads share.

@@ -16,10 +16,10 @@ use spandrel::net::sync::{Arc, Condition, Mutex};
 const MAX_BATCH: usize = 256;
 
 /// A function that is called with the outcome of a change.
-pub(crate) type Done<O> = Box<dyn FnOnce(O) + Send>;
+pub type Done<O> = Box<dyn FnOnce(O) + Send>;
 
 /// Waiting changes `C`, each of which ends in an outcome `O`.
-pub(crate) struct GroupCommit<C, O> {
+pub struct GroupCommit<C, O> {
     queue: Mutex<Queue<C, O>>,
     /// The committer was appointed, or is to end.
     committer: Condition,
@@ -74,7 +74,10 @@ impl<C, O> fmt::Debug for GroupCommit<C, O> {
 impl<C, O> GroupCommit<C, O> {
     /// Applies a change, together with those of other threads. `apply` returns an outcome for each change that it is
     /// given, in their order, once they are durable; it is called by one thread at a time.
-    pub(crate) fn submit(&self, change: C, apply: impl FnOnce(Vec<C>) -> Vec<O>) -> O {
+    ///
+    /// # Panics
+    /// If the thread that applied the change panicked; whether it was made is unknown.
+    pub fn submit(&self, change: C, apply: impl FnOnce(Vec<C>) -> Vec<O>) -> O {
         let ticket = Arc::new(Ticket { state: Mutex::new(State::Waiting), changed: Condition::new() });
         let leads = self.enter(change, Waiter::Thread(Arc::clone(&ticket)));
         if !leads && let Some(outcome) = ticket.wait() {
@@ -86,14 +89,14 @@ impl<C, O> GroupCommit<C, O> {
 
     /// As [`submit`](Self::submit), and returns at once if another thread leads. `done` is called with the outcome by
     /// the leader; it is dropped without a call if the leader's thread panics.
-    pub(crate) fn submit_then(&self, change: C, done: Done<O>, apply: impl FnOnce(Vec<C>) -> Vec<O>) {
+    pub fn submit_then(&self, change: C, done: Done<O>, apply: impl FnOnce(Vec<C>) -> Vec<O>) {
         if self.enter(change, Waiter::Function(done)) {
             self.lead(apply);
         }
     }
 
     /// Leads in place of threads that do not wait, until [`close`](Self::close).
-    pub(crate) fn run_committer(&self, mut apply: impl FnMut(Vec<C>) -> Vec<O>) {
+    pub fn run_committer(&self, mut apply: impl FnMut(Vec<C>) -> Vec<O>) {
         loop {
             {
                 let mut queue = self.queue.lock();
@@ -112,7 +115,7 @@ impl<C, O> GroupCommit<C, O> {
     }
 
     /// Ends the committer when no change waits for it.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.queue.lock().is_closed = true;
         self.committer.notify_all();
     }
