@@ -103,7 +103,10 @@ mod tests {
     static OTHER: Layout = layout(Service::Activator, 7);
 
     const fn layout(service: Service, version: u32) -> Layout {
-        let create = |transaction: &WriteTransaction| Ok(drop(transaction.open_table(NUMBERS)?));
+        let create = |transaction: &WriteTransaction| {
+            transaction.open_table(NUMBERS)?;
+            Ok(())
+        };
         let copy = |reading: &ReadTransaction, copy: &WriteTransaction| copy_table(NUMBERS, reading, copy);
         Layout { service, version, create, convert: |_, _| Ok(()), copy }
     }
@@ -114,7 +117,11 @@ mod tests {
 
     fn insert(store: &mut StoreFile, number: u64) {
         let value = number.to_le_bytes();
-        store.change(|writing| Ok(drop(writing.open_table(NUMBERS)?.insert(number, value.as_slice())?))).unwrap();
+        let insert = |writing: &WriteTransaction| {
+            writing.open_table(NUMBERS)?.insert(number, value.as_slice())?;
+            Ok(())
+        };
+        store.change(insert).unwrap();
     }
 
     fn numbers(store: &mut StoreFile) -> Vec<u64> {
