@@ -42,56 +42,40 @@ pub(crate) const TOOLS: [&str; 3] = ["call", "proxy", "console"];
 const CAPTURES: u32 = 3;
 
 /// The pairings and cases to run.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Selection<'w> {
-    /// Only cases with this prefix.
-    pub(crate) only: &'w str,
-    /// Only pairings of this suite, with our compiled engine.
-    pub(crate) suite: &'w str,
-    /// Only pairings with this peer in them.
-    pub(crate) peer: Option<Peer>,
-    /// An absent peer is reported, but is no failure.
-    pub(crate) allow_absent: bool,
-    /// All plain GIOP traffic is captured, and tshark must agree with it.
-    pub(crate) tshark: bool,
-    /// Only the first and the last pairing of each client and server in a suite, with our compiled engine
-    /// alone.
-    pub(crate) representative: bool,
-    /// The number of cases of a whole run is written to the page, instead of compared with it.
-    pub(crate) record: bool,
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Selection {
+    /// Only cases with this prefix
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    only: String,
+    /// Only pairings of this suite, with our compiled engine
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    suite: String,
+    /// Only pairings with this peer in them
+    #[arg(long)]
+    peer: Option<Peer>,
+    /// Report an absent peer without a failure
+    #[arg(long)]
+    allow_absent: bool,
+    /// Capture all plain GIOP traffic: tshark must dissect as many messages and report no fault
+    #[arg(long)]
+    tshark: bool,
+    /// Run only the oldest and the newest version of each client and server in a suite, with our compiled engine alone
+    #[arg(long = "chosen")]
+    representative: bool,
+    /// Write the number of cases of a whole run to docs/interoperability.md, instead of comparing it
+    #[arg(long)]
+    record: bool,
 }
 
-impl<'w> Selection<'w> {
-    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record]
-    /// [--chosen]`.
-    pub(crate) fn parse(words: &[&'w str]) -> Result<Self> {
-        let mut selection = Self::default();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().copied().with_context(|| format!("{word} needs a value"));
-            match *word {
-                "--only" => selection.only = value()?,
-                "--suite" => selection.suite = value()?,
-                "--peer" => selection.peer = Some(value()?.parse()?),
-                "--allow-absent" => selection.allow_absent = true,
-                "--tshark" => selection.tshark = true,
-                "--record" => selection.record = true,
-                "--chosen" => selection.representative = true,
-                _ => bail!("unknown option: {word}"),
-            }
-        }
-        Ok(selection)
-    }
-
-    fn compares_compilers(self) -> bool {
+impl Selection {
+    fn compares_compilers(&self) -> bool {
         self.suite.is_empty()
     }
 }
 
 /// Runs the selected suites.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let selection = Selection::parse(words)?;
-    let runner = PairingRunner { selection, absent: absent(selection), totals: Cell::default() };
+pub(crate) fn run(selection: &Selection) -> Result<()> {
+    let runner = PairingRunner { selection: selection.clone(), absent: absent(selection), totals: Cell::default() };
     let mut is_good = runner.absent.is_empty() || selection.allow_absent;
     build_ours("compiled")?;
     build_tools()?;
@@ -102,7 +86,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         if selection.compares_compilers() {
             packages::require(packages::IDL)?;
         }
-        if let Some(is_good) = capture::isolated(words)? {
+        if let Some(is_good) = capture::isolated()? {
             anyhow::ensure!(is_good, "interoperability failed: see above");
             return Ok(());
         }
@@ -153,7 +137,7 @@ pub(crate) fn between_orders() -> Result<bool> {
 }
 
 /// The absent peers, each with the reason.
-fn absent(selection: Selection<'_>) -> Vec<(Peer, String)> {
+fn absent(selection: &Selection) -> Vec<(Peer, String)> {
     let mut absent = Vec::new();
     for peer in Peer::ALL.into_iter().filter(|peer| selection.peer.is_none_or(|only| only == *peer)) {
         let built = match peer {
@@ -194,13 +178,13 @@ pub(crate) fn build_omniorb() -> Result<()> {
 }
 
 /// The state of a run of pairings.
-struct PairingRunner<'w> {
-    selection: Selection<'w>,
+struct PairingRunner {
+    selection: Selection,
     absent: Vec<(Peer, String)>,
     totals: Cell<Totals>,
 }
 
-impl PairingRunner<'_> {
+impl PairingRunner {
     /// Runs them, prints the matrix, and returns whether it is good. A pairing with an absent peer has a
     /// line, too.
     fn run_all(&self, pairings: Vec<Pairing>) -> bool {
@@ -246,7 +230,7 @@ impl PairingRunner<'_> {
                 continue;
             }
             let started = Instant::now();
-            matrix.add(&pairing.title(), pairing.run(self.selection.only));
+            matrix.add(&pairing.title(), pairing.run(&self.selection.only));
             println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
         }
         println!("\n{matrix}");
@@ -264,7 +248,7 @@ impl PairingRunner<'_> {
     }
 
     fn selects(&self, pairing: Pairing) -> bool {
-        let suite = self.selection.suite;
+        let suite = &self.selection.suite;
         self.selection.peer.is_none_or(|peer| pairing.involves(peer))
             && (suite.is_empty() || suite == pairing.suite.name())
     }

@@ -35,10 +35,7 @@ use xtask::profile::Profile;
 enum Command {
     /// Run our ORB against omniORB and JacORB in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions, and compare our
     /// IDL compiler with omniidl
-    Interop {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
-    },
+    Interop(interop::Selection),
     /// Run our programs for s390x, which have been built, against those of this machine
     BetweenOrders,
     /// Compare our IDL compiler with omniidl on the files of Debian packages and on ours
@@ -97,11 +94,9 @@ enum Command {
         #[arg(long, conflicts_with = "only")]
         versions: bool,
     },
-    /// Measure all of these servers through the Orchestrator on this machine, and compare ours with the others
-    Orchestra {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
-    },
+    /// Measure all of these servers through the Orchestrator on this machine, and compare ours with the others (hours; the
+    /// same command goes on after an interruption); the report is in the target folder
+    Orchestra(servers::experiment::Options),
     /// Run plans of the Orchestrator between four machines that are network namespaces, over a link with delay, losses and
     /// another order; needs root
     OrchestraHosts,
@@ -134,11 +129,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     let profile = |debug: bool| if debug { Profile::Dev } else { Profile::Release };
-    fn words(words: &[String]) -> Vec<&str> {
-        words.iter().map(String::as_str).collect()
-    }
     match command {
-        Command::Interop { words: given } => interop::run(&words(&given)),
+        Command::Interop(selection) => interop::run(&selection),
         Command::BetweenOrders => {
             ensure!(interop::between_orders()?, "calls between machines failed");
             Ok(())
@@ -156,10 +148,31 @@ fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Servers { only, .. } => servers::run(only.as_deref()),
-        Command::Orchestra { words: given } => servers::experiment::run(&words(&given)),
+        Command::Orchestra(options) => servers::experiment::run(&options),
         Command::OrchestraHosts => hosts::run(),
         Command::OrchestraAgents { agents, debug } => hosts::print_costs(agents, profile(debug)),
         Command::Stacks => stacks::run(),
         Command::Tango => tango::run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Command::command().debug_assert();
+        for words in [
+            &["interop", "--tshark", "--chosen", "--peer", "omniorb", "--suite", "types"][..],
+            &["orchestra", "--samples", "5", "--requests", "2000"],
+            &["orchestra-agents", "10", "--debug"],
+            &["servers", "--only", "posix,ace"],
+        ] {
+            Command::try_parse_from([&["peers"], words].concat()).unwrap();
+        }
+        assert!(Command::try_parse_from(["peers", "interop", "--peer", "tao"]).is_err());
     }
 }

@@ -1,14 +1,13 @@
 //! The foreign ORBs that ours is run against.
 
 use std::fmt;
-use std::str::FromStr;
-
-use anyhow::bail;
 
 /// A foreign ORB.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub(crate) enum Peer {
+    #[value(name = "omniorb")]
     OmniOrb,
+    #[value(name = "jacorb")]
     JacOrb,
 }
 
@@ -22,17 +21,5 @@ impl fmt::Display for Peer {
             Self::OmniOrb => "omniORB",
             Self::JacOrb => "JacORB",
         })
-    }
-}
-
-impl FromStr for Peer {
-    type Err = anyhow::Error;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "omniorb" => Ok(Self::OmniOrb),
-            "jacorb" => Ok(Self::JacOrb),
-            _ => bail!("unknown peer: {name} (omniorb and jacorb exist)"),
-        }
     }
 }

@@ -112,19 +112,26 @@ impl Results {
     }
 }
 
-/// Runs the steps whose names begin with one of these words; without a word, all that have not passed yet. `--again`
-/// runs these again as well. Fails if a step has failed.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let (options, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.starts_with("--"));
-    ensure!(options.iter().all(|option| *option == "--again"), "unknown option: {}", options.join(" "));
-    let selected = selected(&words)?;
+/// The arguments of the steps that are tasks.
+#[cfg(test)]
+pub(crate) fn tasks() -> impl Iterator<Item = &'static [&'static str]> {
+    STEPS.into_iter().filter_map(|step| match step.program {
+        Program::Task(arguments) => Some(arguments),
+        _ => None,
+    })
+}
+
+/// Runs the steps whose names begin with one of these words; without a word, all that have not passed yet, and with
+/// `again` all. Fails if a step has failed.
+pub(crate) fn run(words: &[&str], again: bool) -> Result<()> {
+    let selected = selected(words)?;
     let folder = std::path::absolute(workspace::target().join("full"))?;
     fs::create_dir_all(&folder)?;
     let file = folder.join("results.json");
     let mut results = Results::read(&file, &state_of_sources()?);
     // Now, because a step may build this program again.
     let this_program = std::env::current_exe()?;
-    let is_done = |results: &Results, step: &Step| options.is_empty() && words.is_empty() && results.has_passed(step);
+    let is_done = |results: &Results, step: &Step| !again && words.is_empty() && results.has_passed(step);
     let pending: Vec<_> = selected.iter().filter(|step| !is_done(&results, step)).collect();
     println!("{} of {} steps to run; their output is in {}", pending.len(), selected.len(), folder.display());
     for step in pending {

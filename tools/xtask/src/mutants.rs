@@ -38,21 +38,13 @@ const LEAST_TEST_TIMEOUT: u32 = 20;
 /// The time limit of a build in seconds.
 const BUILD_TIMEOUT: u32 = 600;
 
-/// Tests the mutants of these areas, all without a name. Prints a table and the survivors.
+/// Tests the mutants of these areas, all without a name. Prints a table and the survivors. With `keeps`, mutants that were
+/// caught before are not tested again, even if sources or tests have changed.
 ///
 /// # Errors
 /// An area in which tests catch too few mutants, a wrong list of equivalent mutants, tests that fail without a
 /// mutant.
-pub(crate) fn run(areas: &[&str]) -> Result<()> {
-    test(areas, false)
-}
-
-/// As [`run`]. Mutants that were caught before are not tested again, even if sources or tests have changed.
-pub(crate) fn run_keeping(areas: &[&str]) -> Result<()> {
-    test(areas, true)
-}
-
-fn test(names: &[&str], keeps: bool) -> Result<()> {
+pub(crate) fn run(names: &[&str], keeps: bool) -> Result<()> {
     let areas = selected(names)?;
     let root = workspace::root();
     let text = fs::read_to_string(root.join(equivalents::PATH)).context(equivalents::PATH)?;

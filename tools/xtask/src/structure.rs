@@ -50,8 +50,7 @@ use spread::Spread;
 use tree::Crate;
 
 /// Prints the report and compares it with the list of allowed figures.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let options = Options::parse(words)?;
+pub(crate) fn run(options: &Options) -> Result<()> {
     let root = workspace::root();
     let packages = metadata::packages(&root)?;
     let measurements = measure(&packages)?;
@@ -65,30 +64,18 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     check(&root, &measurements, &packages)
 }
 
-#[derive(Debug, Default)]
-struct Options {
-    /// A package, by name or folder.
+/// The options of the task.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Print the shape of one package, by its name or folder
+    #[arg(long = "crate", value_name = "NAME")]
     only: Option<String>,
+    /// Print all uses between modules and between files
+    #[arg(long)]
     edges: bool,
+    /// Lower the bounds in tools/xtask/structure.toml to the present figures
+    #[arg(long)]
     record: bool,
-}
-
-impl Options {
-    fn parse(words: &[&str]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "--crate" => {
-                    options.only = Some((*words.next().context("--crate needs a package or folder")?).to_owned())
-                }
-                "--edges" => options.edges = true,
-                "--record" => options.record = true,
-                other => bail!("unknown option of structure: {other}"),
-            }
-        }
-        Ok(options)
-    }
 }
 
 struct Measurements {

@@ -55,7 +55,7 @@ const OTHER_DISSECTORS: [&str; 4] = ["giop-parlay", "giop-tango", "giop-gias", "
 
 /// Runs this program again in a network namespace of its own, if that is possible and has not been done.
 /// `None` if the caller must go on itself.
-pub(super) fn isolated(words: &[&str]) -> Result<Option<bool>> {
+pub(super) fn isolated() -> Result<Option<bool>> {
     if env::var_os(ISOLATED).is_some() {
         return Ok(None);
     }
@@ -66,7 +66,7 @@ pub(super) fn isolated(words: &[&str]) -> Result<Option<bool>> {
         attempt.args(way).args(["sh", "-c", script, "true"]).stdout(Stdio::null()).stderr(Stdio::null());
         if attempt.status().is_ok_and(|status| status.success()) {
             let mut again = Command::new("unshare");
-            again.args(way).args(["sh", "-c", script]).arg(env::current_exe()?).arg("interop").args(words);
+            again.args(way).args(["sh", "-c", script]).arg(env::current_exe()?).args(env::args_os().skip(1));
             let status = again.env(ISOLATED, "yes").status().context("cannot start this program again")?;
             return Ok(Some(status.success()));
         }

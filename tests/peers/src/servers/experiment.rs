@@ -18,6 +18,7 @@ use xtask::profile::Profile;
 use xtask::windows::wine;
 use xtask::workspace;
 
+pub(crate) use size::Options;
 use size::Size;
 
 use super::program::{Environment, Program, windows_folder};
@@ -66,16 +67,11 @@ const NOTES_ON_WINDOWS: [&str; 3] = [
 /// The note of a report on pinned servers.
 const NOTE_ON_PROCESSORS: &str = "All threads of a server ran on one processor, and the load on another.";
 
-/// Carries out the experiment that the words of the command line describe.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let (size, only) = Size::parse(words)?;
-    carry_out(size, only)
-}
-
 /// Carries the experiment out with the selected programs, or goes on with it where it was interrupted, and writes the
 /// report into the target folder.
-fn carry_out(size: Size, only: Option<&str>) -> Result<()> {
-    let programs = selected(only)?;
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let size = options.size()?;
+    let programs = selected(options.only.as_deref())?;
     let folder = std::path::absolute(workspace::target().join("orchestra"))?;
     let servers = std::path::absolute(workspace::target().join("peers/servers"))?;
     fs::create_dir_all(&folder)?;

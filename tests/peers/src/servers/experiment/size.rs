@@ -1,7 +1,6 @@
 //! The size of an experiment, from the command line.
 
-use anyhow::{Result, bail, ensure};
-use xtask::arguments::number;
+use anyhow::{Result, ensure};
 use xtask::profile::Profile;
 
 /// The size of an experiment.
@@ -23,39 +22,46 @@ impl Size {
     /// That of each change: whether all servers are measured, not how fast they are.
     pub(super) const CHOSEN: Self =
         Self { samples: 2, requests: 500, slices: 2, is_pinned: false, profile: Profile::Dev };
+}
 
-    /// The size of the experiment, and the names of the programs.
-    pub(super) fn parse<'w>(mut words: &[&'w str]) -> Result<(Self, Option<&'w str>)> {
-        let (mut size, mut only) = (Self::PAPER, None);
-        if let ["--chosen", rest @ ..] = words {
-            (size, words) = (Self::CHOSEN, rest);
-        }
-        loop {
-            words = match words {
-                [] => break,
-                ["--samples", samples, rest @ ..] => {
-                    size.samples = number(samples)?;
-                    rest
-                }
-                ["--requests", requests, rest @ ..] => {
-                    size.requests = number(requests)?;
-                    rest
-                }
-                ["--slices", slices, rest @ ..] => {
-                    size.slices = number(slices)?;
-                    rest
-                }
-                ["--pinned", rest @ ..] => {
-                    size.is_pinned = true;
-                    rest
-                }
-                ["--only", names, rest @ ..] => {
-                    only = Some(*names);
-                    rest
-                }
-                [word, ..] => bail!("`{word}` is no option of orchestra, or lacks its value"),
-            };
-        }
+/// The options of an experiment.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Whether all servers can be measured: 2 samples of 500 requests in 2 slices, of programs that are not optimised
+    #[arg(long)]
+    chosen: bool,
+    /// The samples of each server [default: 50]
+    #[arg(long, value_name = "N")]
+    samples: Option<i64>,
+    /// The requests of each sample [default: 20000]
+    #[arg(long, value_name = "N")]
+    requests: Option<i64>,
+    /// The slices of a sample, which alternate between servers that are compared; 1: one server after the other
+    /// [default: 20]
+    #[arg(long, value_name = "N")]
+    slices: Option<i64>,
+    /// Give the servers one processor, and the load another
+    #[arg(long)]
+    pinned: bool,
+    /// Only these programs, separated by commas
+    #[arg(long, value_name = "NAME,…")]
+    pub(super) only: Option<String>,
+}
+
+impl Options {
+    /// The size of the experiment.
+    ///
+    /// # Errors
+    /// More slices than requests, or none.
+    pub(super) fn size(&self) -> Result<Size> {
+        let base = if self.chosen { Size::CHOSEN } else { Size::PAPER };
+        let size = Size {
+            samples: self.samples.unwrap_or(base.samples),
+            requests: self.requests.unwrap_or(base.requests),
+            slices: self.slices.unwrap_or(base.slices),
+            is_pinned: self.pinned,
+            profile: base.profile,
+        };
         ensure!(
             (1..=size.requests.min(10_000)).contains(&size.slices),
             "--slices {}: a sample of {} requests has from 1 to {} slices",
@@ -63,7 +69,7 @@ impl Size {
             size.requests,
             size.requests.min(10_000)
         );
-        Ok((size, only))
+        Ok(size)
     }
 }
 
@@ -73,18 +79,18 @@ mod tests {
 
     #[test]
     fn options_change_the_size() {
-        let (size, only) =
-            Size::parse(&["--slices", "8", "--pinned", "--only", "spandrel,posix", "--samples", "5"]).unwrap();
-        assert_eq!((size.samples, size.requests, size.slices, only), (5, 20_000, 8, Some("spandrel,posix")));
-        assert!(size.is_pinned);
-        assert_eq!(Size::parse(&["--chosen"]).unwrap().0.slices, 2);
-        for (words, reason) in [
-            (&["--slices", "0"][..], "from 1 to 10000 slices"),
-            (&["--requests", "10"], "--slices 20: a sample of 10 requests has from 1 to 10 slices"),
-            (&["--slices"], "`--slices` is no option of orchestra, or lacks its value"),
-            (&["--samples", "1", "--chosen"], "`--chosen` is no option"),
+        let options = Options { slices: Some(8), pinned: true, samples: Some(5), ..Options::default() };
+        let size = options.size().unwrap();
+        assert_eq!((size.samples, size.requests, size.slices, size.is_pinned), (5, 20_000, 8, true));
+        assert_eq!(Options { chosen: true, ..Options::default() }.size().unwrap().slices, 2);
+        for (options, reason) in [
+            (Options { slices: Some(0), ..Options::default() }, "from 1 to 10000 slices"),
+            (
+                Options { requests: Some(10), ..Options::default() },
+                "--slices 20: a sample of 10 requests has from 1 to 10 slices",
+            ),
         ] {
-            let error = format!("{:#}", Size::parse(words).unwrap_err());
+            let error = format!("{:#}", options.size().unwrap_err());
             assert!(error.contains(reason), "`{reason}` is missing in: {error}");
         }
     }
