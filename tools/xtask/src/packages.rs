@@ -1,128 +1,67 @@
-//! Programs and libraries of Debian packages: detected, installed where that is permitted, otherwise named.
+//! Debian packages that tasks need: detected, installed where that is permitted, otherwise named.
+//!
+//! `.ci/packages` has all of them with the signs of their presence; a task names its packages.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-/// A requirement of a task, and the package that has it.
-#[derive(Clone, Copy, Debug)]
-pub struct Need {
-    requirement: Requirement,
-    package: &'static str,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Requirement {
-    Program(&'static str),
-    OneOf(&'static [&'static str]),
-    Library(&'static str),
-    Folder(&'static str),
-}
-
-const fn program(name: &'static str, package: &'static str) -> Need {
-    Need { requirement: Requirement::Program(name), package }
-}
+/// The list of packages with their signs.
+const LIST: &str = include_str!("../../../.ci/packages");
 
 /// Tools that build and run the omniORB peers.
-pub const OMNIORB: &[Need] = &[
-    program("g++", "g++"),
-    program("make", "make"),
-    program("pkg-config", "pkg-config"),
-    program("omniidl", "omniidl"),
-    program("omniNames", "omniorb-nameserver"),
-    Need { requirement: Requirement::Library("omniORB4"), package: "libomniorb4-dev" },
-    Need { requirement: Requirement::Folder("/usr/share/idl/omniORB"), package: "omniorb-idl" },
-];
+pub const OMNIORB: &[&str] =
+    &["g++", "make", "pkg-config", "omniidl", "omniorb-nameserver", "libomniorb4-dev", "omniorb-idl"];
 
 /// Tools that build and run the JacORB peers; Maven downloads JacORB itself.
-pub const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
+pub const JACORB: &[&str] = &["openjdk-17-jdk-headless", "maven"];
 
 /// The cluster of the naming service over etcd, and the compiler that its client needs.
-pub const ETCD: &[Need] = &[
-    program("etcd", "etcd-server"),
-    program("protoc", "protobuf-compiler"),
-    Need { requirement: Requirement::Folder("/usr/include/google/protobuf"), package: "libprotobuf-dev" },
-];
+pub const ETCD: &[&str] = &["etcd-server", "protobuf-compiler", "libprotobuf-dev"];
 
 /// A device server of the TANGO control system.
-pub const TANGO: &[Need] = &[program("/usr/lib/tango/TangoTest", "tango-test")];
+pub const TANGO: &[&str] = &["tango-test"];
 
 /// The library and the tools that build the programs over ACE.
-pub const ACE: &[Need] = &[
-    program("g++", "g++"),
-    program("make", "make"),
-    Need { requirement: Requirement::Folder("/usr/include/ace"), package: "libace-dev" },
-];
+pub const ACE: &[&str] = &["g++", "make", "libace-dev"];
 
 /// The tools that build programs in C++ without libraries.
-pub const CPP: &[Need] = &[program("g++", "g++"), program("make", "make")];
+pub const CPP: &[&str] = &["g++", "make"];
 
 /// The compiler and the library that build the servers over POSIX calls.
-pub const POSIX_SERVERS: &[Need] = &[
-    program("gcc", "gcc"),
-    program("make", "make"),
-    Need { requirement: Requirement::Folder("/usr/include/liburing"), package: "liburing-dev" },
-];
+pub const POSIX_SERVERS: &[&str] = &["gcc", "make", "liburing-dev"];
 
 /// The library and the tools that build the programs over Asio.
-pub const ASIO: &[Need] = &[
-    program("g++", "g++"),
-    program("make", "make"),
-    Need { requirement: Requirement::Folder("/usr/include/asio"), package: "libasio-dev" },
-];
+pub const ASIO: &[&str] = &["g++", "make", "libasio-dev"];
 
 /// Tools that build and run programs in Java without libraries.
-pub const JAVA: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("make", "make")];
+pub const JAVA: &[&str] = &["openjdk-17-jdk-headless", "make"];
 
 /// The interpreter of Tcl, and its extension that handles signals.
-pub const TCL: &[Need] = &[
-    program("tclsh", "tcl"),
-    program("make", "make"),
-    Need { requirement: Requirement::Folder("/usr/lib/tclx8.4"), package: "tclx8.4" },
-];
+pub const TCL: &[&str] = &["tcl", "make", "tclx8.4"];
 
 /// Programs that capture traffic and dissect it.
-pub const CAPTURING: &[Need] = &[
-    program("tshark", "tshark"),
-    program("dumpcap", "wireshark-common"),
-    program("unshare", "util-linux"),
-    program("ip", "iproute2"),
-];
+pub const CAPTURING: &[&str] = &["tshark", "wireshark-common", "util-linux", "iproute2"];
 
 /// Programs that make network namespaces and enter them.
-pub const NAMESPACES: &[Need] =
-    &[program("ip", "iproute2"), program("nsenter", "util-linux"), program("sysctl", "procps")];
+pub const NAMESPACES: &[&str] = &["iproute2", "util-linux", "procps"];
 
 /// The program that makes certificates; the one for Java comes with Java.
-pub const CERTIFICATES: &[Need] = &[program("openssl", "openssl")];
+pub const CERTIFICATES: &[&str] = &["openssl"];
 
 /// The other compiler, and the IDL files, for the comparison of IDL compilers.
-pub const IDL: &[Need] = &[
-    program("omniidl", "omniidl"),
-    Need { requirement: Requirement::Folder("/usr/share/idl/omniORB/COS"), package: "omniorb-idl" },
-    Need { requirement: Requirement::Folder("/usr/lib/omniorb/examples"), package: "omniorb-doc" },
-    Need { requirement: Requirement::Folder("/usr/share/idl/omniEvents"), package: "libomnievents-dev" },
-    Need { requirement: Requirement::Folder("/usr/share/doc/tcl-combat/examples"), package: "tcl-combat" },
-];
+pub const IDL: &[&str] = &["omniidl", "omniorb-idl", "omniorb-doc", "libomnievents-dev", "tcl-combat"];
 
 /// Further programs that record golden messages.
-pub const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
+pub const RECORDING: &[&str] = &["python3", "tshark"];
 
 /// Tools that build and run programs for a big-endian machine.
-pub const BIG_ENDIAN: &[Need] = &[
-    program("qemu-s390x", "qemu-user"),
-    program("s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"),
-    Need { requirement: Requirement::Folder("/usr/s390x-linux-gnu/include"), package: "libc6-dev-s390x-cross" },
-];
+pub const BIG_ENDIAN: &[&str] = &["qemu-user", "gcc-s390x-linux-gnu", "libc6-dev-s390x-cross"];
 
 /// Tools that build and run the tests for Windows.
-pub const WINDOWS: &[Need] = &[
-    program("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
-    Need { requirement: Requirement::OneOf(WINE_LOADERS), package: "wine64" },
-    Need { requirement: Requirement::OneOf(WINE_SERVERS), package: "wine64" },
-];
+pub const WINDOWS: &[&str] = &["gcc-mingw-w64-x86-64", "wine64"];
 
 /// Loaders of 64-bit programs, by preference. Debian's `wine64` puts it on no path.
 pub const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
@@ -130,9 +69,12 @@ pub const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
 /// The server process that the programs of one folder share.
 pub const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
 
-/// Checks that everything is available, and installs missing packages.
-pub fn require(needs: &[Need]) -> Result<()> {
-    let missing = missing(needs);
+/// Checks that these packages of `.ci/packages` are there, and installs those that are not.
+///
+/// # Errors
+/// Packages that cannot be installed; the error has the command for it. A name that the list lacks.
+pub fn require(needs: &[&'static str]) -> Result<()> {
+    let missing = missing(needs)?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -144,27 +86,37 @@ pub fn require(needs: &[Need]) -> Result<()> {
     // The package lists of a fresh image are empty or old.
     let install = ["install", "--yes", "--no-install-recommends"].iter().chain(&missing);
     let done = apt(&prefix, &["update", "--quiet"]) && apt(&prefix, &install.copied().collect::<Vec<_>>());
-    let missing = self::missing(needs);
+    let missing = self::missing(needs)?;
     if !done || !missing.is_empty() {
         bail!("could not install {}: run `{by_hand}` to see the reason", missing.join(" "));
     }
     Ok(())
 }
 
-fn missing(needs: &[Need]) -> Vec<&'static str> {
-    let mut missing: Vec<_> =
-        needs.iter().filter(|need| !is_available(need.requirement)).map(|need| need.package).collect();
-    missing.dedup();
-    missing
+fn missing(needs: &[&'static str]) -> Result<Vec<&'static str>> {
+    let mut missing = Vec::new();
+    for package in needs {
+        if !is_present(sign(package).with_context(|| format!(".ci/packages has no package {package}"))?) {
+            missing.push(*package);
+        }
+    }
+    Ok(missing)
 }
 
-fn is_available(requirement: Requirement) -> bool {
-    match requirement {
-        Requirement::Program(name) => on_path(name),
-        Requirement::OneOf(names) => find(names).is_some(),
-        Requirement::Library(name) => quiet(Command::new("pkg-config").args(["--exists", name])),
-        Requirement::Folder(path) => Path::new(path).is_dir(),
+/// The sign of a package in the list.
+fn sign(package: &str) -> Option<&'static str> {
+    LIST.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let (name, sign) = line.split_once(' ')?;
+        (name.trim_start_matches('~') == package).then_some(sign.trim())
+    })
+}
+
+/// Whether a sign is there, as `.ci/install` decides it.
+fn is_present(sign: &str) -> bool {
+    if sign.contains(' ') {
+        return quiet(Command::new("bash").args(["-c", sign]));
     }
+    if sign.starts_with('/') { Path::new(sign).exists() } else { on_path(sign) }
 }
 
 fn on_path(name: &str) -> bool {
@@ -200,4 +152,48 @@ fn apt(prefix: &[&str], arguments: &[&str]) -> bool {
 
 fn quiet(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_of_a_task_has_a_sign() {
+        let tasks = [
+            OMNIORB,
+            JACORB,
+            ETCD,
+            TANGO,
+            ACE,
+            CPP,
+            POSIX_SERVERS,
+            ASIO,
+            JAVA,
+            TCL,
+            CAPTURING,
+            NAMESPACES,
+            CERTIFICATES,
+            IDL,
+            RECORDING,
+            BIG_ENDIAN,
+            WINDOWS,
+        ];
+        for package in tasks.concat() {
+            assert!(sign(package).is_some_and(|sign| !sign.is_empty()), "{package}");
+        }
+        assert_eq!(
+            missing(&["no-such-package"]).unwrap_err().to_string(),
+            ".ci/packages has no package no-such-package"
+        );
+    }
+
+    #[test]
+    fn signs_are_programs_files_and_commands() {
+        for (sign, is_there) in [("sh", true), ("no-such-program", false), ("/bin", true), ("/no/such/file", false)] {
+            assert_eq!(is_present(sign), is_there, "{sign}");
+        }
+        assert!(is_present("test -e /bin") && !is_present("test -e /no/such/file"));
+        assert_eq!((sign("etcd-server"), sign("#"), sign("")), (Some("etcd"), None, None));
+    }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use xtask::bounded::Bounded;
-use xtask::packages::{self, Need};
+use xtask::packages;
 use xtask::profile::Profile;
 use xtask::windows::{self, wine::Wine};
 use xtask::workspace;
@@ -23,7 +23,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    pub(super) needs: &'static [Need],
+    pub(super) needs: &'static [&'static str],
     pub(super) build: Build,
     /// The executable, below the folder of its builds.
     pub(super) file: &'static str,
