@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel_measure::stats::Summary;
-use xtask::bounded::Bounded;
 use xtask::profile::Profile;
-use xtask::{packages, workspace};
+use xtask::workspace;
+
+use crate::bounded::Bounded;
+use crate::packages;
 
 /// The calls of a run, as in `spandrel bench functions`.
 const ITERATIONS: u64 = 10_000_000;

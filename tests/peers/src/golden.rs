@@ -4,9 +4,10 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::{packages, workspace};
+use xtask::workspace;
 
 use crate::interop;
+use crate::packages;
 
 /// Builds the peers and runs their recorders.
 pub(crate) fn run() -> Result<()> {

@@ -20,9 +20,11 @@ use checks::Results;
 pub(crate) use costs::print as print_costs;
 use network::{Network, Side, WIDE};
 use site::{PLAN_TIMEOUT, SUPERVISOR, Site, finish_plan, terminate};
-use xtask::bounded::Bounded;
 use xtask::profile::Profile;
-use xtask::{packages, workspace};
+use xtask::workspace;
+
+use crate::bounded::Bounded;
+use crate::packages;
 
 /// The link with faults.
 const FAULTS: &[&str] =

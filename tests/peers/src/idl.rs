@@ -12,10 +12,11 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 use xtask::profile::build_as_for_tests;
-use xtask::{packages, workspace};
+use xtask::workspace;
 
 use crate::compile;
 use crate::compiler::{SHIPPED, compiler, shipped};
+use crate::packages;
 
 /// Folders, of packages and of ours, searched recursively.
 const CORPUS: &[&str] = &[

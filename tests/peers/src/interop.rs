@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use xtask::profile::build_as_for_tests;
-use xtask::{packages, workspace};
+use xtask::workspace;
 
 use crate::idl;
 use crate::matrix::{Matrix, Outcome};
+use crate::packages;
 use crate::peer::Peer;
 
 mod capture;

@@ -1,10 +1,12 @@
-//! Runs of our programs with those of others: foreign ORBs and compilers, servers of other toolkits, and machines that are
-//! network namespaces.
+//! Runs of our programs with those of others: foreign ORBs and compilers, servers of other toolkits, emulated machines,
+//! Wine, and machines that are network namespaces.
 //!
 //! Each command is a module. `cargo xtask NAME` builds this program as the tests are built, and runs its command `NAME`.
 #![forbid(unsafe_code)]
 
 mod authority;
+mod big_endian;
+mod bounded;
 mod compile;
 mod compiler;
 mod functions;
@@ -14,20 +16,25 @@ mod idl;
 mod interop;
 mod known_failures;
 mod matrix;
+mod packages;
 mod peer;
 mod proxy;
 mod queues;
 mod repository;
+mod s390x;
 mod servers;
 mod services;
 mod stacks;
 mod tango;
+mod windows;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Parser;
 use xtask::profile::Profile;
+
+use windows::CrateSelection;
 
 /// Runs our programs with those of others. Each command builds and installs what it needs.
 #[derive(Debug, Parser)]
@@ -36,8 +43,27 @@ enum Command {
     /// Run our ORB against omniORB and JacORB in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions, and compare our
     /// IDL compiler with omniidl
     Interop(interop::Selection),
-    /// Run our programs for s390x, which have been built, against those of this machine
-    BetweenOrders,
+    /// Run the tests of cdr, giop, connection and message for s390x under QEMU
+    BigEndian {
+        /// Also run those of the ORB, and calls between such programs and those of this machine, both ways
+        #[arg(long)]
+        all: bool,
+    },
+    /// Build the tests of net, of most of orb, and tests/orb for x86_64-pc-windows-gnu and run them under Wine
+    Windows {
+        /// One crate, with or without the prefix `spandrel-`
+        #[arg(long, value_name = "CRATE")]
+        only: Option<String>,
+        /// The crates of net alone
+        #[arg(long, conflicts_with = "only")]
+        chosen: bool,
+    },
+    /// The runner that Cargo calls for each test program for Windows
+    #[command(name = windows::runner::NAME, hide = true)]
+    RunUnderWine {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Compare our IDL compiler with omniidl on the files of Debian packages and on ours
     Idl {
         /// Then generate Rust from all of them with several settings, and run clippy on it (some minutes)
@@ -131,10 +157,10 @@ fn run(command: Command) -> Result<()> {
     let profile = |debug: bool| if debug { Profile::Dev } else { Profile::Release };
     match command {
         Command::Interop(selection) => interop::run(&selection),
-        Command::BetweenOrders => {
-            ensure!(interop::between_orders()?, "calls between machines failed");
-            Ok(())
-        }
+        Command::BigEndian { all } => big_endian::run(all),
+        Command::Windows { only: Some(name), .. } => windows::run(CrateSelection::Crate(&name)),
+        Command::Windows { chosen, .. } => windows::run(if chosen { CrateSelection::Net } else { CrateSelection::All }),
+        Command::RunUnderWine { words } => windows::runner::run(&words.iter().map(String::as_str).collect::<Vec<_>>()),
         Command::Idl { repository: true, .. } => repository::run(),
         Command::Idl { compile, .. } => idl::run(compile),
         Command::Golden => golden::run(),

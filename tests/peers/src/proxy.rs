@@ -9,9 +9,10 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::bounded::Bounded;
 use xtask::profile::build_as_for_tests;
 use xtask::workspace;
+
+use crate::bounded::Bounded;
 
 /// The programs, as packages of the Python package index.
 const PACKAGES: [&str; 3] = ["openapi-spec-validator==0.9.0", "openapi-python-client==0.29.1", "schemathesis==4.32.5"];

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use spandrel_measure::stats::{Moments, Summary, percentile};
-use xtask::bounded::Bounded;
-use xtask::{packages, workspace};
+use xtask::workspace;
+
+use crate::bounded::Bounded;
+use crate::packages;
 
 /// The time that one round may take; the first waits for Cargo.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(60);

@@ -10,12 +10,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::bounded::Bounded;
 use xtask::profile::build_as_for_tests;
-use xtask::{packages, workspace};
+use xtask::workspace;
 
+use crate::bounded::Bounded;
 use crate::compiler::{compiler, shipped};
 use crate::idl::{idl_files, omniidl_lines, spandrel_lines};
+use crate::packages;
 
 /// The folder with the files, searched recursively.
 const FILES: &str = "/usr/share/idl";

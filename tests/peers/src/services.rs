@@ -7,9 +7,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::bounded::Bounded;
 use xtask::profile::build_as_for_tests;
-use xtask::{packages, workspace};
+use xtask::workspace;
+
+use crate::bounded::Bounded;
+use crate::packages;
 
 /// The time that a program may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);

@@ -6,8 +6,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::bounded::Bounded;
-use xtask::{packages, workspace};
+use xtask::workspace;
+
+use crate::bounded::Bounded;
+use crate::packages;
 
 /// The time for each program.
 const LIMIT: Duration = Duration::from_secs(180);

@@ -5,10 +5,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use xtask::bounded::Bounded;
-use xtask::{packages, workspace};
+use xtask::workspace;
 
+use crate::bounded::Bounded;
 use crate::interop;
+use crate::packages;
 
 /// The time that the device server may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);

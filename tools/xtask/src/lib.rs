@@ -5,9 +5,7 @@
 //! silently.
 #![forbid(unsafe_code)]
 
-mod big_endian;
 mod book;
-pub mod bounded;
 mod dist;
 mod features;
 mod full;
@@ -16,22 +14,17 @@ mod miri;
 mod models;
 mod mutants;
 mod package;
-pub mod packages;
 mod peers;
 pub mod profile;
 mod robustness;
-pub mod s390x;
 mod seeds;
 mod structure;
-pub mod windows;
 pub mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Parser;
-
-use windows::CrateSelection;
 
 /// Tasks of the repository. Those that need programs or libraries install them, or name them.
 #[derive(Debug, Parser)]
@@ -59,12 +52,6 @@ enum Task {
         #[arg(long)]
         replay: bool,
     },
-    /// Run the tests of cdr, giop, connection and message for s390x under QEMU
-    BigEndian {
-        /// Also run those of the ORB, and calls between such programs and those of this machine, both ways
-        #[arg(long)]
-        all: bool,
-    },
     /// Run those tests of cdr, giop, connection and message under Miri that handle octets with `unsafe`
     Miri {
         /// Run all tests of these crates
@@ -86,21 +73,6 @@ enum Task {
         keep: bool,
         /// connection, cdr, giop, authorization, naming or proxy; without a name all
         areas: Vec<String>,
-    },
-    /// Build the tests of net, of most of orb, and tests/orb for x86_64-pc-windows-gnu and run them under Wine
-    Windows {
-        /// One crate, with or without the prefix `spandrel-`
-        #[arg(long, value_name = "CRATE")]
-        only: Option<String>,
-        /// The crates of net alone
-        #[arg(long, conflicts_with = "only")]
-        chosen: bool,
-    },
-    /// The runner that Cargo calls for each test program for Windows
-    #[command(name = windows::runner::NAME, hide = true)]
-    RunUnderWine {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
     },
     /// Check the facade with several sets of fewer features
     Features {
@@ -157,13 +129,9 @@ fn run(task: Task) -> Result<()> {
         Task::Faults { rounds } => robustness::faults(rounds),
         Task::Fuzz { replay: true, .. } => fuzz::replay(),
         Task::Fuzz { seconds, .. } => fuzz::explore(seconds),
-        Task::BigEndian { all } => big_endian::run(all),
         Task::Miri { all } => miri::run(all),
         Task::Models { times } => models::run(times),
         Task::Mutants { keep, areas } => mutants::run(&strs(&areas), keep),
-        Task::Windows { only: Some(name), .. } => windows::run(CrateSelection::Crate(&name)),
-        Task::Windows { chosen, .. } => windows::run(if chosen { CrateSelection::Net } else { CrateSelection::All }),
-        Task::RunUnderWine { words } => windows::runner::run(&strs(&words)),
         Task::Features { all } => features::run(all),
         Task::WindowsCheck => workspace::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         Task::Structure(options) => structure::run(&options),

@@ -8,7 +8,9 @@ use crate::profile::{Profile, build_as_for_tests};
 use crate::workspace;
 
 /// The tasks that are commands of `tests/peers`.
-pub(crate) const COMMANDS: [&str; 14] = [
+pub(crate) const COMMANDS: [&str; 16] = [
+    "big-endian",
+    "windows",
     "interop",
     "idl",
     "golden",
@@ -29,6 +31,8 @@ pub(crate) const COMMANDS: [&str; 14] = [
 pub(crate) const HELP: &str = "\
 Runs with programs of others, whose `--help` builds the program of tests/peers:
   interop           our ORB against omniORB and JacORB
+  big-endian        tests for s390x under QEMU
+  windows           tests for Windows under Wine
   idl               our IDL compiler against omniidl
   golden            record golden GIOP messages
   services          our services against those of Java's ORBs, and under kill -9

@@ -23,13 +23,15 @@ pub fn target() -> PathBuf {
 
 /// A crate of the workspace.
 #[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) name: String,
-    pub(crate) folder: PathBuf,
+pub struct Member {
+    /// The name of its package.
+    pub name: String,
+    /// Its folder on this machine.
+    pub folder: PathBuf,
 }
 
 /// The crates of a wing, sorted by folder name.
-pub(crate) fn wing(name: &str) -> Result<Vec<Member>> {
+pub fn wing(name: &str) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     for entry in fs::read_dir(root().join(name))? {
         let folder = entry?.path();

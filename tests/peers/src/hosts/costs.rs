@@ -9,13 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use xtask::bounded::Bounded;
 use xtask::profile::Profile;
-use xtask::{packages, workspace};
+use xtask::workspace;
 
 use super::checks::Results;
 use super::network::{self, Network, Side};
 use super::site::{self, PLAN_TIMEOUT, SUPERVISOR, Site, finish_plan, terminate};
+use crate::bounded::Bounded;
+use crate::packages;
 
 /// Agents that are started at once.
 const AT_ONCE: usize = 8;

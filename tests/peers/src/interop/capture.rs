@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use xtask::bounded::Bounded;
 use xtask::workspace;
 
 use super::packets::{self, Counts};
+use crate::bounded::Bounded;
 
 /// The kernel's buffer for captured packets, in MiB: seconds of the largest transfers of a suite, for which
 /// dumpcap may wait for a processor or for the disk.

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
-use xtask::{packages, workspace};
+use xtask::workspace;
 
 use crate::authority::Authority;
+use crate::packages;
 use crate::peer::Peer;
 
 /// The password of the files that must have one.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use spandrel_test_support::free_port;
-use xtask::bounded::Bounded;
 
 use super::certificates::CertificateOwner;
 use super::{Outcome, Peer, Side};
+use crate::bounded::Bounded;
 use crate::known_failures::{self, Combination};
 
 const START_LIMIT: Duration = Duration::from_secs(20);

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use xtask::{s390x, workspace};
+use xtask::workspace;
 
 use super::certificates::{self, CertificateOwner, PASSWORD};
 use super::{Peer, jacorb};
+use crate::s390x;
 
 /// The ORB of a program, and its settings.
 #[derive(Clone, Copy, Debug)]

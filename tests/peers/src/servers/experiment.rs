@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
-use xtask::bounded::Bounded;
 use xtask::profile::Profile;
-use xtask::windows::wine;
 use xtask::workspace;
 
 pub(crate) use size::Options;
@@ -23,6 +21,8 @@ use size::Size;
 
 use super::program::{Environment, Program, windows_folder};
 use super::{selected, versions};
+use crate::bounded::Bounded;
+use crate::windows::wine;
 
 /// The name of the only host.
 const HOST: &str = "here";

@@ -8,11 +8,12 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::bounded::Bounded;
-use xtask::packages;
 use xtask::profile::Profile;
-use xtask::windows::{self, wine::Wine};
 use xtask::workspace;
+
+use crate::bounded::Bounded;
+use crate::packages;
+use crate::windows::{self, wine::Wine};
 
 /// The time for a start, of which a Java machine and Wine need most.
 const START_TIMEOUT: Duration = Duration::from_secs(30);

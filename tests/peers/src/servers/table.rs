@@ -1,6 +1,6 @@
 //! The table of the programs.
 
-use xtask::packages;
+use crate::packages;
 
 use super::program::{Build, Platform, Program};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use xtask::packages;
+use crate::packages;
 
 /// A tool and its version; an absent one says so.
 #[derive(Debug, PartialEq, Eq)]

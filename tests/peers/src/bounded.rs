@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 /// A child with its standard input kept open and its output read; dropping it ends it.
 #[derive(Debug)]
-pub struct Bounded {
+pub(crate) struct Bounded {
     name: String,
     child: Child,
     lines: Receiver<String>,
@@ -19,7 +19,7 @@ pub struct Bounded {
 
 impl Bounded {
     /// Starts the command.
-    pub fn start(name: &str, command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {name} ({command:?})"))?;
         let lines = forward(child.stdout.take().expect("it is piped"));
@@ -28,13 +28,13 @@ impl Bounded {
     }
 
     /// Writes a line to its standard input.
-    pub fn send(&mut self, line: &str) -> Result<()> {
+    pub(crate) fn send(&mut self, line: &str) -> Result<()> {
         let input = self.child.stdin.as_mut().expect("it is open until `finish`");
         writeln!(input, "{line}").with_context(|| format!("{} takes no input", self.name))
     }
 
     /// The next line of output, which must come before `deadline`; `None` at the end of the output.
-    pub fn line(&self, deadline: Instant) -> Result<Option<String>> {
+    pub(crate) fn line(&self, deadline: Instant) -> Result<Option<String>> {
         self.next(&self.lines, deadline)
     }
 
@@ -47,17 +47,17 @@ impl Bounded {
     }
 
     /// The process ID.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// The next line on standard error, which must come before `deadline`; `None` at its end.
-    pub fn stderr_line(&self, deadline: Instant) -> Result<Option<String>> {
+    pub(crate) fn stderr_line(&self, deadline: Instant) -> Result<Option<String>> {
         self.next(&self.stderr_lines, deadline)
     }
 
     /// All lines so far on standard error.
-    pub fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         // A child that has just ended may have left its last lines in the pipe.
         let mut all = String::new();
         while let Ok(line) = self.stderr_lines.recv_timeout(Duration::from_millis(100)) {
@@ -68,12 +68,12 @@ impl Bounded {
     }
 
     /// Closes its standard input.
-    pub fn close_stdin(&mut self) {
+    pub(crate) fn close_stdin(&mut self) {
         drop(self.child.stdin.take());
     }
 
     /// Closes its standard input and waits for its exit.
-    pub fn finish(&mut self, limit: Duration) -> Result<ExitStatus> {
+    pub(crate) fn finish(&mut self, limit: Duration) -> Result<ExitStatus> {
         self.close_stdin();
         let deadline = Instant::now() + limit;
         while self.line(deadline)?.is_some() {}

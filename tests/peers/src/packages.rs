@@ -12,68 +12,68 @@ use anyhow::{Context, Result, bail};
 const LIST: &str = include_str!("../../../.ci/packages");
 
 /// Tools that build and run the omniORB peers.
-pub const OMNIORB: &[&str] =
+pub(crate) const OMNIORB: &[&str] =
     &["g++", "make", "pkg-config", "omniidl", "omniorb-nameserver", "libomniorb4-dev", "omniorb-idl"];
 
 /// Tools that build and run the JacORB peers; Maven downloads JacORB itself.
-pub const JACORB: &[&str] = &["openjdk-17-jdk-headless", "maven"];
+pub(crate) const JACORB: &[&str] = &["openjdk-17-jdk-headless", "maven"];
 
 /// The cluster of the naming service over etcd, and the compiler that its client needs.
-pub const ETCD: &[&str] = &["etcd-server", "protobuf-compiler", "libprotobuf-dev"];
+pub(crate) const ETCD: &[&str] = &["etcd-server", "protobuf-compiler", "libprotobuf-dev"];
 
 /// A device server of the TANGO control system.
-pub const TANGO: &[&str] = &["tango-test"];
+pub(crate) const TANGO: &[&str] = &["tango-test"];
 
 /// The library and the tools that build the programs over ACE.
-pub const ACE: &[&str] = &["g++", "make", "libace-dev"];
+pub(crate) const ACE: &[&str] = &["g++", "make", "libace-dev"];
 
 /// The tools that build programs in C++ without libraries.
-pub const CPP: &[&str] = &["g++", "make"];
+pub(crate) const CPP: &[&str] = &["g++", "make"];
 
 /// The compiler and the library that build the servers over POSIX calls.
-pub const POSIX_SERVERS: &[&str] = &["gcc", "make", "liburing-dev"];
+pub(crate) const POSIX_SERVERS: &[&str] = &["gcc", "make", "liburing-dev"];
 
 /// The library and the tools that build the programs over Asio.
-pub const ASIO: &[&str] = &["g++", "make", "libasio-dev"];
+pub(crate) const ASIO: &[&str] = &["g++", "make", "libasio-dev"];
 
 /// Tools that build and run programs in Java without libraries.
-pub const JAVA: &[&str] = &["openjdk-17-jdk-headless", "make"];
+pub(crate) const JAVA: &[&str] = &["openjdk-17-jdk-headless", "make"];
 
 /// The interpreter of Tcl, and its extension that handles signals.
-pub const TCL: &[&str] = &["tcl", "make", "tclx8.4"];
+pub(crate) const TCL: &[&str] = &["tcl", "make", "tclx8.4"];
 
 /// Programs that capture traffic and dissect it.
-pub const CAPTURING: &[&str] = &["tshark", "wireshark-common", "util-linux", "iproute2"];
+pub(crate) const CAPTURING: &[&str] = &["tshark", "wireshark-common", "util-linux", "iproute2"];
 
 /// Programs that make network namespaces and enter them.
-pub const NAMESPACES: &[&str] = &["iproute2", "util-linux", "procps"];
+pub(crate) const NAMESPACES: &[&str] = &["iproute2", "util-linux", "procps"];
 
 /// The program that makes certificates; the one for Java comes with Java.
-pub const CERTIFICATES: &[&str] = &["openssl"];
+pub(crate) const CERTIFICATES: &[&str] = &["openssl"];
 
 /// The other compiler, and the IDL files, for the comparison of IDL compilers.
-pub const IDL: &[&str] = &["omniidl", "omniorb-idl", "omniorb-doc", "libomnievents-dev", "tcl-combat"];
+pub(crate) const IDL: &[&str] = &["omniidl", "omniorb-idl", "omniorb-doc", "libomnievents-dev", "tcl-combat"];
 
 /// Further programs that record golden messages.
-pub const RECORDING: &[&str] = &["python3", "tshark"];
+pub(crate) const RECORDING: &[&str] = &["python3", "tshark"];
 
 /// Tools that build and run programs for a big-endian machine.
-pub const BIG_ENDIAN: &[&str] = &["qemu-user", "gcc-s390x-linux-gnu", "libc6-dev-s390x-cross"];
+pub(crate) const BIG_ENDIAN: &[&str] = &["qemu-user", "gcc-s390x-linux-gnu", "libc6-dev-s390x-cross"];
 
 /// Tools that build and run the tests for Windows.
-pub const WINDOWS: &[&str] = &["gcc-mingw-w64-x86-64", "wine64"];
+pub(crate) const WINDOWS: &[&str] = &["gcc-mingw-w64-x86-64", "wine64"];
 
 /// Loaders of 64-bit programs, by preference. Debian's `wine64` puts it on no path.
-pub const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
+pub(crate) const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
 
 /// The server process that the programs of one folder share.
-pub const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
+pub(crate) const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
 
 /// Checks that these packages of `.ci/packages` are there, and installs those that are not.
 ///
 /// # Errors
 /// Packages that cannot be installed; the error has the command for it. A name that the list lacks.
-pub fn require(needs: &[&'static str]) -> Result<()> {
+pub(crate) fn require(needs: &[&'static str]) -> Result<()> {
     let missing = missing(needs)?;
     if missing.is_empty() {
         return Ok(());
@@ -124,7 +124,7 @@ fn on_path(name: &str) -> bool {
 }
 
 /// The first available one of these programs; each is on the path, or a path itself.
-pub fn find(names: &[&str]) -> Option<PathBuf> {
+pub(crate) fn find(names: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let all = names.iter().flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)));
     all.into_iter().find(|program| program.is_file())

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// An instance of Wine; dropping it ends all its programs.
 #[derive(Debug)]
-pub struct Wine {
+pub(crate) struct Wine {
     loader: PathBuf,
     server: PathBuf,
     prefix: PathBuf,
@@ -30,7 +30,7 @@ pub struct Wine {
 
 impl Wine {
     /// Starts an instance in `folder`; the first start creates it, which takes seconds and 700 MB.
-    pub fn start(folder: &Path) -> Result<Self> {
+    pub(crate) fn start(folder: &Path) -> Result<Self> {
         let turn = File::create(folder.join("turn"))?;
         turn.lock()?;
         let find = |names| packages::find(names).with_context(|| format!("none of {names:?} is installed"));
@@ -47,7 +47,7 @@ impl Wine {
     }
 
     /// A command with this instance in its environment.
-    pub fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("WINEPREFIX", &self.prefix).env(super::runner::LOADER, &self.loader).env("WINEDEBUG", "-all");
         // Neither browser nor .NET, for which Wine would offer downloads, nor menu entries.
@@ -57,14 +57,14 @@ impl Wine {
     }
 
     /// A command that runs a program for Windows.
-    pub fn program(&self, program: &Path) -> Command {
+    pub(crate) fn program(&self, program: &Path) -> Command {
         let mut command = self.command(&self.loader);
         command.arg(program);
         command
     }
 
     /// Runs a program and returns the lines of its output.
-    pub fn output(&self, program: &Path) -> Result<Vec<String>> {
+    pub(crate) fn output(&self, program: &Path) -> Result<Vec<String>> {
         let child = Bounded::start("a program in C", &mut self.program(program))?;
         let deadline = Instant::now() + LIMIT;
         let mut lines = Vec::new();
@@ -100,7 +100,7 @@ impl Wine {
 
 /// Copies the ended instance in `folder`. The copy shares its programs and libraries by hard links; the files of the
 /// registry, which Wine replaces rather than changes, too.
-pub fn copy(folder: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy(folder: &Path, to: &Path) -> Result<()> {
     let from = folder.join("prefix");
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;

@@ -8,9 +8,10 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use xtask::workspace;
 
 use crate::s390x::{TARGET, cargo};
-use crate::{packages, workspace};
+use crate::{interop, packages};
 
 /// Crates whose tests all run there.
 const CRATES: [&str; 5] = ["spandrel-message", "spandrel-xdr", "spandrel-cdr", "spandrel-giop", "spandrel-connection"];
@@ -57,7 +58,7 @@ pub(crate) fn run(is_all: bool) -> Result<()> {
     if is_all {
         tests("tests/orb", &[&["--package", "spandrel-orb-tests"], &AREAS[..], &["--"], &TESTS[..]].concat())?;
         workspace::run(cargo("build").args(["--quiet", "--package", "spandrel-interop"]))?;
-        if crate::peers(&["between-orders"]).is_err() {
+        if !interop::between_orders()? {
             failed.push("calls between machines".to_owned());
         }
     }

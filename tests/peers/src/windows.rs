@@ -8,7 +8,7 @@
 pub(crate) mod faults;
 mod report;
 pub(crate) mod runner;
-pub mod wine;
+pub(crate) mod wine;
 
 use std::env;
 use std::fs;
@@ -16,14 +16,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use xtask::workspace;
 
+use crate::packages;
 use crate::windows::faults::FAULTS;
 use crate::windows::report::{Entry, EntryKind, Report};
 use crate::windows::wine::Wine;
-use crate::{packages, workspace};
 
 /// The target of the compiler.
-pub const TARGET: &str = "x86_64-pc-windows-gnu";
+pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The most runs of a crate's tests; crates that have passed do not run again.
 const ATTEMPTS: u32 = 2;
@@ -70,6 +71,7 @@ pub(crate) fn run(selection: CrateSelection<'_>) -> Result<()> {
         command.args(packages.iter().flat_map(|package| ["--package", package]));
         // A debugger is not available, and the linker is twice as fast without debug information.
         command.env("CARGO_PROFILE_DEV_DEBUG", "none").env("WINEPATH", &shim);
+        command.env_remove("RUSTC_WORKSPACE_WRAPPER"); // the crates were linted for this machine
         command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner_words()?).env(Report::VARIABLE, report.path());
         Ok(command.status().context("cannot start Cargo")?.success())
     };
@@ -166,7 +168,7 @@ fn crates(selection: CrateSelection<'_>) -> Result<Vec<String>> {
 
 /// Builds the library that older releases of Wine lack, and returns its folder. Wine looks there last, so
 /// that a library of its own comes first.
-pub fn build_shim(folder: &Path) -> Result<PathBuf> {
+pub(crate) fn build_shim(folder: &Path) -> Result<PathBuf> {
     let shim = folder.join("shim");
     fs::create_dir_all(&shim)?;
     compile("bcryptprimitives.c", &["-shared", "-ladvapi32"], &shim.join("bcryptprimitives.dll"))?;
