@@ -57,7 +57,7 @@ pub fn compile(file: impl AsRef<Path>) -> Result<(), Error> {
     configure().compile(&[file])
 }
 
-/// The default settings.
+/// Settings of [`compile`], to be changed by the methods of [`Builder`].
 #[must_use]
 pub fn configure() -> Builder {
     Builder::default()
@@ -360,9 +360,9 @@ pub enum Error {
     Idl(Diagnostics),
     /// The output cannot be written.
     Write {
-        /// The file.
+        /// The output that was to be written.
         path: PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// `OUT_DIR` is not set, so this is not a build script, and no other folder was given.
@@ -376,7 +376,7 @@ pub enum Error {
     },
     /// The path of an IDL file has no file name.
     NotAFile(PathBuf),
-    /// An invalid setting.
+    /// A setting of [`Builder`] with an invalid value, or one that does not fit the files.
     Option(BadOption),
     /// Standard output, which Cargo reads, cannot be written.
     Cargo(io::Error),

@@ -20,7 +20,7 @@ pub(crate) struct Name {
 #[derive(Clone, Debug)]
 pub(crate) struct ScopedName {
     pub(crate) absolute: bool,
-    /// At least one.
+    /// The names between `::`; at least one.
     pub(crate) parts: Vec<Name>,
     pub(crate) span: Span,
 }
@@ -88,7 +88,7 @@ pub(crate) enum Item {
     },
     /// An initializer of a value type.
     Factory(FactoryItem),
-    /// Items with annotations.
+    /// Items, and the annotations before the first of them.
     Annotated {
         annotations: Vec<Annotation>,
         items: Vec<Item>,
@@ -122,7 +122,7 @@ pub(crate) enum Flavour {
     Local,
 }
 
-/// `@name` or `@name(…)`.
+/// An annotation as written: `@name` or `@name(…)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Annotation {
     /// As written, with its scopes.
@@ -148,7 +148,7 @@ pub(crate) struct UnionItem {
 /// `case 1: case 2: type a;`
 #[derive(Clone, Debug)]
 pub(crate) struct BranchItem {
-    /// At least one.
+    /// The `case` and `default` labels of the branch; at least one.
     pub(crate) labels: Vec<LabelItem>,
     /// It has one declarator.
     pub(crate) member: Member,
@@ -190,7 +190,7 @@ pub(crate) struct EnumeratorItem {
 pub(crate) struct Operation {
     pub(crate) name: NewName,
     pub(crate) oneway: Option<Span>,
-    /// `None` for `void`.
+    /// The type of the result; `None` for `void`.
     pub(crate) result: Option<TypeSpec>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) raises: Vec<ScopedName>,
@@ -345,7 +345,7 @@ pub(crate) enum Role {
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub(crate) name: Name,
-    /// `None` for `Object`.
+    /// The type to which the port connects; `None` for `Object`.
     pub(crate) target: Option<Reference>,
 }
 

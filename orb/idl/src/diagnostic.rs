@@ -19,7 +19,7 @@ pub enum Severity {
 /// A position in the source with a short text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The position.
+    /// The source text that is underlined.
     pub span: Span,
     /// A few words; may be empty.
     pub text: String,
@@ -28,7 +28,7 @@ pub struct Label {
 /// An error or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The severity.
+    /// Whether the IDL can be used in spite of it.
     pub severity: Severity,
     /// The problem, in one line.
     pub message: String,
@@ -38,7 +38,7 @@ pub struct Diagnostic {
     pub secondary: Vec<Label>,
     /// The rule behind it, or further details.
     pub notes: Vec<String>,
-    /// Suggestions.
+    /// Ways to avoid it, each in one line.
     pub help: Vec<String>,
     /// The scoped name of the interface or value type that it reports as declared and never defined.
     pub(crate) undefined: Option<String>,
@@ -174,7 +174,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// The diagnostics.
+    /// Errors and warnings in the reading order of the source.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }

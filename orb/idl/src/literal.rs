@@ -142,7 +142,7 @@ fn without_nul(decoded: String) -> Result<String, String> {
     Ok(decoded)
 }
 
-/// Resolves escape sequences.
+/// The characters of a literal, without the quotes around it, with escape sequences resolved.
 fn unescape(text: &str, wide: bool) -> Result<String, String> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;

@@ -35,10 +35,10 @@ pub struct Model {
     pub(crate) warnings: Diagnostics,
 }
 
-/// A named definition.
+/// A definition with a name and, for most kinds, a repository id.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its own id.
+    /// Its index in the model that contains it.
     pub id: DefId,
     /// The simple name, without the `_` of an escaped identifier.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct Definition {
     /// Whether it is in the main file; for a module, whether any of its openings is. Otherwise it was
     /// included.
     pub in_main_file: bool,
-    /// Its kind.
+    /// The IDL construct that it is, with the contents of its body.
     pub kind: DefinitionKind,
 }
 
@@ -113,7 +113,7 @@ pub struct Annotation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AnnotationValue {
-    /// A constant expression.
+    /// The result of a constant expression.
     Const(ConstValue),
     /// A name that is not a constant: in an unknown annotation it may mean anything.
     Name(String),
@@ -157,7 +157,7 @@ pub enum Label {
 pub struct ValueType {
     /// `custom`: with marshaling code written by its implementer.
     pub is_custom: bool,
-    /// `abstract`: without state.
+    /// `abstract`: has no state members.
     pub is_abstract: bool,
     /// Declared forward, and not defined in any file that was read.
     pub forward_only: bool,
@@ -171,7 +171,7 @@ pub struct ValueType {
     pub supports: Vec<DefId>,
     /// Its own state, in order, without that of its base.
     pub members: Vec<StateMember>,
-    /// Its initializers.
+    /// Its initializers (`factory`), in source order.
     pub factories: Vec<Factory>,
     /// Operations, attributes and nested definitions of this value itself, in source order.
     pub contents: Vec<DefId>,
@@ -189,13 +189,13 @@ pub struct StateMember {
 /// An initializer of a value type: `factory name(in …) raises (…)`.
 #[derive(Clone, Debug)]
 pub struct Factory {
-    /// The simple name.
+    /// The name after `factory`, without the `_` of an escaped identifier.
     pub name: String,
     /// `in` parameters, in order.
     pub parameters: Vec<Parameter>,
     /// The user exceptions it may raise.
     pub raises: Vec<DefId>,
-    /// As [`Definition::doc`].
+    /// The comment directly before it, as [`Definition::doc`].
     pub doc: Vec<String>,
     /// The position of its name.
     pub span: Span,
@@ -204,7 +204,7 @@ pub struct Factory {
 /// A boxed value: a value type with one member that has no name.
 #[derive(Clone, Debug)]
 pub struct ValueBox {
-    /// The boxed type.
+    /// The type of its only member, as written.
     pub ty: Type,
 }
 
@@ -224,7 +224,7 @@ pub struct Module {
     pub contents: Vec<DefId>,
 }
 
-/// An interface.
+/// An interface that is defined, or only declared forward.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
     /// The direct bases, as written.
@@ -254,13 +254,13 @@ pub struct Struct {
 /// A member of a structure or exception.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The simple name.
+    /// The name, without the `_` of an escaped identifier.
     pub name: String,
     /// Its type, with the array dimensions of its declarator.
     pub ty: Type,
-    /// As [`Definition::doc`].
+    /// The comment directly before its declaration, as [`Definition::doc`].
     pub doc: Vec<String>,
-    /// As [`Definition::annotations`].
+    /// The annotations before its declaration, as [`Definition::annotations`].
     pub annotations: Vec<Annotation>,
     /// The position of its name.
     pub span: Span,
@@ -276,7 +276,7 @@ pub struct Enum {
 /// One value of an enumeration.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumerator {
-    /// The enumeration.
+    /// The enumeration that lists it.
     pub of: DefId,
     /// Its number in the enumeration, from zero, as on the wire.
     pub ordinal: u32,
@@ -289,7 +289,7 @@ pub struct Typedef {
     pub ty: Type,
 }
 
-/// A constant.
+/// A constant with its computed value.
 #[derive(Clone, Debug)]
 pub struct Const {
     /// The type as written, possibly a typedef; it resolves to an enum, a primitive or a string.
@@ -298,7 +298,7 @@ pub struct Const {
     pub value: ConstValue,
 }
 
-/// An operation.
+/// An operation of an interface or value type.
 #[derive(Clone, Debug, Default)]
 pub struct Operation {
     /// `oneway`: returns nothing, has only `in` parameters, raises nothing.
@@ -316,13 +316,13 @@ pub struct Operation {
 /// A parameter of an operation.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its direction.
+    /// Whether client, server or both send a value for it.
     pub mode: ParameterMode,
-    /// Its type.
+    /// The type as written, possibly a typedef.
     pub ty: Type,
-    /// Its simple name.
+    /// The name, without the `_` of an escaped identifier.
     pub name: String,
-    /// As [`Definition::annotations`].
+    /// The annotations before it, as [`Definition::annotations`].
     pub annotations: Vec<Annotation>,
     /// The position of its name.
     pub span: Span,
@@ -335,16 +335,16 @@ pub enum ParameterMode {
     In,
     /// From server to client.
     Out,
-    /// Both ways.
+    /// From client to server, and with the reply back.
     InOut,
 }
 
-/// An attribute.
+/// An attribute of an interface or value type: one name of a declaration.
 #[derive(Clone, Debug)]
 pub struct Attribute {
-    /// Without a setter.
+    /// `readonly`: has a getter and no setter.
     pub readonly: bool,
-    /// Its type.
+    /// The type of its value, as written.
     pub ty: Type,
     /// The exceptions of its getter (`raises` when readonly, otherwise `getraises`).
     pub get_raises: Vec<DefId>,

@@ -43,7 +43,7 @@ pub struct FrontEndOptions {
 #[derive(Debug, Default)]
 pub(crate) struct Preprocessed {
     pub(crate) tokens: Vec<Token>,
-    /// Ordered by position.
+    /// Directives, and beginnings and ends of files, between the tokens; ordered by position.
     pub(crate) events: Vec<Event>,
     /// Documentation comments and the positions of the tokens that they precede, in order.
     pub(crate) docs: Vec<(usize, Vec<String>)>,
@@ -208,7 +208,7 @@ struct Conditional {
     seen_else: bool,
 }
 
-/// A defined macro.
+/// The definition of a macro by `#define` or an option.
 #[derive(Debug)]
 struct Macro {
     /// `None` for a macro without a parameter list.

@@ -20,9 +20,9 @@ pub struct FileId(pub(crate) u32);
 /// The tokens of a macro expansion have the span of the macro's use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// The file.
+    /// The file that contains the whole range.
     pub file: FileId,
-    /// The first octet.
+    /// The first octet, counted from 0.
     pub start: u32,
     /// The octet after the last.
     pub end: u32,
@@ -153,12 +153,12 @@ pub struct MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// No files yet.
+    /// An empty set: each path is [`io::ErrorKind::NotFound`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file.
+    /// Adds a file, or replaces the one at this path.
     #[must_use]
     pub fn with(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
         self.files.insert(path.into(), text.into());

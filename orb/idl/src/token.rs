@@ -29,7 +29,7 @@ pub(crate) enum TokenKind {
     /// A string or character literal without a closing quote on its line.
     Unterminated,
     Punct(Punct),
-    /// Any other character.
+    /// A character that begins no token of IDL.
     Unknown,
     // The rest occurs only in the preprocessor.
     Newline,

@@ -196,7 +196,7 @@ pub(super) fn kind_name(value: &ConstValue) -> &'static str {
     }
 }
 
-/// Whether `~` occurs.
+/// Whether an expression contains the operator `~`, whose result depends on the type.
 pub(super) fn complements(steps: &[Step]) -> bool {
     let mut steps = steps.iter();
     steps.any(|step| matches!(step.kind, StepKind::Unary(Unary::Complement)))

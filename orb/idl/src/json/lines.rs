@@ -23,7 +23,7 @@ impl<'m> Lines<'m> {
         Lines { sources, starts: starts.collect(), last: Cell::new((nowhere, 0)) }
     }
 
-    /// As [`SourceMap::line_column`].
+    /// Line and column as [`SourceMap::line_column`] has them, by the known starts of lines.
     pub(super) fn line_column(&self, span: Span) -> (usize, usize) {
         let starts = &self.starts[span.file.0 as usize];
         let line = starts.partition_point(|&start| start <= span.start);

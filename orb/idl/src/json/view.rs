@@ -125,7 +125,7 @@ struct Member<'m> {
 
 #[derive(Serialize)]
 struct Branch<'m> {
-    /// `None` is `default`.
+    /// The values that select the branch; `None` is `default`.
     labels: Vec<Option<Value<'m>>>,
     #[serde(flatten)]
     member: Member<'m>,

@@ -246,7 +246,7 @@ impl DefinitionKind {
 }
 
 impl Primitive {
-    /// The IDL spelling.
+    /// The type in IDL source, such as `unsigned long`.
     pub fn keyword(self) -> &'static str {
         match self {
             Primitive::Short => "short",

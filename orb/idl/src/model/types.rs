@@ -48,21 +48,21 @@ pub struct FixedValue {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
-    /// A primitive type.
+    /// A basic type without parameters, such as `unsigned long`.
     Primitive(Primitive),
-    /// `string`, or `string<bound>`.
+    /// A string of `char`: `string`, or `string<bound>`.
     String {
         /// The maximum number of characters, without the terminating NUL.
         bound: Option<u32>,
     },
-    /// `wstring`, or `wstring<bound>`.
+    /// A string of `wchar`: `wstring`, or `wstring<bound>`.
     WString {
         /// The maximum number of wide characters.
         bound: Option<u32>,
     },
     /// `sequence<element>`, or `sequence<element, bound>`.
     Sequence {
-        /// The element type.
+        /// The type of each element; possibly a typedef or a further sequence.
         element: Box<Type>,
         /// The maximum number of elements.
         bound: Option<u32>,
@@ -70,7 +70,7 @@ pub enum Type {
     /// An array, from the dimensions of a declarator. The element is never written as an array itself, but
     /// may be a typedef of one.
     Array {
-        /// The element type.
+        /// The type of one element, behind all dimensions.
         element: Box<Type>,
         /// The dimensions, outermost first; at least one, each at least 1.
         dimensions: Vec<u32>,

@@ -9,7 +9,7 @@ use crate::source::Span;
 use crate::token::Punct;
 
 impl Parser<'_> {
-    /// The whole input.
+    /// Reads definitions up to the end of the input.
     pub(super) fn specification(&mut self) -> Vec<Item> {
         let mut items = Vec::new();
         while self.peek().is_some() {

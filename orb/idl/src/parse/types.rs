@@ -129,7 +129,7 @@ impl Parser<'_> {
         Ok(TypeKind::Sequence(Box::new(element), bound))
     }
 
-    /// `<bound>`, or nothing.
+    /// Reads `<bound>` if it is there.
     fn string_bound(&mut self) -> Parsed<Option<crate::ast::Expression>> {
         if self.accept(Punct::Less).is_none() {
             return Ok(None);

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::source::SourceMap;
 
-/// Its path.
+/// The path under which the file is listed among the sources.
 pub(super) const PATH: &str = "<built in>/orb.idl";
 
 /// The text that is always read.

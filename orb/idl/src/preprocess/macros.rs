@@ -378,7 +378,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A string literal.
+/// A string literal with this text, as the operator `#` makes it.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
 }

@@ -82,7 +82,7 @@ impl Traits {
         self.debug
     }
 
-    /// The attribute.
+    /// The attribute `#[derive(…)]` with the traits that all parts of a type implement.
     pub(super) fn derive(self) -> TokenStream {
         let all = [
             (true, "Clone"),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::bad_option::BadOption;
 
-/// A marshaling engine.
+/// The way in which generated code marshals a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// Straight-line code for each type: the fastest, and the largest.

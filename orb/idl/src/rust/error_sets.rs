@@ -20,7 +20,7 @@ const MAX_NAMED: usize = 4;
 /// A set of exceptions, and its error enum.
 #[derive(Debug)]
 pub(super) struct ErrorSet {
-    /// The enum's name.
+    /// The name of the enum in the module of its owner.
     pub(super) ident: Ident,
     /// The interface or value type beside which the enum is written.
     pub(super) owner: DefId,

@@ -43,11 +43,11 @@ pub(super) enum Placed<Id> {
 pub(super) struct Layout<Id> {
     /// Alignment of the first leaf.
     pub(super) first_align: usize,
-    /// The largest alignment.
+    /// The largest alignment of a leaf, in octets.
     pub(super) align: usize,
     /// The octets from the start to the end of the last leaf.
     pub(super) size: usize,
-    /// The value.
+    /// The value, with the offset of each leaf.
     pub(super) root: Placed<Id>,
 }
 

@@ -86,7 +86,7 @@ pub(super) struct ValueNames {
     pub(super) initializers: Vec<(Ident, Option<Ident>)>,
 }
 
-/// All names.
+/// The names of all definitions of a model, and of the items generated beside them.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     values: HashMap<DefId, ValueNames>,

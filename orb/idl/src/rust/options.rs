@@ -89,7 +89,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults.
+    /// The defaults: compiled marshaling, both sides of interfaces, and the runtime `::spandrel::generated`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

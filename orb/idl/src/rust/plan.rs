@@ -34,13 +34,13 @@ pub(super) struct Piece {
     pub(super) depth: usize,
 }
 
-/// A Rust module.
+/// A Rust module: of an IDL module, of the contents of an interface or value type, or of the option `prefix`.
 #[derive(Debug)]
 pub(super) struct Module {
     /// Its module, interface or value type; `None` for a module given by the option `prefix`.
     pub(super) of: Option<DefId>,
     pub(super) ident: Ident,
-    /// Its documentation.
+    /// Its documentation in lines, without `///`.
     pub(super) doc: Vec<String>,
     pub(super) parts: Vec<Part>,
     /// The number of enclosing modules in its file.

@@ -23,7 +23,7 @@ pub struct Input<'i> {
     pub file: &'i Path,
     /// The name of its Rust file, without `.rs`.
     pub stem: &'i str,
-    /// Its own model.
+    /// The model of this file alone, with its includes.
     pub model: &'i Model,
 }
 

@@ -36,7 +36,7 @@ impl SpacedText {
         }
     }
 
-    /// The text.
+    /// The lines added so far, with blank lines between items.
     pub(super) fn finish(self) -> String {
         self.text
     }

@@ -14,7 +14,7 @@ use syn::ext::IdentExt as _;
 pub struct SourceFile {
     /// Its path, relative to the folder of the first file.
     pub path: PathBuf,
-    /// Its text.
+    /// The whole Rust source, formatted.
     pub text: String,
 }
 
