@@ -115,7 +115,7 @@ fn reason(error: &dyn Error) -> String {
 pub struct BackupCommand {
     /// The name of the file
     pub name: String,
-    /// The address of the service, or ssliop://HOST[:PORT], or the URL of its object
+    /// The address of the service, also with ssliop:// before it, or the URL of its object
     #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:2809")]
     pub server: String,
     /// The time limit of the whole copy, in seconds

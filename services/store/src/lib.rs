@@ -37,6 +37,7 @@ pub use damage::catch_damage;
 pub use error::{OpenCause, OpenError, RedoLogError, StoreFileError};
 pub use files::{private_file, synchronize_folder};
 pub use group_commit::{Done, GroupCommit};
+pub use header::StoreHeader;
 pub use redo_log::{AppendError, CheckpointError, EarlierLog, RedoLog, Replay};
 pub use service::Service;
 pub use storage::{Layout, LogPolicy, Storage, begin_write};
