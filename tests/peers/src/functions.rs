@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel_measure::stats::Summary;
+use spandrel_measure::table::{Align, with_columns};
 use xtask::profile::Profile;
 use xtask::workspace;
 
@@ -70,16 +71,19 @@ pub(crate) fn run(rounds: usize, profile: Profile) -> Result<()> {
     if profile == Profile::Dev {
         println!("The program in Rust is not optimised: its times are no measure.\n");
     }
-    println!("| appendix C | C++ | Rust | kind in Rust |\n| --- | ---: | ---: | --- |");
+    let columns =
+        [("appendix C", Align::Left), ("C++", Align::Right), ("Rust", Align::Right), ("kind in Rust", Align::Left)];
+    let mut table = with_columns(&columns);
     for (row, kind) in ROWS {
         let cpp = match (row, &built) {
             (None, _) => "-".to_owned(),
             (Some(_), Err(_)) => "absent".to_owned(),
             (Some(row), Ok(())) => cell(&in_cpp, row, EMPTY_IN_CPP)?,
         };
-        println!("| {} | {cpp} | {} | {kind} |", row.unwrap_or("-"), cell(&in_rust, kind, EMPTY_IN_RUST)?);
+        let rust = cell(&in_rust, kind, EMPTY_IN_RUST)?;
+        table.add_row([row.unwrap_or("-").to_owned(), cpp, rust, kind.to_owned()]);
     }
-    println!("\nThe row of the empty iteration is its whole time.");
+    println!("{table:#}\n\nThe row of the empty iteration is its whole time.");
     built.context("the rows in C++ are absent")
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use spandrel_measure::stats::{Moments, Summary, percentile};
+use spandrel_measure::table::{Align, with_columns};
 use xtask::workspace;
 
 use crate::bounded::Bounded;
@@ -58,8 +59,9 @@ pub(crate) fn run(rounds: usize) -> Result<()> {
     let mut ace = Bounded::start("ace-queue", &mut Command::new(peers.join("ace-queue")))?;
     round(&mut ours, PLAIN, PRODUCERS[0], BUILD_TIMEOUT)?; // when it is built
 
-    println!("| producers | queue | median | fastest to slowest | p99 | to plain | to channel | to ACE |");
-    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    let numbers = ["median", "fastest to slowest", "p99", "to plain", "to channel", "to ACE"];
+    let columns = [("producers", Align::Right), ("queue", Align::Left)];
+    let mut table = with_columns(&[&columns[..], &numbers.map(|name| (name, Align::Right))].concat());
     let mut unmet = Vec::new();
     for producers in PRODUCERS {
         let mut times: [Times; QUEUES.len()] = Default::default();
@@ -77,13 +79,16 @@ pub(crate) fn run(rounds: usize) -> Result<()> {
         for (queue, (rounds, p99)) in QUEUES.iter().zip(&times) {
             let ratio = |name: &str| format!("{:.2}", rounds.median / median(name));
             let Summary { median: time, low, high, .. } = rounds;
-            println!(
-                "| {producers} | {} | {time:.0} ns | {low:.0} to {high:.0} ns | {p99:.0} ns | {} | {} | {} |",
-                queue.title,
+            table.add_row([
+                producers.to_string(),
+                queue.title.to_owned(),
+                format!("{time:.0} ns"),
+                format!("{low:.0} to {high:.0} ns"),
+                format!("{p99:.0} ns"),
                 ratio(PLAIN),
                 ratio(CHANNEL),
-                ratio(ACE)
-            );
+                ratio(ACE),
+            ]);
             let beside_ace = queue.goal.map(|_| (ACE, 1.0));
             for (other, most) in queue.goal.into_iter().chain(beside_ace) {
                 if *time > most * median(other) {
@@ -92,7 +97,7 @@ pub(crate) fn run(rounds: usize) -> Result<()> {
             }
         }
     }
-    println!("\n{}", if unmet.is_empty() { "All goals are met.".to_owned() } else { unmet.join("\n") });
+    println!("{table:#}\n\n{}", if unmet.is_empty() { "All goals are met.".to_owned() } else { unmet.join("\n") });
     let finished = [ours.finish(ROUND_TIMEOUT)?, ace.finish(ROUND_TIMEOUT)?];
     ensure!(finished.iter().all(|status| status.success()), "a program failed at its end");
     Ok(())

@@ -2,17 +2,38 @@
 
 use std::fmt;
 
-/// A table with a header. All columns but the first are aligned to the right.
+/// The side of its column at which a cell stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table with a header.
+///
+/// `{table}` has columns of equal width, for terminals; `{table:#}` has no padding, and marks the columns that are aligned
+/// to the right, for pages.
 #[derive(Clone, Debug)]
 pub struct Table {
+    /// The alignment of each column; those beyond are aligned to the right.
+    alignment: Vec<Align>,
     /// The header, then the rows. A row may be shorter than the header.
     rows: Vec<Vec<String>>,
 }
 
-/// An empty table with these headings.
+/// An empty table with these headings. All columns but the first are aligned to the right.
 #[must_use]
 pub fn with_header(header: Vec<String>) -> Table {
-    Table { rows: vec![header] }
+    Table { alignment: vec![Align::Left], rows: vec![header] }
+}
+
+/// An empty table with these columns.
+#[must_use]
+pub fn with_columns(columns: &[(&str, Align)]) -> Table {
+    let (header, alignment) = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).unzip();
+    Table { alignment, rows: vec![header] }
 }
 
 impl Table {
@@ -30,11 +51,32 @@ impl Table {
         };
         (0..columns).map(width).collect()
     }
+
+    fn fmt_page(&self, f: &mut fmt::Formatter<'_>, align: impl Fn(usize) -> Align) -> fmt::Result {
+        for (number, row) in self.rows.iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            row.iter().try_for_each(|cell| write!(f, "| {cell} "))?;
+            f.write_str("|")?;
+            if number == 0 {
+                writeln!(f)?;
+                let mark = |column| if align(column) == Align::Left { "| --- " } else { "| ---: " };
+                (0..row.len()).try_for_each(|column| f.write_str(mark(column)))?;
+                f.write_str("|")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for Table {
     /// Writes the lines of the table, without a line end after the last.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let align = |column: usize| self.alignment.get(column).copied().unwrap_or(Align::Right);
+        if f.alternate() {
+            return self.fmt_page(f, align);
+        }
         let widths = self.widths();
         for (number, row) in self.rows.iter().enumerate() {
             if number > 0 {
@@ -42,7 +84,10 @@ impl fmt::Display for Table {
             }
             for (column, width) in widths.iter().enumerate() {
                 let cell = row.get(column).map_or("", String::as_str);
-                if column == 0 { write!(f, "| {cell:<width$} ")? } else { write!(f, "| {cell:>width$} ")? }
+                match align(column) {
+                    Align::Left => write!(f, "| {cell:<width$} ")?,
+                    Align::Right => write!(f, "| {cell:>width$} ")?,
+                }
             }
             f.write_str("|")?;
             if number == 0 {
@@ -70,5 +115,13 @@ mod tests {
             | c             | 3.39 ±  1 % |\n\
             | shared memory |             |";
         assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn a_table_of_a_page_has_marks_in_place_of_padding() {
+        let mut table = with_columns(&[("n", Align::Right), ("queue", Align::Left), ("time", Align::Right)]);
+        table.add_row(["1", "plain", "20 ns"].map(str::to_owned));
+        assert_eq!(format!("{table:#}"), "| n | queue | time |\n| ---: | --- | ---: |\n| 1 | plain | 20 ns |");
+        assert_eq!(table.to_string().lines().last(), Some("| 1 | plain | 20 ns |"));
     }
 }

@@ -4,13 +4,13 @@
 //! all others count from them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use spandrel_daemon::Failure;
+use spandrel_measure::table::{Align, with_columns};
 
 /// The fields of a packet, as `tshark` names them, in the order of [`Packet::parse`].
 const FIELDS: [&str; 18] = [
@@ -203,19 +203,29 @@ pub fn table(packets: &[Packet], names: &BTreeMap<IpAddr, String>) -> String {
         Some(name) => format!("{name}.{port}"),
         None => format!("{address}.{port}"),
     };
-    let mut text = "| time | direction | flags | sequence | ack | window | options |\n".to_owned();
-    text += "| ---: | --- | --- | ---: | ---: | ---: | --- |\n";
+    let columns = [
+        ("time", Align::Right),
+        ("direction", Align::Left),
+        ("flags", Align::Left),
+        ("sequence", Align::Right),
+        ("ack", Align::Right),
+        ("window", Align::Right),
+        ("options", Align::Left),
+    ];
+    let mut table = with_columns(&columns);
     for packet in packets {
         let (seconds, micros) = (packet.micros / 1_000_000 % 86_400, packet.micros % 1_000_000);
         let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         let (source, destination) = (end(&packet.source), end(&packet.destination));
-        let cells = [packet.letters(), packet.octets(), packet.acknowledged(), packet.window.to_string()];
-        _ = writeln!(
-            text,
-            "| {hours:02}:{minutes:02}:{seconds:02}.{micros:06} | {source} > {destination} | {} | {} |",
-            cells.join(" | "),
-            packet.options.join(",")
-        );
+        table.add_row([
+            format!("{hours:02}:{minutes:02}:{seconds:02}.{micros:06}"),
+            format!("{source} > {destination}"),
+            packet.letters(),
+            packet.octets(),
+            packet.acknowledged(),
+            packet.window.to_string(),
+            packet.options.join(","),
+        ]);
     }
-    text
+    format!("{table:#}\n")
 }

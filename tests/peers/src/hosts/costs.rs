@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use spandrel_measure::table::with_header;
 use xtask::profile::Profile;
 use xtask::workspace;
 
@@ -89,11 +90,14 @@ pub(crate) fn print(agents: usize, profile: Profile) -> Result<()> {
         "\nProfile {}; {SAMPLES} samples, {REQUESTS} requests of each agent in each sample; TLS.\n",
         profile.folder()
     );
-    println!("| quantity | {few} agents | {agents} agents | each agent |\n| --- | ---: | ---: | ---: |");
+    let header = ["quantity".to_owned(), format!("{few} agents"), format!("{agents} agents"), "each agent".to_owned()];
+    let mut table = with_header(header.to_vec());
     for ((name, one, decimals), (_, other, _)) in first.into_iter().zip(second) {
         let each = (other - one) / (agents - few) as f64;
-        println!("| {name} | {one:.decimals$} | {other:.decimals$} | {each:.more$} |", more = decimals + 2);
+        let figure = |figure: f64, decimals: usize| format!("{figure:.decimals$}");
+        table.add_row([name.to_owned(), figure(one, decimals), figure(other, decimals), figure(each, decimals + 2)]);
     }
+    println!("{table:#}");
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use spandrel_measure::table::{Align, with_columns};
+
 use crate::packages;
 
 /// A tool and its version; an absent one says so.
@@ -39,8 +41,9 @@ pub(super) fn all() -> Vec<Version> {
 
 /// The versions as a Markdown table.
 pub(super) fn table() -> String {
-    let rows = all().into_iter().map(|Version { tool, version }| format!("| {tool} | {version} |\n"));
-    format!("| tool | version |\n| --- | --- |\n{}", rows.collect::<String>())
+    let mut table = with_columns(&[("tool", Align::Left), ("version", Align::Left)]);
+    all().into_iter().for_each(|Version { tool, version }| table.add_row([tool.to_owned(), version]));
+    format!("{table:#}\n")
 }
 
 fn read(path: &str) -> Option<String> {
