@@ -5,7 +5,14 @@ mod errors;
 mod references;
 mod types;
 
-pub use std::{borrow::Cow, sync::Arc};
+pub use std::{borrow::Cow, error::Error, fmt, ops::Deref, sync::Arc};
+// Those of the prelude, for the macros.
+pub use std::{
+    convert::{From, TryFrom},
+    option::Option::{self, None, Some},
+    result::Result::{self, Err, Ok},
+    vec::Vec,
+};
 
 pub use references::{call, call_oneway};
 pub use spandrel_cdr::{
@@ -40,6 +47,12 @@ pub use crate::{
     generated_local_structure as local_structure, generated_reference as reference, generated_structure as structure,
     generated_typed as typed,
 };
+
+/// The result of encoding a value.
+pub type Encoded = Result<(), CdrError>;
+
+/// The result of decoding a value.
+pub type Decoded<T> = Result<T, CdrError>;
 
 /// A reference from a binder.
 pub type Bound = Arc<dyn std::any::Any + Send + Sync>;

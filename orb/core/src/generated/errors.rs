@@ -5,35 +5,41 @@
 #[macro_export]
 macro_rules! generated_errors {
     ($name:ident $(, $variant:ident($type:ty))*) => {
-        $crate::generated_errors!(@codec $crate::generated::decode_exception; $name $(, $variant($type))*);
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_errors!(@codec __rt::decode_exception; $name $(, $variant($type))*);
+        };
     };
     // One instance of the decoder for all operations that raise an exception.
     (interpreted $name:ident $(, $variant:ident($type:ty))*) => {
-        $crate::generated_errors!(@codec $crate::interpreted::exception; $name $(, $variant($type))*);
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_errors!(@codec __rt::interpreted::exception; $name $(, $variant($type))*);
+        };
     };
     (@codec $decode:path; $name:ident $(, $variant:ident($type:ty))*) => {
-        $crate::generated_local_errors!($name $(, $variant($type))*);
-        impl $crate::generated::UserExceptions for $name {
+        $crate::generated_local_errors!(@implementation $name $(, $variant($type))*);
+        impl __rt::UserExceptions for $name {
             fn decode(
                 id: &str,
-                input: &mut $crate::generated::Decoder<'_>,
-            ) -> ::core::option::Option<::core::result::Result<Self, $crate::generated::CdrError>> {
+                input: &mut __rt::Decoder<'_>,
+            ) -> __rt::Option<__rt::Decoded<Self>> {
                 match id {
-                    $(<$type as $crate::generated::UserException>::REPOSITORY_ID => {
-                        ::core::option::Option::Some($decode(input).map($name::$variant))
+                    $(<$type as __rt::UserException>::REPOSITORY_ID => {
+                        __rt::Some($decode(input).map($name::$variant))
                     })*
-                    _ => ::core::option::Option::None,
+                    _ => __rt::None,
                 }
             }
             fn members(
                 &self,
-            ) -> ::core::result::Result<
-                (&'static str, $crate::generated::Value<'_>),
-                $crate::generated::SystemException,
+            ) -> __rt::Result<
+                (&'static str, __rt::Value<'_>),
+                __rt::SystemException,
             > {
                 match self {
-                    $($name::$variant(exception) => $crate::generated::raised(exception),)*
-                    $name::System(exception) => ::core::result::Result::Err(exception.clone()),
+                    $($name::$variant(exception) => __rt::raised(exception),)*
+                    $name::System(exception) => __rt::Err(exception.clone()),
                 }
             }
         }
@@ -45,39 +51,45 @@ macro_rules! generated_errors {
 #[macro_export]
 macro_rules! generated_local_errors {
     ($name:ident $(, $variant:ident($type:ty))*) => {
-        impl ::core::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_local_errors!(@implementation $name $(, $variant($type))*);
+        };
+    };
+    (@implementation $name:ident $(, $variant:ident($type:ty))*) => {
+        impl __rt::fmt::Display for $name {
+            fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
                 match self {
-                    $($name::$variant(exception) => ::core::fmt::Display::fmt(exception, f),)*
-                    $name::System(exception) => ::core::fmt::Display::fmt(exception, f),
+                    $($name::$variant(exception) => __rt::fmt::Display::fmt(exception, f),)*
+                    $name::System(exception) => __rt::fmt::Display::fmt(exception, f),
                 }
             }
         }
-        impl ::core::fmt::Debug for $name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        impl __rt::fmt::Debug for $name {
+            fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
                 match self {
-                    $name::System(exception) => ::core::fmt::Debug::fmt(exception, f),
-                    raised => ::core::fmt::Display::fmt(raised, f),
+                    $name::System(exception) => __rt::fmt::Debug::fmt(exception, f),
+                    raised => __rt::fmt::Display::fmt(raised, f),
                 }
             }
         }
-        impl ::core::error::Error for $name {
-            fn source(&self) -> ::core::option::Option<&(dyn ::core::error::Error + 'static)> {
+        impl __rt::Error for $name {
+            fn source(&self) -> __rt::Option<&(dyn __rt::Error + 'static)> {
                 match self {
-                    $name::System(exception) => ::core::error::Error::source(exception),
-                    _ => ::core::option::Option::None,
+                    $name::System(exception) => __rt::Error::source(exception),
+                    _ => __rt::None,
                 }
             }
         }
         $(
-            impl ::core::convert::From<$type> for $name {
+            impl __rt::From<$type> for $name {
                 fn from(exception: $type) -> Self {
                     $name::$variant(exception)
                 }
             }
         )*
-        impl ::core::convert::From<$crate::generated::SystemException> for $name {
-            fn from(exception: $crate::generated::SystemException) -> Self {
+        impl __rt::From<__rt::SystemException> for $name {
+            fn from(exception: __rt::SystemException) -> Self {
                 $name::System(exception)
             }
         }

@@ -16,46 +16,56 @@ macro_rules! generated_reference {
     };
     ($kind:ident $name:ident: $first:ty, $id:literal, $idl:literal $(, async $narrow:ident)? $(, $base:ty)*) => {
         $crate::generated_reference!(@common $kind $name, $id, $idl $(, async $narrow)?);
-        impl ::core::ops::Deref for $name {
-            type Target = $first;
-            #[inline]
-            fn deref(&self) -> &$first {
-                &self.0
-            }
-        }
-        $(
-            impl ::core::convert::From<$name> for $base {
-                fn from(reference: $name) -> Self {
-                    $crate::generated::Interface::from_object(reference.0.into())
+        const _: () = {
+            use $crate::generated as __rt;
+            impl __rt::Deref for $name {
+                type Target = $first;
+                #[inline]
+                fn deref(&self) -> &$first {
+                    &self.0
                 }
             }
-        )*
+            $(impl __rt::From<$name> for $base {
+                fn from(reference: $name) -> Self {
+                    __rt::Interface::from_object(reference.0.into())
+                }
+            })*
+        };
     };
     (@common $kind:ident $name:ident, $id:literal, $idl:literal $(, async $narrow:ident)?) => {
-        impl $crate::generated::Interface for $name {
-            const REPOSITORY_ID: &'static str = $id;
-            #[inline]
-            fn from_object(object: $crate::generated::ObjectRef) -> Self {
-                Self($crate::generated::Interface::from_object(object))
+        const _: () = {
+            use $crate::generated as __rt;
+            impl __rt::Interface for $name {
+                const REPOSITORY_ID: &'static str = $id;
+                #[inline]
+                fn from_object(object: __rt::ObjectRef) -> Self {
+                    Self(__rt::Interface::from_object(object))
+                }
+                #[inline]
+                fn as_object(&self) -> &__rt::ObjectRef {
+                    __rt::Interface::as_object(&self.0)
+                }
             }
-            #[inline]
-            fn as_object(&self) -> &$crate::generated::ObjectRef {
-                $crate::generated::Interface::as_object(&self.0)
+            impl __rt::Reference for $name {
+                #[inline]
+                fn ior(&self) -> &__rt::Ior {
+                    __rt::Reference::ior(&self.0)
+                }
             }
-        }
-        impl $crate::generated::Reference for $name {
-            #[inline]
-            fn ior(&self) -> &$crate::generated::Ior {
-                $crate::generated::Reference::ior(&self.0)
+            impl __rt::FromBound for $name {
+                fn from_bound(
+                    bound: __rt::Bound,
+                ) -> __rt::Decoded<Self> {
+                    __rt::FromBound::from_bound(bound).map(Self)
+                }
             }
-        }
-        impl $crate::generated::FromBound for $name {
-            fn from_bound(
-                bound: $crate::generated::Bound,
-            ) -> ::core::result::Result<Self, $crate::generated::CdrError> {
-                $crate::generated::FromBound::from_bound(bound).map(Self)
+            impl __rt::From<$name> for __rt::ObjectRef {
+                fn from(reference: $name) -> Self {
+                    reference.0.into()
+                }
             }
-        }
+            $crate::generated_typed!(@implementation $name => __rt::TypeCode::$kind($id, $idl));
+        };
         impl $name {
             /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the
             /// object lacks it.
@@ -85,12 +95,6 @@ macro_rules! generated_reference {
                 }
             )?
         }
-        impl ::core::convert::From<$name> for $crate::generated::ObjectRef {
-            fn from(reference: $name) -> Self {
-                reference.0.into()
-            }
-        }
-        $crate::generated_typed!($name => $crate::generated::TypeCode::$kind($id, $idl));
     };
 }
 

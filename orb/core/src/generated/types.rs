@@ -1,26 +1,31 @@
 //! Macros for generated types: their codecs, type codes and conversions.
 //!
-//! Names of the prelude are full paths: the IDL may define `Result` or `Ok` where a macro is used.
+//! Where a macro is used, the IDL may define `Result` or `Ok`. So names of the prelude are those of this module,
+//! which the block around the implementations calls `__rt`.
 
 /// `Typed`, from the expression that makes the type code; with the repository id, members may refer to the type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_typed {
-    ($type:ty => $made:expr) => {
-        impl $crate::generated::Typed for $type {
-            fn type_code() -> $crate::generated::TypeCode {
-                static TYPE: $crate::generated::Defining = $crate::generated::Defining::new();
-                TYPE.type_code(|| $made)
+    ($type:ty $(, $id:literal)? => $made:expr) => {
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_typed!(@implementation $type $(, $id)? => $made);
+        };
+    };
+    (@implementation $type:ty $(, $id:literal)? => $made:expr) => {
+        impl __rt::Typed for $type {
+            fn type_code() -> __rt::TypeCode {
+                static TYPE: __rt::Defining = __rt::Defining::new();
+                $crate::generated_typed!(@made TYPE $(, $id)? => $made)
             }
         }
     };
-    ($type:ty, $id:literal => $made:expr) => {
-        impl $crate::generated::Typed for $type {
-            fn type_code() -> $crate::generated::TypeCode {
-                static TYPE: $crate::generated::Defining = $crate::generated::Defining::new();
-                TYPE.recursive($id, || $made)
-            }
-        }
+    (@made $defining:ident => $made:expr) => {
+        $defining.type_code(|| $made)
+    };
+    (@made $defining:ident, $id:literal => $made:expr) => {
+        $defining.recursive($id, || $made)
     };
 }
 
@@ -29,7 +34,7 @@ macro_rules! generated_typed {
 #[macro_export]
 macro_rules! generated_type_code {
     ($type:ty) => {
-        <$type as $crate::generated::Typed>::type_code()
+        <$type as __rt::Typed>::type_code()
     };
     ($type:ty, $code:expr) => {
         $code
@@ -41,10 +46,10 @@ macro_rules! generated_type_code {
 #[macro_export]
 macro_rules! generated_typed_members {
     ($kind:ident $name:ident, $id:literal, $idl:literal $(, $type:ty as $member:literal $(= $code:expr)?)*) => {
-        $crate::generated_typed!($name, $id => $crate::generated::TypeCode::$kind(
+        $crate::generated_typed!(@implementation $name, $id => __rt::TypeCode::$kind(
             $id,
             $idl,
-            &[$(($member, $crate::generated_type_code!($type $(, $code)?))),*] as &[(&str, $crate::generated::TypeCode)],
+            &[$(($member, $crate::generated_type_code!($type $(, $code)?))),*] as &[(&str, __rt::TypeCode)],
         ));
     };
 }
@@ -54,25 +59,25 @@ macro_rules! generated_typed_members {
 #[macro_export]
 macro_rules! generated_codec {
     ($(#[$inline:ident])? $($fixed:ident)?; $name:ident $(, $field:ident: $type:ty)*) => {
-        impl $crate::generated::Encode for $name {
+        impl __rt::Encode for $name {
             $(#[$inline])?
             fn encode<'a>(
                 &'a self,
-                _out: &mut $crate::generated::Encoder<'a>,
-            ) -> ::core::result::Result<(), $crate::generated::CdrError> {
-                $($crate::generated::Encode::encode(&self.$field, _out)?;)*
-                ::core::result::Result::Ok(())
+                _out: &mut __rt::Encoder<'a>,
+            ) -> __rt::Encoded {
+                $(__rt::Encode::encode(&self.$field, _out)?;)*
+                __rt::Ok(())
             }
             $($crate::generated_encode_slice!($fixed);)?
         }
-        impl $crate::generated::Decode for $name {
+        impl __rt::Decode for $name {
             const MIN_OCTETS: usize =
-                $crate::generated::min_octets(&[$(<$type as $crate::generated::Decode>::MIN_OCTETS),*]);
+                __rt::min_octets(&[$(<$type as __rt::Decode>::MIN_OCTETS),*]);
             $(#[$inline])?
             fn decode(
-                _input: &mut $crate::generated::Decoder<'_>,
-            ) -> ::core::result::Result<Self, $crate::generated::CdrError> {
-                ::core::result::Result::Ok(Self { $($field: $crate::generated::Decode::decode(_input)?),* })
+                _input: &mut __rt::Decoder<'_>,
+            ) -> __rt::Decoded<Self> {
+                __rt::Ok(Self { $($field: __rt::Decode::decode(_input)?),* })
             }
             $($crate::generated_decode_vec!($fixed);)?
         }
@@ -85,11 +90,8 @@ macro_rules! generated_codec {
 macro_rules! generated_encode_slice {
     (fixed) => {
         #[inline]
-        fn encode_slice<'a>(
-            items: &'a [Self],
-            out: &mut $crate::generated::Encoder<'a>,
-        ) -> ::core::result::Result<(), $crate::generated::CdrError> {
-            $crate::generated::encode_fixed_slice(items, out)
+        fn encode_slice<'a>(items: &'a [Self], out: &mut __rt::Encoder<'a>) -> __rt::Encoded {
+            __rt::encode_fixed_slice(items, out)
         }
     };
 }
@@ -100,11 +102,8 @@ macro_rules! generated_encode_slice {
 macro_rules! generated_decode_vec {
     (fixed) => {
         #[inline]
-        fn decode_vec(
-            input: &mut $crate::generated::Decoder<'_>,
-            len: usize,
-        ) -> ::core::result::Result<::std::vec::Vec<Self>, $crate::generated::CdrError> {
-            $crate::generated::decode_fixed_vec(input, len)
+        fn decode_vec(input: &mut __rt::Decoder<'_>, len: usize) -> __rt::Decoded<__rt::Vec<Self>> {
+            __rt::decode_fixed_vec(input, len)
         }
     };
 }
@@ -117,8 +116,11 @@ macro_rules! generated_structure {
         $(#[$inline:ident])? $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)* $(; $fixed:ident)?
     ) => {
-        $crate::generated_codec!($(#[$inline])? $($fixed)?; $name $(, $field: $type)*);
-        $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_codec!($(#[$inline])? $($fixed)?; $name $(, $field: $type)*);
+            $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
+        };
     };
 }
 
@@ -127,11 +129,14 @@ macro_rules! generated_structure {
 #[macro_export]
 macro_rules! generated_local_structure {
     ($name:ident, $id:literal, $idl:literal $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*) => {
-        $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
+        };
     };
 }
 
-/// The codec, the type code, `Display` and `Error` of an exception. `generated_local_exception` has the forms.
+/// The codec, the type code, `Display` and `Error` of an exception. `generated_description_and_type` has the forms.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_exception {
@@ -139,13 +144,16 @@ macro_rules! generated_exception {
         $(#[$inline:ident])? $form:ident $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
-        $crate::generated_codec!($(#[$inline])?; $name $(, $field: $type)*);
-        impl $crate::generated::UserException for $name {
-            const REPOSITORY_ID: &'static str = $id;
-        }
-        $crate::generated_local_exception!(
-            $form $name, $id, $idl $(, $field: $type as $member $(= $code)?)*
-        );
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_codec!($(#[$inline])?; $name $(, $field: $type)*);
+            impl __rt::UserException for $name {
+                const REPOSITORY_ID: &'static str = $id;
+            }
+            $crate::generated_description_and_type!(
+                $form $name, $id, $idl $(, $field: $type as $member $(= $code)?)*
+            );
+        };
     };
 }
 
@@ -153,18 +161,30 @@ macro_rules! generated_exception {
 /// `text`, or is the name of an `opaque` exception, which has members without `Debug`.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! generated_local_exception {
+macro_rules! generated_description_and_type {
     (
         $form:ident $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
-        impl ::core::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        impl __rt::fmt::Display for $name {
+            fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
                 $crate::generated_description!($form self, f, $idl $(, $field $member)*)
             }
         }
-        impl ::core::error::Error for $name {}
+        impl __rt::Error for $name {}
         $crate::generated_typed_members!(exception $name, $id, $idl $(, $type as $member $(= $code)?)*);
+    };
+}
+
+/// `generated_exception` without a codec, or with one beside it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_local_exception {
+    ($($contents:tt)*) => {
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_description_and_type!($($contents)*);
+        };
     };
 }
 
@@ -173,10 +193,10 @@ macro_rules! generated_local_exception {
 #[macro_export]
 macro_rules! generated_description {
     (members $exception:expr, $f:expr, $idl:literal $(, $field:ident $member:literal)*) => {
-        $crate::generated::describe_exception($f, $idl, &[$(($member, &$exception.$field)),*])
+        __rt::describe_exception($f, $idl, &[$(($member, &$exception.$field)),*])
     };
     (text $exception:expr, $f:expr, $idl:literal, $field:ident $member:literal) => {
-        $crate::generated::describe_exception_text($f, $idl, &$exception.$field)
+        __rt::describe_exception_text($f, $idl, &$exception.$field)
     };
     (opaque $exception:expr, $f:expr, $idl:literal $(, $field:ident $member:literal)*) => {
         $f.write_str($idl)
@@ -188,66 +208,81 @@ macro_rules! generated_description {
 #[macro_export]
 macro_rules! generated_enumeration {
     ($name:ident, $id:literal, $idl:literal $(, $variant:ident = $ordinal:literal $enumerator:literal)*) => {
-        $crate::generated_interpreted_enumeration!($name, $id, $idl $(, $variant = $ordinal $enumerator)*);
-        impl $crate::generated::Encode for $name {
-            #[inline]
-            fn encode<'a>(
-                &'a self,
-                out: &mut $crate::generated::Encoder<'a>,
-            ) -> ::core::result::Result<(), $crate::generated::CdrError> {
-                out.u32(*self as u32);
-                ::core::result::Result::Ok(())
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_number!($name, $id, $idl $(, $variant = $ordinal $enumerator)*);
+            impl __rt::Encode for $name {
+                #[inline]
+                fn encode<'a>(
+                    &'a self,
+                    out: &mut __rt::Encoder<'a>,
+                ) -> __rt::Encoded {
+                    out.u32(*self as u32);
+                    __rt::Ok(())
+                }
+                $crate::generated_encode_slice!(fixed);
             }
-            $crate::generated_encode_slice!(fixed);
-        }
-        impl $crate::generated::Decode for $name {
-            const MIN_OCTETS: usize = 4;
-            #[inline]
-            fn decode(
-                input: &mut $crate::generated::Decoder<'_>,
-            ) -> ::core::result::Result<Self, $crate::generated::CdrError> {
-                <Self as ::core::convert::TryFrom<u32>>::try_from(input.u32()?)
+            impl __rt::Decode for $name {
+                const MIN_OCTETS: usize = 4;
+                #[inline]
+                fn decode(
+                    input: &mut __rt::Decoder<'_>,
+                ) -> __rt::Decoded<Self> {
+                    <Self as __rt::TryFrom<u32>>::try_from(input.u32()?)
+                }
+                $crate::generated_decode_vec!(fixed);
             }
-            $crate::generated_decode_vec!(fixed);
-        }
+        };
     };
 }
 
-/// The conversion from a number and the type code of an enum whose codec is a table.
+/// The conversion from a number and the type code of an enum.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! generated_interpreted_enumeration {
+macro_rules! generated_number {
     ($name:ident, $id:literal, $idl:literal $(, $variant:ident = $ordinal:literal $enumerator:literal)*) => {
-        impl ::core::convert::TryFrom<u32> for $name {
-            type Error = $crate::generated::CdrError;
+        impl __rt::TryFrom<u32> for $name {
+            type Error = __rt::CdrError;
             #[inline]
-            fn try_from(value: u32) -> ::core::result::Result<Self, $crate::generated::CdrError> {
+            fn try_from(value: u32) -> __rt::Decoded<Self> {
                 match value {
-                    $($ordinal => ::core::result::Result::Ok($name::$variant),)*
-                    value => ::core::result::Result::Err($crate::generated::CdrError::BadEnum {
+                    $($ordinal => __rt::Ok($name::$variant),)*
+                    value => __rt::Err(__rt::CdrError::BadEnum {
                         name: ::core::stringify!($name),
                         value,
                     }),
                 }
             }
         }
-        impl $crate::generated::FixedSize for $name {
+        impl __rt::FixedSize for $name {
             const FIRST_ALIGN: usize = 4;
             const ALIGN: usize = 4;
             const SIZE: usize = 4;
             #[inline]
             fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-                <u32 as $crate::generated::FixedSize>::put::<SWAP>(&(*self as u32), out);
+                <u32 as __rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
             }
             #[inline]
             fn get<const SWAP: bool>(
                 input: &[u8],
-            ) -> ::core::result::Result<Self, $crate::generated::CdrError> {
-                let value = <u32 as $crate::generated::FixedSize>::get::<SWAP>(input)?;
-                <Self as ::core::convert::TryFrom<u32>>::try_from(value)
+            ) -> __rt::Decoded<Self> {
+                let value = <u32 as __rt::FixedSize>::get::<SWAP>(input)?;
+                <Self as __rt::TryFrom<u32>>::try_from(value)
             }
         }
-        $crate::generated_typed!($name => $crate::generated::TypeCode::enumeration($id, $idl, &[$($enumerator),*]));
+        $crate::generated_typed!(@implementation $name => __rt::TypeCode::enumeration($id, $idl, &[$($enumerator),*]));
+    };
+}
+
+/// `generated_enumeration` of an enum whose codec is a table.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_interpreted_enumeration {
+    ($($contents:tt)*) => {
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_number!($($contents)*);
+        };
     };
 }
 
@@ -258,10 +293,9 @@ macro_rules! generated_alias {
     ($function:ident, $($any:ident($value:ty),)? $id:literal, $idl:literal, $type:ty $(= $code:expr)?) => {
         #[doc = ::core::concat!(" The type code of the alias `", $idl, "`, distinct from that of the aliased type.")]
         pub fn $function() -> $crate::generated::TypeCode {
-            static TYPE: $crate::generated::Defining = $crate::generated::Defining::new();
-            TYPE.type_code(|| {
-                $crate::generated::TypeCode::alias($id, $idl, &$crate::generated_type_code!($type $(, $code)?))
-            })
+            use $crate::generated as __rt;
+            static TYPE: __rt::Defining = __rt::Defining::new();
+            TYPE.type_code(|| __rt::TypeCode::alias($id, $idl, &$crate::generated_type_code!($type $(, $code)?)))
         }
         $(
             #[doc = ::core::concat!(" An `any` with a copy of the value, whose type is the alias `", $idl, "`.")]
