@@ -113,12 +113,13 @@
 //! methods: the build script leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
-pub mod dynamic;
 #[doc(hidden)]
 pub mod generated;
 #[cfg(feature = "services")]
 pub mod services;
 
+#[doc(inline)]
+pub use spandrel_dynamic as dynamic;
 #[doc(inline)]
 pub use spandrel_orb::{
     CompletionStatus, Endpoint, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,

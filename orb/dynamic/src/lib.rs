@@ -7,14 +7,39 @@
 //! | [`InterfaceDescription`] | the description of an interface, for calls ([`DynamicObject`]) and for servants ([`DescribedServant`]) |
 //! | [`DynAny`] | a value as a tree of components (clause 16) |
 //!
-//! The common parts of static and dynamic invocation belong to `spandrel-orb`, the encoding of values and
-//! type codes to `spandrel-cdr`. This crate does not parse IDL: programs with a parser convert its output to
-//! descriptions.
+//! Arguments are compared with the description before anything is sent:
 //!
-//! The feature `asynchronous` is that of `spandrel-orb`; `server` adds servants, on `spandrel-server`.
+//! ```
+//! # mod spandrel { pub use spandrel_orb::*; pub use spandrel_dynamic as dynamic; pub mod types { pub use spandrel_cdr::{Any, TypeCode}; } }
+//! use std::sync::Arc;
+//!
+//! use spandrel::Orb;
+//! use spandrel::dynamic::{ArgMode, DynamicObject, InterfaceDescription, OperationDescription};
+//! use spandrel::types::{Any, TypeCode};
+//!
+//! let deposit = OperationDescription::new("deposit")
+//!     .parameter(ArgMode::In, "cents", TypeCode::LONGLONG)
+//!     .returns(TypeCode::LONGLONG);
+//! let account = InterfaceDescription::new("IDL:Bank/Account:1.0", "Account").operation(deposit)?;
+//!
+//! let orb = Orb::builder().build()?;
+//! let object = orb.string_to_object("corbaloc::127.0.0.1:1/Account")?; // No server listens there.
+//! let object = DynamicObject::new(object, Arc::new(account));
+//! assert!(object.call("deposit", &[Any::new("five")?]).is_err());
+//! # orb.shutdown()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The common parts of static and dynamic invocation belong to `spandrel-orb`, the encoding of values and
+//! type codes to `spandrel-cdr`, and the parser of IDL to `spandrel-idl`.
+//!
+//! The feature `asynchronous` is that of `spandrel-orb`; `server` adds servants, on `spandrel-server`; `parse` adds
+//! descriptions from IDL that is read at run time (`describe`, `describe_file`).
 #![forbid(unsafe_code)]
 
 mod any;
+#[cfg(feature = "parse")]
+mod describe;
 mod description;
 mod dii;
 #[cfg(feature = "server")]
@@ -30,6 +55,8 @@ pub use any::{
     DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
     DynValueBox, NameValuePair, TextContext, TextError,
 };
+#[cfg(feature = "parse")]
+pub use describe::{DescribeError, Descriptions, describe, describe_file};
 #[cfg(feature = "server")]
 pub use description::servant::{Described, DescribedCall, DescribedOperations, DescribedServant};
 pub use description::{

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use spandrel_cdr::{Any, CdrError, Encode, TypeCode};
+use spandrel_dynamic::{DescribeError, Descriptions};
 use spandrel_giop::SystemException;
 use spandrel_idl::{
     Model,
@@ -14,7 +15,6 @@ use super::{
     client::{call, is_unknown_operation, send},
     constants,
 };
-use crate::dynamic::{DescribeError, Descriptions};
 use crate::services::repository::corba::{
     self, AttributeMode, DefinitionKind as Kind, ExtInitializer, IdlType, Initializer, OperationMode, ParameterMode,
     PrimitiveKind, StructMember, UnionMember,
@@ -67,7 +67,7 @@ pub fn fill(repository: &ObjectRef, idl: &Descriptions) -> Result<Changes, FillE
     let mut filling = Filling {
         repository,
         idl,
-        model: &idl.model,
+        model: idl.model(),
         defined: HashMap::new(),
         in_progress: HashSet::new(),
         finished: HashSet::new(),
@@ -77,7 +77,7 @@ pub fn fill(repository: &ObjectRef, idl: &Descriptions) -> Result<Changes, FillE
         is_extended: true,
         changes: Changes::default(),
     };
-    for root in idl.model.roots() {
+    for root in idl.model().roots() {
         filling.define(*root)?;
     }
     Ok(filling.changes)
@@ -121,7 +121,7 @@ impl Filling<'_> {
     }
 
     fn type_code(&self, user: DefId, ty: &Type) -> Filled<TypeCode> {
-        self.idl.types.lock().of(self.model, ty).map_err(self.undescribed(user))
+        self.idl.type_code_of(ty).map_err(self.undescribed(user))
     }
 
     /// Enters a definition, unless it is there.

@@ -33,12 +33,12 @@ const LAYERS: &[Layer] = &[
         folder: "orb",
         crates: &[
             "build",
-            "idl",
             "authorization",
             "ssliop",
             "rt",
             "poa",
             "dynamic",
+            "idl",
             "server",
             "core",
             "transport",

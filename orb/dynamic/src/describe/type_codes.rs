@@ -8,9 +8,8 @@ use spandrel_idl::{
     model::{self, ConstValue, DefId, Definition, DefinitionKind, Member, Primitive, Type, Union, ValueType},
 };
 
-use spandrel_dynamic::ValueTypes;
-
 use super::error::{DescribeError, impossible, unsupported};
+use crate::ValueTypes;
 
 /// Type codes by definition.
 #[derive(Debug, Default)]

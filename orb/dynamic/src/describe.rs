@@ -6,13 +6,9 @@ mod type_codes;
 use std::path::{Path, PathBuf};
 
 use spandrel_cdr::TypeCode;
-use spandrel_dynamic::{
-    ArgMode, AttributeDescription, DescriptionError, Documentation, InterfaceDescription, OperationDescription,
-    ParameterDescription, ValueTypes,
-};
 use spandrel_idl::{
     FrontEndOptions, MemoryFiles, Model,
-    model::{Attribute, DefId, Definition, DefinitionKind, Operation, ParameterMode},
+    model::{Attribute, DefId, Definition, DefinitionKind, Operation, ParameterMode, Type},
 };
 use spandrel_sync::Mutex;
 
@@ -21,11 +17,16 @@ use type_codes::TypeCodes;
 
 pub use error::DescribeError;
 
+use crate::{
+    ArgMode, AttributeDescription, DescriptionError, Documentation, InterfaceDescription, OperationDescription,
+    ParameterDescription, ValueTypes,
+};
+
 /// The definitions of an IDL text. Types and interfaces are described on demand.
 #[derive(Debug)]
 pub struct Descriptions {
-    pub(crate) model: Model,
-    pub(crate) types: Mutex<TypeCodes>,
+    model: Model,
+    types: Mutex<TypeCodes>,
 }
 
 /// Definitions that the compiler's front end has checked.
@@ -38,6 +39,7 @@ impl From<Model> for Descriptions {
 /// Reads IDL from a text, without files for `#include`.
 ///
 /// ```
+/// # mod spandrel { pub use spandrel_dynamic as dynamic; }
 /// use spandrel::dynamic::describe;
 ///
 /// let idl = describe("module Bank { interface Account { long long deposit(in long long amount); }; };")?;
@@ -73,6 +75,11 @@ impl Descriptions {
         Self { model, types: Mutex::default() }
     }
 
+    /// The definitions as the compiler's front end has checked them.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// The names of all interfaces, in the order in which they are declared, such as `Bank::Account`.
     pub fn interfaces(&self) -> impl Iterator<Item = &str> {
         let interfaces = self.model.definitions().filter(|it| it.as_interface().is_some());
@@ -100,6 +107,14 @@ impl Descriptions {
         let definition =
             self.find(name).ok_or_else(|| DescribeError::Unknown { what: "type", name: name.to_owned() })?;
         self.types.lock().of_definition(&self.model, definition.id)
+    }
+
+    /// The type code of a type that a definition of [`Descriptions::model`] mentions.
+    ///
+    /// # Errors
+    /// [`DescribeError::Unsupported`] for types without values.
+    pub fn type_code_of(&self, ty: &Type) -> Result<TypeCode, DescribeError> {
+        self.types.lock().of(&self.model, ty)
     }
 
     /// All value types with state, and boxed values: the possible values of a base, of `ValueBase` or of an
