@@ -179,34 +179,3 @@ impl Encode for () {
         Ok(())
     }
 }
-
-/// The elements of a tuple one after the other, as the arguments and the results of an operation are.
-macro_rules! tuples {
-    ($($type:ident $index:tt)+) => {
-        impl<$($type: Encode),+> Encode for ($($type,)+) {
-            #[inline]
-            fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-                $(self.$index.encode(out)?;)+
-                Ok(())
-            }
-        }
-
-        impl<$($type: Decode),+> Decode for ($($type,)+) {
-            const MIN_OCTETS: usize = 0 $(+ $type::MIN_OCTETS)+;
-
-            #[inline]
-            fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-                Ok(($($type::decode(input)?,)+))
-            }
-        }
-    };
-}
-
-tuples!(A 0);
-tuples!(A 0 B 1);
-tuples!(A 0 B 1 C 2);
-tuples!(A 0 B 1 C 2 D 3);
-tuples!(A 0 B 1 C 2 D 3 E 4);
-tuples!(A 0 B 1 C 2 D 3 E 4 F 5);
-tuples!(A 0 B 1 C 2 D 3 E 4 F 5 G 6);
-tuples!(A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
