@@ -115,9 +115,10 @@
 
 #[doc(hidden)]
 pub mod generated;
-#[cfg(feature = "services")]
-pub mod services;
 
+#[cfg(feature = "services")]
+#[doc(inline)]
+pub use spandrel_cos as services;
 #[doc(inline)]
 pub use spandrel_dynamic as dynamic;
 #[doc(inline)]

@@ -13,7 +13,7 @@ fn workspace() -> PathBuf {
 
 fn files() -> Vec<PathBuf> {
     let names = [
-        "spandrel/idl/CosNaming.idl",
+        "orb/cos/idl/CosNaming.idl",
         "examples/hello/hello.idl",
         "examples/bank/bank.idl",
         "examples/tutorial/exchange.idl",

@@ -1,4 +1,4 @@
-//! The stubs of services in the facade are the output of this compiler.
+//! The stubs of services in `orb/cos` are the output of this compiler.
 
 use std::fs;
 use std::path::Path;
@@ -26,14 +26,14 @@ fn bundled_types_of_the_interface_repository_are_up_to_date() {
 }
 
 fn bundled(idl: &str, stubs: &str, options: &Options) {
-    let facade = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spandrel");
-    let model = match compile(&FrontEndOptions::default(), &facade.join("idl").join(idl)) {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cos");
+    let model = match compile(&FrontEndOptions::default(), &package.join("idl").join(idl)) {
         Ok(model) => model,
         Err(diagnostics) => panic!("{diagnostics}"),
     };
     assert_eq!(model.warnings().to_string(), "", "{idl}");
     let rust = generate(&model, options);
-    let stubs = facade.join("src/services").join(stubs);
+    let stubs = package.join("src").join(stubs);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&stubs, &rust).expect("the stubs can be written");
     }

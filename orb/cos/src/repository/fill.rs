@@ -15,11 +15,11 @@ use super::{
     client::{call, is_unknown_operation, send},
     constants,
 };
-use crate::services::repository::corba::{
+use crate::repository::corba::{
     self, AttributeMode, DefinitionKind as Kind, ExtInitializer, IdlType, Initializer, OperationMode, ParameterMode,
     PrimitiveKind, StructMember, UnionMember,
 };
-use crate::services::repository::interface_repository::PartDocumentation;
+use crate::repository::interface_repository::PartDocumentation;
 
 /// The changes of a repository by [`fill`]: the absolute names of definitions.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

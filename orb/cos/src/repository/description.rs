@@ -11,11 +11,11 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{ObjectRef, Orb};
 
 use super::client::{call, is_unknown_operation};
-use crate::services::repository::corba::{
+use crate::repository::corba::{
     self, AttributeMode, DefinitionKind as Kind, ExceptionDescription, ExtAttributeDescription, OperationMode,
     ParameterMode, interface_attr_extension::ExtFullInterfaceDescription, interface_def::FullInterfaceDescription,
 };
-use crate::services::repository::interface_repository::PartDocumentation;
+use crate::repository::interface_repository::PartDocumentation;
 
 /// The most bases of an interface, inherited ones included. A repository with more is not believed.
 const MAX_BASES: usize = 1_000;
@@ -26,6 +26,7 @@ const MAX_SEARCHED: usize = 1_000;
 /// the repository that is the ORB's initial reference `InterfaceRepository`.
 ///
 /// ```no_run
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; pub use spandrel_dynamic as dynamic; pub mod types { pub use spandrel_cdr::Any; } }
 /// use spandrel::Orb;
 /// use spandrel::dynamic::DynamicObject;
 /// use spandrel::services::repository;

@@ -53,6 +53,7 @@ pub fn check(name: &[NameComponent]) -> Result<(), InvalidName> {
 /// The string form of a name.
 ///
 /// ```
+/// # mod spandrel { pub use spandrel_cos as services; }
 /// use spandrel::services::cos_naming::NameComponent;
 /// use spandrel::services::name;
 ///

@@ -3,6 +3,7 @@
 //! A program that uses a naming service needs no IDL file and no build script for it:
 //!
 //! ```no_run
+//! # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; }
 //! use spandrel::Orb;
 //! use spandrel::services::cos_naming::NamingContextExt;
 //!
@@ -17,6 +18,7 @@
 //!
 //! The skeletons beside the references serve programs that implement a service themselves. The IDL is in the folder
 //! `idl` of this package.
+#![forbid(unsafe_code)]
 
 /// The IDL of the services, each a whole file: the naming service, the implementation repository, and what Spandrel's
 /// interface repository adds to that of the standard. A program shows their interfaces with it where no repository does.
@@ -27,9 +29,10 @@ pub const IDL_FILES: [&str; 3] = [
 ];
 
 pub mod activation;
+mod generated;
 pub mod name;
 #[cfg(feature = "interface-repository")]
 pub mod repository;
 
-include!("services/cos_naming.rs");
-include!("services/implementation_repository.rs");
+include!("cos_naming.rs");
+include!("implementation_repository.rs");

@@ -7,6 +7,7 @@
 //! [`impl_is_ready`] registers the addresses of this process once its objects are active.
 //!
 //! ```no_run
+//! # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; }
 //! use spandrel::Orb;
 //! use spandrel::services::activation;
 //!
@@ -23,7 +24,7 @@
 //!
 //! A key with which a client calls the repository is `ImplRepoService/NAME/KEY`: the name of the server and the key
 //! of the object there ([`ServerKey`]). The key of an object may be a plain one
-//! ([`Orb::set_object_key_alias`](crate::Orb::set_object_key_alias)), so that
+//! ([`Orb::set_object_key_alias`](spandrel_orb::Orb::set_object_key_alias)), so that
 //! `corbaloc::HOST:PORT/ImplRepoService/bank/grace` denotes the object `grace` of the server `bank`. [`bind`] makes
 //! such references: it is the `_bind` of earlier ORBs (paper 000, figure 16).
 
@@ -45,7 +46,7 @@ use spandrel_orb::{
 use spandrel_poa::{Current, LifespanPolicy, Poa, PoaError};
 use spandrel_sync::Arc;
 
-use crate::services::implementation_repository::{
+use crate::implementation_repository::{
     ActivationMode, Administration, ServerObject, ServerObjectServant, ServerObjectSkeleton, StartupOptions,
     administration::{RegisterServerError, ServerIsRunningError, ServerIsShuttingDownError},
 };
@@ -110,6 +111,7 @@ spandrel_error::debug_as_report!(ActivationError);
 /// The key of an object behind the implementation repository: `ImplRepoService/NAME/KEY`.
 ///
 /// ```
+/// # mod spandrel { pub use spandrel_cos as services; }
 /// use spandrel::services::activation::ServerKey;
 ///
 /// let key = ServerKey { server: "bank", key: b"grace" };

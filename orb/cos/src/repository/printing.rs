@@ -11,11 +11,11 @@ use spandrel_orb::ObjectRef;
 use super::client::{call, is_unknown_operation};
 use super::constants;
 use super::identifier::identifier;
-use crate::services::repository::corba::{
+use crate::repository::corba::{
     self, AttributeMode, DefinitionKind, OperationMode, ParameterMode, container,
     ext_value_def::ExtFullValueDescription, value_def::FullValueDescription,
 };
-use crate::services::repository::interface_repository::PartDocumentation;
+use crate::repository::interface_repository::PartDocumentation;
 
 /// The deepest nesting of definitions that is printed.
 const MAX_DEPTH: usize = 64;
