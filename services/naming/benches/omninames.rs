@@ -9,7 +9,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -20,8 +20,8 @@ use spandrel::cdr::{ByteOrder, OctetForm, to_octets};
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
 use spandrel::types::{IiopProfile, ior_to_string};
 use spandrel::{ObjectRef, Orb};
-use spandrel_test_support::free_port;
 use spandrel_measure::stats::Summary;
+use spandrel_test_support::free_port;
 
 const CLIENTS: usize = 64;
 

@@ -12,6 +12,7 @@ use spandrel::{
     server::{Replied, Servant, ServerCall},
     types::Interface,
 };
+use spandrel_test_support::free_port;
 
 use super::NAMED;
 use crate::naming_idl::{
