@@ -378,8 +378,8 @@ fn a_custom_value_may_refer_to_other_values() {
     });
 }
 
-/// What GlassFish's ORB 5.0.0 on Java 17 writes for an `ArrayList` of the strings "one", "two" and, again, "one". It
-/// reads the same with byte order marks, which Spandrel writes.
+/// The octets of an `ArrayList` of the strings "one", "two" and, again, "one", as GlassFish's ORB 5.0.0 on Java 17 writes
+/// them. It reads the same with byte order marks, which Spandrel writes.
 const JAVAS_LIST: &str = concat!(
     "7fffff0a",
     "0000003a",

@@ -70,7 +70,7 @@ fn matches(form: &str, text: &str) -> bool {
 struct Terminal {
     child: ChildProcess,
     output: Receiver<String>,
-    /// What it has printed on standard error.
+    /// Its standard error until now.
     errors: Arc<Mutex<String>>,
 }
 

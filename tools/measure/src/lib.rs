@@ -1,4 +1,4 @@
-//! What the measuring programs share: one of each.
+//! Load, times, statistics, tables and charts of the programs that measure.
 //!
 //! [`load`] makes requests at scheduled times, [`histogram`] counts their times with bounded memory, [`stats`] forms
 //! medians, means and comparisons of repetitions, [`table`] prints figures as text, [`plot`] draws them, and [`units`]

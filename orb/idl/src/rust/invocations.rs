@@ -66,7 +66,7 @@ fn entries(tokens: TokenStream) -> Vec<String> {
     entries.into_iter().map(spaced).collect()
 }
 
-/// What a token leaves behind it.
+/// The kind of the last written token, by which the space before the next one is chosen.
 #[derive(Clone, Copy, PartialEq)]
 enum Behind {
     Nothing,
