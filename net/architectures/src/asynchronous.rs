@@ -16,7 +16,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::atomic::Ordering;
 use spandrel_sync::time::Instant;
 
-use self::connections::{Connection, Connections};
+use self::connections::{Connection, Connections, TimeLimit};
 use crate::listening::FAILURE_PAUSE;
 use crate::session::{Phase, Protocol, Session};
 use crate::threads::{Shared, ThreadedServer};
@@ -187,18 +187,28 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let mut is_timed_out = false;
         if let Some(ended) = self.connections.get_mut(key) {
             ended.handle = connection;
-            is_timed_out = std::mem::take(&mut ended.is_timed_out);
+            is_timed_out = match ended.exceeded.take() {
+                // A client that never stops sending completes each receive before it can be cancelled.
+                Some(TimeLimit::Request) => true,
+                Some(TimeLimit::Idle) => !matches!(result, Ok(1..)),
+                None => false,
+            };
+            if is_timed_out {
+                ended.end_request(); // what remains of it has a time of its own
+            }
         }
         match (kind, result) {
             (OperationKind::Accept, _) => {}
             (OperationKind::Send, Ok(_)) => self.advance(key, data, buffer, |_, _| {}),
             (OperationKind::Receive, Ok(count)) if count > 0 => {
-                self.advance(key, data, buffer, |session, buffer| session.receive(&buffer[..count]));
+                self.advance(key, data, buffer, |session, buffer| {
+                    session.receive(&buffer[..count]);
+                    if is_timed_out && session.phase() == Phase::InRequest && session.output().is_empty() {
+                        session.time_out();
+                    }
+                });
             }
             (OperationKind::Receive, _) if is_timed_out => {
-                if let Some(connection) = self.connections.get_mut(key) {
-                    connection.end_request(); // what remains of it has a time of its own
-                }
                 self.advance(key, data, buffer, |session, _| session.time_out());
             }
             (OperationKind::Receive, Ok(_)) => self.advance(key, data, buffer, |session, _| session.end_input()),
@@ -323,8 +333,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let Settings { idle, request, .. } = self.shared.settings;
         let (idle, request) = (idle.saturating_add(interval), request.saturating_add(interval));
         for connection in self.connections.iter_mut() {
-            if connection.is_late(self.now, idle, request) {
-                connection.is_timed_out = true;
+            connection.exceeded = connection.exceeded_limit(self.now, idle, request);
+            if connection.exceeded.is_some() {
                 connection.operation.map_or(Ok(()), |operation| self.proactor.cancel(operation))?;
             }
         }

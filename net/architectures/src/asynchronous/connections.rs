@@ -10,6 +10,15 @@ const MAX_SPARE: usize = 64;
 /// The capacity of buffers that are kept.
 const MAX_KEPT: usize = 16 << 10;
 
+/// A time limit of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeLimit {
+    /// That of transfers.
+    Idle,
+    /// That of the present request.
+    Request,
+}
+
 /// A connection. Its entry is dropped with it.
 pub(super) struct Connection<S, E> {
     /// The handle; none while it belongs to the pending operation.
@@ -17,8 +26,8 @@ pub(super) struct Connection<S, E> {
     pub(super) session: S,
     /// The pending operation; none before the first.
     pub(super) operation: Option<OperationId>,
-    /// The pending operation is cancelled, since the client has exceeded a time limit.
-    pub(super) is_timed_out: bool,
+    /// The time limit that the client has exceeded, and for which the pending operation is cancelled.
+    pub(super) exceeded: Option<TimeLimit>,
     /// The time at which the pending operation began.
     active: Instant,
     /// The time at which a part of the present request had arrived.
@@ -30,15 +39,14 @@ pub(super) struct Connection<S, E> {
 impl<S, E> Connection<S, E> {
     pub(super) fn new(handle: ConnectionHandle, session: S, entry: E, now: Instant) -> Self {
         let (operation, request_began) = (None, None);
-        let (is_timed_out, has_ended_output) = (false, false);
         Self {
             handle: Some(handle),
             session,
             operation,
-            is_timed_out,
+            exceeded: None,
             active: now,
             request_began,
-            has_ended_output,
+            has_ended_output: false,
             entry,
         }
     }
@@ -59,10 +67,14 @@ impl<S, E> Connection<S, E> {
         self.request_began = None;
     }
 
-    /// Whether its pending operation or its request has exceeded its time.
-    pub(super) fn is_late(&self, now: Instant, idle: Duration, request: Duration) -> bool {
+    /// The time limit that its request or its pending operation has exceeded.
+    pub(super) fn exceeded_limit(&self, now: Instant, idle: Duration, request: Duration) -> Option<TimeLimit> {
         let since = |time: Instant| now.saturating_duration_since(time);
-        since(self.active) >= idle || self.request_began.is_some_and(|began| since(began) >= request)
+        if self.request_began.is_some_and(|began| since(began) >= request) {
+            Some(TimeLimit::Request)
+        } else {
+            (since(self.active) >= idle).then_some(TimeLimit::Idle)
+        }
     }
 }
 
