@@ -162,7 +162,7 @@ impl Link {
                 Ok(count) => written = count,
                 Err(error) => {
                     self.give_up(&mut writer, &error);
-                    return Ok(SendProgress::Whole);
+                    return Ok(SendProgress::Abandoned);
                 }
             }
         }
@@ -180,7 +180,7 @@ impl Link {
         mut waits: bool,
     ) -> Result<SendProgress, NoMemory> {
         if !writer.half.may_write() {
-            return Ok(SendProgress::Whole);
+            return Ok(SendProgress::Abandoned);
         }
         let len = message.len();
         self.intake.record_long_reply(len);
@@ -193,7 +193,7 @@ impl Link {
             // The peer waits for the rest of the message.
             Err(no_room) => {
                 self.give_up(&mut writer, &no_room);
-                return Ok(SendProgress::Whole);
+                return Ok(SendProgress::Abandoned);
             }
         };
         if writer.is_idle() && waits {
@@ -206,7 +206,7 @@ impl Link {
                 Ok(count) => written = count,
                 Err(error) => {
                     self.give_up(&mut writer, &error);
-                    return Ok(SendProgress::Whole);
+                    return Ok(SendProgress::Abandoned);
                 }
             }
         }
@@ -216,7 +216,7 @@ impl Link {
             None if written == 0 => return Err(NoMemory::OfSystem),
             None => {
                 self.give_up(&mut writer, &"no memory for the rest of a message");
-                return Ok(SendProgress::Whole);
+                return Ok(SendProgress::Abandoned);
             }
         }
         self.is_blocked.store(true, Ordering::SeqCst);
@@ -252,13 +252,13 @@ impl Link {
                 writer.push_front(QueuedMessage::of(&octets[count..], charge));
             }
             Ok(_) => {}
-            Err(error) => self.give_up(&mut writer, &error),
+            Err(ref error) => self.give_up(&mut writer, error),
         }
         if !writer.is_idle() {
             return SendProgress::InPart;
         }
         self.unblock(&writer);
-        SendProgress::Whole
+        if written.is_ok() { SendProgress::Whole } else { SendProgress::Abandoned }
     }
 
     /// Charges a message. If the thread waits and there is room, also charges the request that the message
@@ -452,10 +452,12 @@ impl Link {
 /// The progress of sending a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SendProgress {
-    /// The transport has the whole message, another thread writes it, or it is no longer of use.
+    /// The transport has the whole message, or another thread writes what is left.
     Whole,
     /// A part of the message waits, and a reactor has to call [`Link::write_ready`].
     InPart,
+    /// Nothing more is written: writing has failed, or the connection closes.
+    Abandoned,
 }
 
 /// The error of a message for which there is no memory.

@@ -46,7 +46,8 @@ impl ServerConnection {
             return Ok(());
         }
         match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {
-            Ok(SendProgress::Whole) => Ok(()),
+            // A peer that is gone is no error here: the reader of its connection notices that.
+            Ok(SendProgress::Whole | SendProgress::Abandoned) => Ok(()),
             Ok(SendProgress::InPart) => {
                 self.write_later();
                 Ok(())
