@@ -30,7 +30,7 @@ use spandrel_orb::{
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicU32, Ordering},
     thread_local,
     time::Instant,
 };
@@ -42,8 +42,8 @@ use crate::{
     running_calls::RunningCalls,
     upcall::{
         self,
-        incoming_request::{IncomingRequest, RequestContext},
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+        received_request::{ReceivedRequest, RequestContext, RequestState},
     },
 };
 pub(crate) use delivery::deliver;
@@ -187,13 +187,9 @@ impl CollocatedCaller<'_> {
             return Ok(());
         }
         let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
-        let is_answered = AtomicBool::new(false);
         let request_context = RequestContext::of(request_deadline);
-        let request = IncomingRequest {
-            request_context: request_context.as_ref(),
-            ..IncomingRequest::new(self, request, &header, &is_answered)
-        };
-        upcall::run(&request, &self.resources.adapter, &mut arguments);
+        let request = ReceivedRequest::new(self, request, &header).with_context(request_context.as_ref());
+        upcall::run(&RequestState::new(&request), &self.resources.adapter, &mut arguments);
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ use spandrel_orb::{
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicU32, Ordering},
 };
 use spandrel_transport::{
     Address, DecodedMemory, MessageReader, ReactorTransport, ReadError, ReceiveBudget, ServerMonitor,
@@ -48,8 +48,8 @@ use crate::{
     resources::ServerResources,
     upcall::{
         self,
-        incoming_request::{IncomingRequest, RequestContext},
         prediction::Prediction,
+        received_request::{ReceivedRequest, RequestContext, RequestState},
     },
 };
 pub(super) use close_state::ClosePhase;
@@ -349,12 +349,10 @@ impl ServerConnection {
         let (connection, request_id) = (std::ptr::from_ref(self).addr(), request.request_id);
         let frame = Frame { connection, turn, request_id, is_one_way: is_one_way(request) };
         let _frame = FrameScope::enter(&self.orb, frame);
-        let is_answered = AtomicBool::new(false);
-        let request =
-            IncomingRequest { turn, request_context, ..IncomingRequest::new(self, message, request, &is_answered) };
+        let request = ReceivedRequest::new(self, message, request).with_turn(turn).with_context(request_context);
         let code_sets = self.link.code_sets();
         arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-        upcall::run(&request, &self.resources.adapter, arguments);
+        upcall::run(&RequestState::new(&request), &self.resources.adapter, arguments);
     }
 
     #[cold]

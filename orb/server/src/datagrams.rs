@@ -18,7 +18,7 @@ use spandrel_orb::{
 use spandrel_reactor::{Context, EventHandler};
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
 use spandrel_transport::{Address, DIOP};
@@ -28,8 +28,8 @@ use crate::{
     resources::ServingOrb,
     unordered_requests,
     upcall::{
-        incoming_request::{IncomingRequest, RequestContext},
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+        received_request::{ReceivedRequest, RequestContext},
     },
 };
 
@@ -166,11 +166,7 @@ impl Sender {
         let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
         self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED);
         let cancellation = self.cancellation_to(request_context.deadline.and_then(|deadline| deadline.answer));
-        let is_answered = AtomicBool::new(false);
-        let request = IncomingRequest {
-            request_context: Some(&request_context),
-            ..IncomingRequest::new(&*self, message, &request, &is_answered)
-        };
+        let request = ReceivedRequest::new(&*self, message, &request).with_context(Some(&request_context));
         unordered_requests::serve(&request, &cancellation, self.code_sets, &mut arguments);
         Ok(())
     }

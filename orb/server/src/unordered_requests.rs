@@ -13,7 +13,10 @@ use spandrel_sync::Arc;
 use crate::{
     request_of_thread,
     resources::ServingOrb,
-    upcall::{self, incoming_request::IncomingRequest},
+    upcall::{
+        self,
+        received_request::{ReceivedRequest, RequestState},
+    },
 };
 
 /// Runs `request` in this thread, which counts as blocked meanwhile. Runs nothing after the shutdown of the
@@ -41,7 +44,7 @@ pub(super) fn run(
 /// Runs the upcall of a request. `cancellation` is the source of the servant's token; `code_sets` are those
 /// of the arguments.
 pub(super) fn serve(
-    request: &IncomingRequest<'_>,
+    request: &ReceivedRequest<'_>,
     cancellation: &Arc<CancellationSource>,
     code_sets: TransmissionCodeSets,
     arguments: &mut Decoder<'_>,
@@ -50,7 +53,7 @@ pub(super) fn serve(
     request_of_thread::record_orb(orb);
     let _served = request_of_thread::ServedScope::enter(cancellation);
     arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-    upcall::run(request, &orb.resources().adapter, arguments);
+    upcall::run(&RequestState::new(request), &orb.resources().adapter, arguments);
 }
 
 /// The time in which a thread of the pool counts as blocked, because its servant may take long.

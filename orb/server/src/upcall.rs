@@ -13,13 +13,13 @@ pub(crate) mod call;
 pub(crate) mod deferred;
 pub(crate) mod deferred_reply;
 pub(crate) mod dispatch;
-pub(crate) mod incoming_request;
 pub(crate) mod interception;
 mod interface_definition;
 pub(crate) mod marshaled_reply;
 pub(crate) mod operation_lookup;
 pub(crate) mod origin;
 pub(crate) mod prediction;
+pub(crate) mod received_request;
 pub(crate) mod reply;
 pub(crate) mod servant;
 
@@ -38,16 +38,17 @@ use spandrel_sync::{Arc, time::Instant};
 
 use adapter::ObjectAdapter;
 use call::{ServerCall, apply_decision};
-use incoming_request::{IncomingRequest, RequestContext};
 use origin::{AnswerKind, RequestOrigin};
+use received_request::{RequestContext, RequestState};
 use reply::{answer_exception, panicked};
 
 /// Runs a request on an object of this adapter. If the servant does not reply, its exception is the reply. The
 /// caller holds no lock.
-pub(super) fn run(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
+pub(super) fn run(state: &RequestState<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
+    let request = state.request;
     let orb = request.origin.orb();
-    if request.observed.is_none() && orb.diagnostics().is_request_observed(request.header) {
-        return run_observed(request, adapter, arguments);
+    if state.observed.is_none() && orb.diagnostics().is_request_observed(request.header) {
+        return run_observed(state, adapter, arguments);
     }
     let _scope = UpcallScope::enter();
     let _deadline = match request.request_context {
@@ -55,55 +56,57 @@ pub(super) fn run(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter
         Some(request_context) => match begin_in_time(request_context) {
             Ok(DeadlineCheck::Now(inherited)) => inherited,
             Ok(DeadlineCheck::Held(start)) => {
-                return hold(request, &request_context.check, adapter, arguments, start);
+                return hold(state, &request_context.check, adapter, arguments, start);
             }
-            Err(late) => return refuse_expired(request, &late),
+            Err(late) => return refuse_expired(state, &late),
         },
     };
-    let (flow, seen, _slots);
-    let request = if interception::are_there(orb) {
-        let (begun, instead) = interception::begin(request);
+    let (flow, intercepted, _slots);
+    let state = if interception::are_there(orb) {
+        let (begun, instead) = interception::begin(state);
         flow = begun;
-        seen = IncomingRequest { flow: Some(&flow), ..*request };
+        intercepted = RequestState { flow: Some(&flow), ..*state };
         if let Some(instead) = instead {
-            return apply_decision(&seen, instead).map_or_else(|exception| answer_exception(&seen, &exception), drop);
+            return apply_decision(&intercepted, instead)
+                .map_or_else(|exception| answer_exception(&intercepted, &exception), drop);
         }
         _slots = interception::lend_slots(Some(&flow));
-        &seen
+        &intercepted
     } else {
-        request
+        state
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let Some(key) = request.header.target.object_key() else {
-            return ServerCall::new(request, arguments).request_object_key();
+            return ServerCall::new(state, arguments).request_object_key();
         };
         if let Some(target) = orb.alias(&key) {
-            return ServerCall::new(request, arguments).forward_to(&target);
+            return ServerCall::new(state, arguments).forward_to(&target);
         }
         if let Some(RequestContext { check: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
-        dispatch::serve(&key, ServerCall::new(request, arguments), adapter, None)
+        dispatch::serve(&key, ServerCall::new(state, arguments), adapter, None)
     }));
     match outcome {
         Ok(Ok(_replied)) => {}
-        Ok(Err(exception)) => answer_exception(request, &exception),
+        Ok(Err(exception)) => answer_exception(state, &exception),
         Err(panic) => {
             let exception = panicked(&request.header.operation, &*panic);
             orb.statistics().servant_panicked();
             log_limited!(error, request.origin.services(), "servant panicked", peer = %request.origin.name(), %exception, "a servant panicked");
-            answer_exception(request, &exception);
+            answer_exception(state, &exception);
         }
     }
 }
 
 /// Runs a request that is observed.
 #[cold]
-fn run_observed(request: &IncomingRequest<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
+fn run_observed(state: &RequestState<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
+    let request = state.request;
     let (origin, octets) = (request.origin, request.message.header.total_len());
     let diagnostics = origin.orb().diagnostics();
     let observed = ObservedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
-    observed.in_scope(|| run(&IncomingRequest { observed: Some(&observed), ..*request }, adapter, arguments));
+    observed.in_scope(|| run(&RequestState { observed: Some(&observed), ..*state }, adapter, arguments));
 }
 
 /// Whether a request begins now, according to its deadline.
@@ -130,9 +133,9 @@ fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, Syst
 
 /// Rejects a request whose deadline has passed before it began.
 #[cold]
-fn refuse_expired(request: &IncomingRequest<'_>, late: &SystemException) {
-    request.origin.orb().statistics().refused_expired();
-    answer_exception(request, late);
+fn refuse_expired(state: &RequestState<'_>, late: &SystemException) {
+    state.request.origin.orb().statistics().refused_expired();
+    answer_exception(state, late);
 }
 
 /// Holds a request until its start time (17.2.4.1), without a waiting thread. Then it begins anew. Clients
@@ -141,18 +144,18 @@ fn refuse_expired(request: &IncomingRequest<'_>, late: &SystemException) {
 /// `check`: the error of the request's service contexts, if they have one.
 #[cold]
 fn hold(
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     check: &Result<(), SystemException>,
     adapter: &Arc<dyn ObjectAdapter>,
     arguments: &mut Decoder<'_>,
     start: Instant,
 ) {
-    let (orb, adapter) = (request.origin.orb().clone(), Arc::clone(adapter));
-    let call = ServerCall::new(request, arguments);
+    let (orb, adapter) = (state.request.origin.orb().clone(), Arc::clone(adapter));
+    let call = ServerCall::new(state, arguments);
     let held = check.clone().and_then(|()| {
         call.spawn(move |deferred| async move {
             if TimerFuture::of_request(&orb, start).await {
-                deferred.begin(|request, arguments| run(request, &adapter, arguments));
+                deferred.begin(|state, arguments| run(state, &adapter, arguments));
             } else {
                 let gone = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
                 deferred.end(Err(gone.with_detail("the ORB no longer waits for the start time of this request")));
@@ -160,7 +163,7 @@ fn hold(
         })
     });
     if let Err(exception) = held {
-        answer_exception(request, &exception);
+        answer_exception(state, &exception);
     }
 }
 

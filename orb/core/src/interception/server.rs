@@ -5,7 +5,7 @@ pub(super) mod flow;
 use std::borrow::Cow;
 
 use spandrel_cdr::{Any, TypeCode};
-use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemException, minor};
+use spandrel_giop::{CompletionStatus, RequestHeader, ResponseFlags, ServiceContext, SystemException, minor};
 
 use spandrel_transport::Address;
 
@@ -127,6 +127,7 @@ pub struct ServerRequestInfo<'r> {
     point: Point,
     orb: &'r Orb,
     header: &'r RequestHeader<'r>,
+    response: ResponseFlags,
     target: Option<&'r dyn Target>,
     peer: Option<&'r Address>,
     servant: Option<&'r dyn SupportedInterfaces>,
@@ -265,13 +266,13 @@ impl ServerRequestInfo<'_> {
     /// Whether the client waits for a reply.
     #[must_use]
     pub fn response_expected(&self) -> bool {
-        self.header.response.is_expected()
+        self.response.is_expected()
     }
 
     /// The sync scope of a one-way; without a meaning for other operations.
     #[must_use]
     pub fn sync_scope(&self) -> SyncScopePolicy {
-        sync_scope(self.header.response)
+        sync_scope(self.response)
     }
 
     /// The outcome of the request.

@@ -22,7 +22,7 @@ use spandrel_orb::{
     client::{CallbackDispatcher, ClientConnection},
     orb::WeakOrb,
 };
-use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{DecodedMemory, ReceiveBudget};
 
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     unordered_requests,
     upcall::{
         self,
-        incoming_request::{IncomingRequest, RequestContext},
+        received_request::{ReceivedRequest, RequestContext, RequestState},
         reply,
     },
 };
@@ -212,13 +212,9 @@ impl Callbacks {
             request_context.deadline.and_then(|deadline| deadline.answer),
         );
         let caller = self.caller(orb, connection, &cancellation);
-        let is_answered = AtomicBool::new(false);
-        let request = IncomingRequest {
-            request_context: Some(&request_context),
-            ..IncomingRequest::new(&caller, message, &header, &is_answered)
-        };
+        let request = ReceivedRequest::new(&caller, message, &header).with_context(Some(&request_context));
         if header.target.object_key().is_some_and(|key| !takes_callbacks(orb, &key)) {
-            reply::answer_exception(&request, &not_both_ways());
+            reply::answer_exception(&RequestState::new(&request), &not_both_ways());
             return Ok(());
         }
         let request_key = request.request_key(!header.response.is_expected());

@@ -27,7 +27,7 @@ use crate::{
     threads::ServerThreads,
     upcall::{
         self,
-        incoming_request::{IncomingRequest, RequestContext},
+        received_request::{ReceivedRequest, RequestContext, RequestState},
         reply::answer_exception,
     },
 };
@@ -453,6 +453,5 @@ fn refuse(connection: &ServerConnection, message: &Message, exception: &SystemEx
     let mut input = connection.decoder(message);
     let Ok(header) = RequestHeader::decode(&mut input) else { return };
     log_limited!(warn, connection.resources, "request refused", peer = %connection.link.peer(), %exception, "refused a request");
-    let is_answered = false.into();
-    answer_exception(&IncomingRequest::new(connection, message, &header, &is_answered), exception);
+    answer_exception(&RequestState::new(&ReceivedRequest::new(connection, message, &header)), exception);
 }

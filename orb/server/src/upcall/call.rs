@@ -10,12 +10,12 @@ use spandrel_giop::{
     AddressingDisposition, CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor,
 };
 use spandrel_orb::{CancellationToken, ObjectRef, Target, UserException, UserExceptions, diagnostics::ObservedRequest};
-use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_sync::Arc;
 
 use super::{
-    incoming_request::{DeferredSlot, IncomingRequest, RequestFlow},
     interception::PointDecision,
     origin::RequestOrigin,
+    received_request::{DeferredSlot, ReceivedRequest, RequestFlow, RequestState},
     reply::answer,
 };
 
@@ -29,7 +29,7 @@ pub struct Replied(pub(crate) ());
 /// The methods that reply consume the call, so that it has at most one reply. [`defer`](Self::defer) and
 /// [`spawn`](Self::spawn) move the reply to a time after the upcall.
 pub struct ServerCall<'m> {
-    pub(super) request: &'m IncomingRequest<'m>,
+    pub(super) state: &'m RequestState<'m>,
     pub(super) arguments: &'m Decoder<'m>,
     pub(super) target: Option<&'m dyn Target>,
     /// Whether an exception that the servant passes on is one of [its own operation](SystemException::passed_on):
@@ -39,12 +39,12 @@ pub struct ServerCall<'m> {
 
 impl<'m> ServerCall<'m> {
     #[inline]
-    pub(crate) fn new(request: &'m IncomingRequest<'m>, arguments: &'m Decoder<'m>) -> Self {
-        Self { request, arguments, target: None, passes_on: false }
+    pub(crate) fn new(state: &'m RequestState<'m>, arguments: &'m Decoder<'m>) -> Self {
+        Self { state, arguments, target: None, passes_on: false }
     }
 
-    pub(crate) fn request(&self) -> &'m IncomingRequest<'m> {
-        self.request
+    pub(crate) fn request(&self) -> &'m ReceivedRequest<'m> {
+        self.state.request
     }
 
     /// The token that shows whether the reply is still needed, and if not, for what reason.
@@ -52,39 +52,39 @@ impl<'m> ServerCall<'m> {
     /// Requests whose servants do not call this method do not pay for it.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
-        CancellationToken::new(self.request.cancellation_source())
+        CancellationToken::new(self.state.request.cancellation_source())
     }
 
     pub(crate) fn origin(&self) -> &'m dyn RequestOrigin {
-        self.request.origin
+        self.state.request.origin
     }
 
     pub(crate) fn message(&self) -> &'m Message {
-        self.request.message
+        self.state.request.message
     }
 
     pub(crate) fn header(&self) -> &'m RequestHeader<'m> {
-        self.request.header
+        self.state.request.header
     }
 
     /// The request's record for interceptors, if there are any.
     pub(crate) fn flow(&self) -> Option<&'m RequestFlow> {
-        self.request.flow
+        self.state.flow
     }
 
     /// The state of the request's observation, if it is observed.
     pub(crate) fn observed(&self) -> Option<&'m Arc<ObservedRequest>> {
-        self.request.observed
+        self.state.observed
     }
 
     /// The request's entry among the deferred ones of its origin, if it was deferred.
     pub(crate) fn deferred_slot(&self) -> Option<&'m Arc<DeferredSlot>> {
-        self.request.deferred_slot
+        self.state.request.deferred_slot
     }
 
     /// The response that the client still expects.
     pub(crate) fn response(&self) -> ResponseFlags {
-        self.request.header.response
+        self.state.response
     }
 
     /// The adapter's information on the target object; `None` before the adapter has found the object.
@@ -95,7 +95,7 @@ impl<'m> ServerCall<'m> {
 
     /// Marks the request as deferred: the outcome of its upcall is not its reply.
     pub(crate) fn record_deferred(&self) {
-        self.request.is_answered.store(true, Ordering::Relaxed);
+        self.state.request.set_answered();
     }
 
     /// The position of the arguments in the message.
@@ -106,13 +106,13 @@ impl<'m> ServerCall<'m> {
     /// The name of the operation.
     #[must_use]
     pub fn operation(&self) -> &'m str {
-        &self.request.header.operation
+        &self.state.request.header.operation
     }
 
     /// Whether the client expects a response.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
-        self.request.header.response.is_expected()
+        self.state.response.is_expected()
     }
 
     /// Returns a decoder of the arguments, from their beginning on. Values lent from it live as long as the
@@ -206,7 +206,7 @@ impl<'m> ServerCall<'m> {
     /// # Errors
     /// The reference cannot be marshaled; nothing was sent.
     pub fn forward_permanently(self, target: &ObjectRef) -> Result<Replied, SystemException> {
-        if self.request.version < GiopVersion::V1_2 {
+        if self.state.request.version() < GiopVersion::V1_2 {
             return self.forward(target);
         }
         self.send(ReplyStatus::LocationForwardPerm, &|out| target.ior().encode(out))
@@ -245,7 +245,7 @@ impl<'m> ServerCall<'m> {
         status: ReplyStatus,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Replied, SystemException> {
-        answer(self.request, status, encode)
+        answer(self.state, status, encode)
             .map(|()| Replied(()))
             .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
     }
@@ -253,15 +253,12 @@ impl<'m> ServerCall<'m> {
 
 impl fmt::Debug for ServerCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerCall").field("request", self.request).finish_non_exhaustive()
+        f.debug_struct("ServerCall").field("request", self.state.request).finish_non_exhaustive()
     }
 }
 
 /// Replies with the outcome that interceptors have chosen. The arguments are not read.
 #[cold]
-pub(crate) fn apply_decision(
-    request: &IncomingRequest<'_>,
-    instead: PointDecision,
-) -> Result<Replied, SystemException> {
-    ServerCall::new(request, &Decoder::new(&[], Wire::default())).forward(&instead?)
+pub(crate) fn apply_decision(state: &RequestState<'_>, instead: PointDecision) -> Result<Replied, SystemException> {
+    ServerCall::new(state, &Decoder::new(&[], Wire::default())).forward(&instead?)
 }

@@ -35,10 +35,10 @@ use spandrel_transport::{DecodedMemory, ReceiveBudget};
 
 use super::{
     call::{Replied, ServerCall},
-    incoming_request::{DeferredSlot, IncomingRequest, RequestContext, RequestFlow},
     interception,
     marshaled_reply::ReplySlot,
     origin::RequestOrigin,
+    received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState},
     reply::{answer_exception, answer_marshaled, panicked},
 };
 use crate::request_of_thread::ServedScope;
@@ -211,25 +211,25 @@ impl OwnedRequest {
         }
     }
 
+    /// The state of the request when it was deferred.
+    fn state<'r>(&'r self, request: &'r ReceivedRequest<'r>) -> RequestState<'r> {
+        let (flow, observed) = (self.flow.as_ref(), self.observed.as_ref());
+        RequestState { response: self.response, flow, observed, ..RequestState::new(request) }
+    }
+
     /// Calls `then` with the decoded request.
-    fn with(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
+    fn with(&self, then: impl FnOnce(&RequestState<'_>)) {
         if self.origin.orb().is_copied() {
             return;
         }
         let mut arguments = self.origin.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
-        let header = RequestHeader { response: self.response, ..header };
-        let is_answered = AtomicBool::new(false);
-        let (flow, observed) = (self.flow.as_ref(), self.observed.as_ref());
-        let request = IncomingRequest {
-            flow,
-            observed,
-            deferred_slot: Some(&self.deferred_slot),
-            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
-        };
-        match observed {
-            Some(observed) => observed.in_scope(|| then(&request)),
-            None => then(&request),
+        let request =
+            ReceivedRequest::new(&*self.origin, &self.message, &header).with_deferred_slot(&self.deferred_slot);
+        let state = self.state(&request);
+        match state.observed {
+            Some(observed) => observed.in_scope(|| then(&state)),
+            None => then(&state),
         }
     }
 }
@@ -267,22 +267,17 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        let OwnedRequest { origin, message, response, flow, observed, deferred_slot, .. } = &self.request;
+        let OwnedRequest { origin, message, flow, deferred_slot, .. } = &self.request;
         origin.orb().check_process()?;
         let mut arguments = origin.decoder(message);
-        let header = RequestHeader { response: *response, ..RequestHeader::decode(&mut arguments)? };
-        let is_answered = AtomicBool::new(false);
+        let header = RequestHeader::decode(&mut arguments)?;
         let request_context = RequestContext::of(deferred_slot.deadline);
         let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
         let reply_slot = is_marshaled.then(ReplySlot::default);
-        let request = IncomingRequest {
-            flow: flow.as_ref(),
-            observed: observed.as_ref(),
-            deferred_slot: Some(deferred_slot),
-            request_context: request_context.as_ref(),
-            reply_slot: reply_slot.as_ref(),
-            ..IncomingRequest::new(&**origin, message, &header, &is_answered)
-        };
+        let request = ReceivedRequest::new(&**origin, message, &header)
+            .with_deferred_slot(deferred_slot)
+            .with_context(request_context.as_ref());
+        let state = RequestState { reply_slot: reply_slot.as_ref(), ..self.request.state(&request) };
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
@@ -298,9 +293,9 @@ impl DeferredCall {
         let _served = ServedScope::enter(&deferred_slot.cancellation);
         let _deadline = deferred_slot.deadline.and_then(|deadline| deadline.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
-        let replied = match observed {
-            Some(observed) => observed.in_scope(|| how(ServerCall::new(&request, &arguments))),
-            None => how(ServerCall::new(&request, &arguments)),
+        let replied = match state.observed {
+            Some(observed) => observed.in_scope(|| how(ServerCall::new(&state, &arguments))),
+            None => how(ServerCall::new(&state, &arguments)),
         }?;
         std::mem::forget(attempt);
         if self.ends_before_reply {
@@ -308,10 +303,10 @@ impl DeferredCall {
             drop(slots.take());
         }
         if let Some(reply) = reply_slot.and_then(|reply_slot| reply_slot.take()) {
-            self.conclude(move |request, ended| match ended {
-                Err(exception) if reply.status == ReplyStatus::NoException => answer_exception(request, &exception),
+            self.conclude(move |state, ended| match ended {
+                Err(exception) if reply.status == ReplyStatus::NoException => answer_exception(state, &exception),
                 _ => {
-                    if let Err(error) = answer_marshaled(request, &reply) {
+                    if let Err(error) = answer_marshaled(state, &reply) {
                         tracing::error!(%error, "a deferred reply could not be marshaled");
                     }
                 }
@@ -328,46 +323,41 @@ impl DeferredCall {
     }
 
     fn fail(&self, exception: SystemException) {
-        self.conclude(move |request, _| answer_exception(request, &exception));
+        self.conclude(move |state, _| answer_exception(state, &exception));
     }
 
     /// Ends the use of the servant if it has to end before the reply. Then calls `then`, possibly in another
     /// thread.
-    fn conclude(&self, then: impl FnOnce(&IncomingRequest<'_>, Result<(), SystemException>) + Send + 'static) {
+    fn conclude(&self, then: impl FnOnce(&RequestState<'_>, Result<(), SystemException>) + Send + 'static) {
         let kept_use = if self.ends_before_reply { self.kept_use.lock().take() } else { None };
         match kept_use {
-            None => self.request.with(|request| then(request, Ok(()))),
+            None => self.request.with(|state| then(state, Ok(()))),
             Some(kept_use) => {
                 let request = self.request.clone();
                 kept_use.end(Box::new(move |ended| {
                     if let Err(exception) = &ended {
                         tracing::debug!(%exception, "postinvoke raised an exception");
                     }
-                    request.with(|request| then(request, ended));
+                    request.with(|state| then(state, ended));
                 }));
             }
         }
     }
 
     /// Begins a held request at its start time: `run` runs it anew.
-    pub(crate) fn begin(self, run: impl FnOnce(&IncomingRequest<'_>, &mut Decoder<'_>)) {
+    pub(crate) fn begin(self, run: impl FnOnce(&RequestState<'_>, &mut Decoder<'_>)) {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
-        let OwnedRequest { origin, message, response, observed, deferred_slot, .. } = &self.request;
+        let OwnedRequest { origin, message, deferred_slot, .. } = &self.request;
         let mut arguments = self.request.decoder();
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
-        let header = RequestHeader { response: *response, ..header };
-        let is_answered = AtomicBool::new(false);
         let deadline = deferred_slot.deadline.map(|deadline| RequestDeadline { start: None, ..deadline });
         let request_context = RequestContext::of(deadline);
-        let request = IncomingRequest {
-            observed: observed.as_ref(),
-            deferred_slot: Some(deferred_slot),
-            request_context: request_context.as_ref(),
-            ..IncomingRequest::new(&**origin, message, &header, &is_answered)
-        };
-        run(&request, &mut arguments);
+        let request = ReceivedRequest::new(&**origin, message, &header)
+            .with_deferred_slot(deferred_slot)
+            .with_context(request_context.as_ref());
+        run(&self.request.state(&request), &mut arguments);
     }
 
     /// TIMEOUT for a deadline that has passed. It is sent, because the client may still wait if clocks
@@ -388,12 +378,12 @@ impl DeferredCall {
 /// follow.
 struct ReplyAttempt<'c> {
     is_over: &'c AtomicBool,
-    request: &'c IncomingRequest<'c>,
+    request: &'c ReceivedRequest<'c>,
 }
 
 impl Drop for ReplyAttempt<'_> {
     fn drop(&mut self) {
-        if !self.request.is_answered.load(Ordering::Relaxed) {
+        if !self.request.is_answered() {
             self.is_over.store(false, Ordering::SeqCst);
         }
     }
@@ -410,7 +400,7 @@ impl Drop for DeferredCall {
             self.fail(self.too_late());
         } else if !is_over && self.is_cancelled() && self.request.flow.is_some() {
             let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-            self.conclude(move |request, _| interception::give_up(request.flow, request, &cancelled));
+            self.conclude(move |state, _| interception::give_up(state, &cancelled));
         } else if !is_over && !self.is_cancelled() {
             let exception = if std::thread::panicking() {
                 panicked(&self.operation(), &"a task of it")

@@ -27,16 +27,16 @@
 //! 7 later; then the use ends. Direct calls have steps 4 and 8 only.
 
 use spandrel_cdr::Encode;
-use spandrel_giop::{CompletionStatus, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
+use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, minor};
 use spandrel_orb::{SupportedInterfaces, Target, object::OBJECT_ID};
 use spandrel_sync::{Arc, Mutex};
 
 use super::{
     call::{ServerCall, apply_decision},
-    incoming_request::IncomingRequest,
     interception,
     interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
+    received_request::RequestState,
     reply::{answer, answer_marshaled},
 };
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
@@ -56,7 +56,7 @@ pub(crate) fn serve(
     let entry = Entry::Request { last: request, reservation };
     match adapter.resolve(object_key, &request.header.operation, entry)? {
         Resolution::Serve(upcall) => {
-            if request.flow.is_some() || upcall.ends_before_reply() {
+            if call.state.flow.is_some() || upcall.ends_before_reply() {
                 return serve_marshaled(&upcall, call);
             }
             let (servant, target) = upcall.parts();
@@ -87,12 +87,12 @@ fn answer_without_servant(
 #[cold]
 #[inline(never)]
 fn serve_marshaled(upcall: &Upcall, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-    let request = call.request();
+    let state = call.state;
     let reply_slot = ReplySlot::default();
     let served = call.run_marshaled(&**upcall.servant(), &*upcall.target(), &reply_slot);
     let ended = if upcall.ends_before_reply() { upcall.end() } else { Ok(()) };
     if let Err(exception) = &ended {
-        tracing::debug!(%exception, operation = %request.header.operation, "postinvoke raised an exception");
+        tracing::debug!(%exception, operation = %state.request.header.operation, "postinvoke raised an exception");
     }
     let replied = served?;
     let Some(reply) = reply_slot.take() else { return Ok(replied) };
@@ -100,8 +100,7 @@ fn serve_marshaled(upcall: &Upcall, call: ServerCall<'_>) -> Result<Replied, Sys
         ended?;
     }
     let target = upcall.target();
-    let header = RequestHeader { response: reply.response, ..request.header.clone() };
-    answer_marshaled(&IncomingRequest { header: &header, target: Some(&*target), ..*request }, &reply)
+    answer_marshaled(&RequestState { response: reply.response, target: Some(&*target), ..*state }, &reply)
         .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))?;
     Ok(replied)
 }
@@ -113,7 +112,7 @@ impl ServerCall<'_> {
     /// The system exception to reply with, if the servant has not replied itself.
     #[inline]
     fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        if self.request.header.response == ResponseFlags::WITH_SERVER {
+        if self.response() == ResponseFlags::WITH_SERVER {
             return self.run_answered(servant, target);
         }
         self.serve(servant, target)
@@ -128,11 +127,11 @@ impl ServerCall<'_> {
         target: &dyn Target,
         reply_slot: &ReplySlot,
     ) -> Result<Replied, SystemException> {
-        let request = IncomingRequest { target: Some(target), reply_slot: Some(reply_slot), ..*self.request };
-        let receive = |flow| interception::receive_request(flow, &request, &InterfacesOf(servant), target);
-        match request.flow.and_then(receive) {
-            Some(instead) => apply_decision(&request, instead),
-            None => ServerCall::new(&request, self.arguments).run(servant, target),
+        let state = RequestState { target: Some(target), reply_slot: Some(reply_slot), ..*self.state };
+        let receive = |flow| interception::receive_request(flow, &state, &InterfacesOf(servant), target);
+        match state.flow.and_then(receive) {
+            Some(instead) => apply_decision(&state, instead),
+            None => ServerCall::new(&state, self.arguments).run(servant, target),
         }
     }
 
@@ -140,14 +139,12 @@ impl ServerCall<'_> {
     /// WITH_SERVER).
     #[cold]
     fn run_answered(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        let request = self.request;
         // Interceptors and diagnostics see the end of the upcall, not this reply.
-        let request_alone = IncomingRequest { flow: None, observed: None, reply_slot: None, ..*request };
-        answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
+        let alone = RequestState { flow: None, observed: None, reply_slot: None, ..*self.state };
+        answer(&alone, ReplyStatus::NoException, &|_| Ok(()))?;
         // From now on the request is a one-way without a response.
-        let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
-        let request = IncomingRequest { header: &header, ..*request };
-        ServerCall::new(&request, self.arguments).serve(servant, target)
+        let state = RequestState { response: ResponseFlags::NONE, ..*self.state };
+        ServerCall::new(&state, self.arguments).serve(servant, target)
     }
 
     /// Finds the operation and runs it.
@@ -158,7 +155,7 @@ impl ServerCall<'_> {
         let name = self.operation();
         let operations = servant.operations();
         let found = self.look_up(operations, target.operation_demux());
-        if let Some(observed) = self.request.observed {
+        if let Some(observed) = self.state.observed {
             observed.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {

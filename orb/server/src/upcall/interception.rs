@@ -18,8 +18,8 @@ use crate::request_of_thread::ServedScope;
 
 use super::{
     RequestOrigin,
-    incoming_request::{IncomingRequest, RequestFlow},
     marshaled_reply::{MarshaledBody, MarshaledReply},
+    received_request::{RequestFlow, RequestState},
 };
 
 /// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
@@ -34,9 +34,9 @@ pub(crate) fn are_there(orb: &Orb) -> bool {
 /// Calls the starting points of a request. Returns its record, and the outcome that replaces the upcall, if
 /// there is one.
 #[cold]
-pub(crate) fn begin(request: &IncomingRequest<'_>) -> (RequestFlow, Option<PointDecision>) {
-    let flow = ServerFlow::new(request.origin.orb());
-    let outcome = flow.receive_request_service_contexts(&seen(request));
+pub(crate) fn begin(state: &RequestState<'_>) -> (RequestFlow, Option<PointDecision>) {
+    let flow = ServerFlow::new(state.request.origin.orb());
+    let outcome = flow.receive_request_service_contexts(&seen(state));
     (flow, outcome.err().map(instead))
 }
 
@@ -67,11 +67,11 @@ fn instead(interruption: Interruption) -> PointDecision {
 #[cold]
 pub(crate) fn receive_request(
     flow: &RequestFlow,
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     interfaces: &dyn SupportedInterfaces,
     target: &dyn Target,
 ) -> Option<PointDecision> {
-    let view = RequestView { target: Some(target), ..seen(request) };
+    let view = RequestView { target: Some(target), ..seen(state) };
     flow.receive_request(&view, interfaces).err().map(instead)
 }
 
@@ -82,61 +82,56 @@ pub(crate) fn lend_slots(flow: Option<&RequestFlow>) -> Option<LentSlots<'_>> {
 
 /// Calls the ending points of a request, and sends its reply or the outcome that they give it.
 #[cold]
-pub(crate) fn answer(
-    flow: &RequestFlow,
-    request: &IncomingRequest<'_>,
-    reply: &MarshaledReply,
-) -> Result<(), CdrError> {
-    let (ended, contexts) = flow.end(&seen(request), ending(request, reply));
-    if !request.header.response.is_expected() {
+pub(crate) fn answer(flow: &RequestFlow, state: &RequestState<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
+    let (ended, contexts) = flow.end(&seen(state), ending(state, reply));
+    if !state.response.is_expected() {
         return Ok(());
     }
     match ended {
         Err(RequestOutcome::Other(_, Some(target))) => {
-            write(request, ReplyStatus::LocationForward, &contexts, &|out| target.ior().encode(out))
+            write(state, ReplyStatus::LocationForward, &contexts, &|out| target.ior().encode(out))
         }
         Err(RequestOutcome::Exception(exception)) => {
             let exception = exception.into_system();
-            write(request, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
+            write(state, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
         }
         // The reply of the servant, unchanged. Interceptors produce no other outcomes.
-        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => {
-            request.send_marshaled(reply, &contexts)
-        }
+        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => state.send_marshaled(reply, &contexts),
     }
 }
 
 fn write<'a>(
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     status: ReplyStatus,
     contexts: &[ServiceContext],
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    let mut out = Encoder::new(request.origin.wire(request.version));
-    let body = begin_reply(&mut out, request.header.request_id, status, contexts);
+    let mut out = Encoder::new(state.request.origin.wire(state.request.version()));
+    let body = begin_reply(&mut out, state.request.header.request_id, status, contexts);
     encode(&mut out).and_then(|()| body.end(&mut out))?;
-    request.send(&out);
+    state.request.send(&out);
     Ok(())
 }
 
 /// Calls the ending points of a request that gets no reply.
-pub(crate) fn give_up(flow: Option<&RequestFlow>, request: &IncomingRequest<'_>, exception: &SystemException) {
-    if let Some(flow) = flow {
-        let _ = flow.end(&seen(request), RequestOutcome::system(exception.clone()));
+pub(crate) fn give_up(state: &RequestState<'_>, exception: &SystemException) {
+    if let Some(flow) = state.flow {
+        let _ = flow.end(&seen(state), RequestOutcome::system(exception.clone()));
     }
 }
 
-fn seen<'r>(request: &IncomingRequest<'r>) -> RequestView<'r> {
+fn seen<'r>(state: &RequestState<'r>) -> RequestView<'r> {
     RequestView {
-        header: request.header,
-        target: request.target,
-        peer: request.origin.peer_address().map(|address| &**address),
+        header: state.request.header,
+        response: state.response,
+        target: state.target,
+        peer: state.request.origin.peer_address().map(|address| &**address),
     }
 }
 
 /// The outcome of a request by its reply.
-fn ending(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> RequestOutcome {
-    let (orb, wire) = (request.origin.orb(), request.origin.wire(request.version));
+fn ending(state: &RequestState<'_>, reply: &MarshaledReply) -> RequestOutcome {
+    let (orb, wire) = (state.request.origin.orb(), state.request.origin.wire(state.request.version()));
     let unreadable = |error: CdrError| RequestOutcome::system(error.into());
     let MarshaledBody { octets, start, .. } = &reply.body;
     let body = || Decoder::new(octets, wire).at(*start);

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion, Wire};
-use spandrel_giop::{ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, begin_reply};
+use spandrel_giop::{ReplyStatus, ResponseFlags, ServiceContext, begin_reply};
 use spandrel_sync::Mutex;
 
 /// The place for a reply that is not sent before its servant has returned.
@@ -48,20 +48,21 @@ pub(crate) struct MarshaledBody {
 }
 
 impl MarshaledReply {
-    /// Marshals the reply to a request with this header. `takes_contexts`: interceptors may add contexts.
+    /// Marshals the reply to a request with this id. `response`: what the client still expects. `takes_contexts`: interceptors may add contexts.
     ///
     /// # Errors
     /// The value that cannot be marshaled.
     pub(crate) fn new<'a>(
         wire: Wire,
-        header: &RequestHeader<'_>,
+        request_id: u32,
+        response: ResponseFlags,
         status: ReplyStatus,
         contexts: &[ServiceContext],
         takes_contexts: bool,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Self, CdrError> {
         let mut out = Encoder::new(wire);
-        let message = begin_reply(&mut out, header.request_id, status, contexts);
+        let message = begin_reply(&mut out, request_id, status, contexts);
         let start = out.position();
         encode(&mut out).and_then(|()| message.end(&mut out))?;
         let may_move = takes_contexts && wire.version < GiopVersion::V1_2;
@@ -72,7 +73,6 @@ impl MarshaledReply {
             encode(&mut out).map(|()| MarshaledBody::new(out, start))
         });
         let body = MarshaledBody::new(out, start);
-        let response = header.response;
         Ok(Self { status, response, contexts: contexts.to_vec(), body, moved: moved.transpose()? })
     }
 

@@ -6,7 +6,7 @@
 use spandrel_demux::{OperationDemux, Operations};
 use spandrel_giop::{ServiceContexts, ids};
 
-use super::{call::ServerCall, incoming_request::IncomingRequest, prediction::Prediction};
+use super::{call::ServerCall, prediction::Prediction, received_request::ReceivedRequest};
 use crate::LastTarget;
 
 impl ServerCall<'_> {
@@ -30,7 +30,7 @@ impl ServerCall<'_> {
     }
 }
 
-impl LastTarget for IncomingRequest<'_> {
+impl LastTarget for ReceivedRequest<'_> {
     fn predicted_target(&self) -> Option<u64> {
         self.origin.prediction()?.target()
     }

@@ -9,41 +9,40 @@ use spandrel_giop::{
     exception_detail,
 };
 use spandrel_orb::scratch;
-use spandrel_sync::atomic::Ordering;
 
-use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply};
+use super::{interception, marshaled_reply::MarshaledReply, received_request::RequestState};
 
 /// Writes the reply of a request, if the client expects one. A peer that is gone is no error; the reader of
 /// its connection notices that.
 #[inline]
 pub(crate) fn answer<'a>(
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    answer_with(request, status, &[], encode)
+    answer_with(state, status, &[], encode)
 }
 
 /// Writes the reply of a request as [`answer`] does, with these contexts.
 #[inline]
 fn answer_with<'a>(
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     status: ReplyStatus,
     contexts: &[ServiceContext],
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    if let Some(reply_slot) = request.reply_slot {
+    if let Some(reply_slot) = state.reply_slot {
         // A one-way needs a reply for its interceptors only.
-        if request.header.response.is_expected() || request.flow.is_some() {
-            reply_slot.set(marshaled(request, status, contexts, encode)?);
+        if state.response.is_expected() || state.flow.is_some() {
+            reply_slot.set(marshaled(state, status, contexts, encode)?);
         }
         return Ok(());
     }
-    if request.flow.is_some() {
-        return marshaled(request, status, contexts, encode).and_then(|reply| answer_marshaled(request, &reply));
+    if state.flow.is_some() {
+        return marshaled(state, status, contexts, encode).and_then(|reply| answer_marshaled(state, &reply));
     }
-    let written = write(request, status, contexts, encode);
-    if let (Some(observed), Ok(())) = (request.observed, &written) {
+    let written = write(state, status, contexts, encode);
+    if let (Some(observed), Ok(())) = (state.observed, &written) {
         observed.record_reply(status);
     }
     written
@@ -52,23 +51,24 @@ fn answer_with<'a>(
 /// Marshals the reply of a request.
 #[cold]
 fn marshaled<'a>(
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     status: ReplyStatus,
     contexts: &[ServiceContext],
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<MarshaledReply, CdrError> {
-    let wire = request.origin.wire(request.version);
-    MarshaledReply::new(wire, request.header, status, contexts, request.flow.is_some(), encode)
+    let wire = state.request.origin.wire(state.request.version());
+    let request_id = state.request.header.request_id;
+    MarshaledReply::new(wire, request_id, state.response, status, contexts, state.flow.is_some(), encode)
 }
 
 /// Sends a marshaled reply, after the ending interception points if there are any.
 #[cold]
-pub(crate) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
-    let written = match request.flow {
-        Some(flow) => interception::answer(flow, request, reply),
-        None => request.send_marshaled(reply, &[]),
+pub(crate) fn answer_marshaled(state: &RequestState<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
+    let written = match state.flow {
+        Some(flow) => interception::answer(flow, state, reply),
+        None => state.send_marshaled(reply, &[]),
     };
-    if let (Some(observed), Ok(())) = (request.observed, &written) {
+    if let (Some(observed), Ok(())) = (state.observed, &written) {
         observed.record_reply(reply.status);
     }
     written
@@ -76,45 +76,45 @@ pub(crate) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledR
 
 #[inline]
 fn write<'a>(
-    request: &IncomingRequest<'_>,
+    state: &RequestState<'_>,
     status: ReplyStatus,
     contexts: &[ServiceContext],
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    if !request.header.response.is_expected() {
+    if !state.response.is_expected() {
         return Ok(());
     }
-    let mut out = Encoder::reusing(scratch::take(), request.origin.wire(request.version));
-    let body = begin_reply(&mut out, request.header.request_id, status, contexts);
+    let mut out = Encoder::reusing(scratch::take(), state.request.origin.wire(state.request.version()));
+    let body = begin_reply(&mut out, state.request.header.request_id, status, contexts);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
-        request.send(&out);
+        state.request.send(&out);
     }
     scratch::give(out);
     written
 }
 
 /// Writes a SYSTEM_EXCEPTION reply, unless the request was answered or deferred.
-pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
-    let is_answered = request.is_answered.load(Ordering::Relaxed);
-    if let Some(observed) = request.observed {
+pub(crate) fn answer_exception(state: &RequestState<'_>, exception: &SystemException) {
+    let is_answered = state.request.is_answered();
+    if let Some(observed) = state.observed {
         observed.record_exception(exception);
     }
-    if is_answered && request.header.response == ResponseFlags::WITH_SERVER {
+    if is_answered && state.response == ResponseFlags::WITH_SERVER {
         tracing::debug!(%exception, "a one-way failed after the server had answered");
-        interception::give_up(request.flow, request, exception);
+        interception::give_up(state, exception);
         return;
     }
     if is_answered {
-        let services = request.origin.services();
+        let services = state.request.origin.services();
         log_limited!(error, services, "failed after its answer", %exception, "a servant failed after it had answered");
         return;
     }
-    let says_more = request.origin.services().settings().sends_exception_details;
+    let says_more = state.request.origin.services().settings().sends_exception_details;
     let detail = if says_more { exception_detail(exception) } else { None };
-    let sent = answer_with(request, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
+    let sent = answer_with(state, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {
-        let services = request.origin.services();
+        let services = state.request.origin.services();
         log_limited!(error, services, "exception", %error, %exception, "an exception could not be marshaled");
     }
 }

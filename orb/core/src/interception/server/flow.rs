@@ -1,6 +1,6 @@
 //! The interception of one request on the server: the order of the interceptors, and their information.
 
-use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemException};
+use spandrel_giop::{CompletionStatus, RequestHeader, ResponseFlags, ServiceContext, SystemException};
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
 
@@ -19,6 +19,8 @@ use crate::{
 pub struct RequestView<'r> {
     /// The header.
     pub header: &'r RequestHeader<'r>,
+    /// The response that the client still expects.
+    pub response: ResponseFlags,
     /// The target, once the adapter has found it.
     pub target: Option<&'r dyn Target>,
     /// The address of the peer; `None` for a caller in this ORB.
@@ -139,11 +141,12 @@ impl ServerFlow {
         servant: Option<&'r dyn SupportedInterfaces>,
     ) -> ServerRequestInfo<'r> {
         let record = std::mem::take(&mut *self.record.lock());
-        let RequestView { header, target, peer } = *view;
+        let RequestView { header, response, target, peer } = *view;
         ServerRequestInfo {
             point,
             orb: &self.orb,
             header,
+            response,
             target,
             peer,
             servant,

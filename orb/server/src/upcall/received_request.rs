@@ -1,4 +1,4 @@
-//! A request that the server has read: its message, its origin, and its state on the way to the reply.
+//! A request that the server has read: its message and its origin, and its state on the way to the reply.
 //!
 //! The steps of an upcall pass it on, and send the reply through it. Nothing is run here.
 
@@ -53,61 +53,62 @@ impl RequestContext {
     }
 }
 
-/// A request that the server has read.
-pub(crate) struct IncomingRequest<'m> {
+/// A request that the server has read. Its steps change nothing of it; [`RequestState`] has what they find.
+pub(crate) struct ReceivedRequest<'m> {
     pub(crate) origin: &'m dyn RequestOrigin,
     pub(crate) message: &'m Message,
     pub(crate) header: &'m RequestHeader<'m>,
-    /// The GIOP version of the request and of its reply.
-    pub(crate) version: GiopVersion,
-    /// The object, for the interception points of the reply.
-    pub(crate) target: Option<&'m dyn Target>,
-    /// Its record for interceptors, if there are any.
-    pub(crate) flow: Option<&'m RequestFlow>,
-    /// The state of its observation, if it is observed.
-    pub(crate) observed: Option<&'m Arc<ObservedRequest>>,
-    /// Its entry among the deferred requests of its origin, if it was deferred.
-    pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
-    /// The slot for its reply, if the reply is marshaled whole before it is sent.
-    pub(crate) reply_slot: Option<&'m ReplySlot>,
-    /// The number of its upcall among those of its origin.
-    pub(crate) turn: u64,
     /// The contents of its service contexts, if it has any.
     pub(crate) request_context: Option<&'m RequestContext>,
+    /// The number of its upcall among those of its origin.
+    turn: u64,
+    /// Its entry among the deferred requests of its origin, if it was deferred.
+    pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
     /// Whether it was answered or deferred. If so, a failure of the servant sends no reply.
-    pub(crate) is_answered: &'m AtomicBool,
+    is_answered: AtomicBool,
 }
 
-impl<'m> IncomingRequest<'m> {
+impl<'m> ReceivedRequest<'m> {
     #[inline]
-    pub(crate) fn new(
-        origin: &'m dyn RequestOrigin,
-        message: &'m Message,
-        header: &'m RequestHeader<'m>,
-        is_answered: &'m AtomicBool,
-    ) -> Self {
-        Self {
-            origin,
-            message,
-            header,
-            version: message.header.version,
-            target: None,
-            flow: None,
-            observed: None,
-            deferred_slot: None,
-            reply_slot: None,
-            turn: 0,
-            request_context: None,
-            is_answered,
-        }
+    pub(crate) fn new(origin: &'m dyn RequestOrigin, message: &'m Message, header: &'m RequestHeader<'m>) -> Self {
+        let is_answered = AtomicBool::new(false);
+        Self { origin, message, header, request_context: None, turn: 0, deferred_slot: None, is_answered }
     }
-}
 
-impl IncomingRequest<'_> {
+    #[inline]
+    pub(crate) fn with_context(self, request_context: Option<&'m RequestContext>) -> Self {
+        Self { request_context, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn with_turn(self, turn: u64) -> Self {
+        Self { turn, ..self }
+    }
+
+    pub(crate) fn with_deferred_slot(self, deferred_slot: &'m Arc<DeferredSlot>) -> Self {
+        Self { deferred_slot: Some(deferred_slot), ..self }
+    }
+
+    /// The GIOP version of the request and of its reply.
+    #[inline]
+    pub(crate) fn version(&self) -> GiopVersion {
+        self.message.header.version
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        self.is_answered.load(Ordering::Relaxed)
+    }
+
+    /// Records that the outcome of the upcall is not the reply.
+    #[inline]
+    pub(crate) fn set_answered(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+    }
+
     /// Sends a reply. If there is no memory to keep it until the client takes it, that exception is sent instead.
     #[inline]
     pub(crate) fn send(&self, answer: &Encoder<'_>) {
-        self.is_answered.store(true, Ordering::Relaxed);
+        self.set_answered();
         // A one-way WITH_SERVER is answered before it runs.
         let is_awaited = self.header.response == ResponseFlags::TWO_WAY;
         match self.deferred_slot {
@@ -131,7 +132,7 @@ impl IncomingRequest<'_> {
     /// Sends the exception for a reply that exceeds a memory limit.
     #[cold]
     fn refuse_over_budget(&self, exception: &SystemException) {
-        let mut out = Encoder::new(self.origin.wire(self.version));
+        let mut out = Encoder::new(self.origin.wire(self.version()));
         let says_more = self.origin.services().settings().sends_exception_details;
         let detail = if says_more { exception_detail(exception) } else { None };
         let body = begin_reply(&mut out, self.header.request_id, ReplyStatus::SystemException, detail.as_slice());
@@ -140,20 +141,6 @@ impl IncomingRequest<'_> {
             let services = self.origin.services();
             log_limited!(error, services, "exception", %error, %exception, "an exception could not be marshaled");
         }
-    }
-
-    /// Sends a marshaled reply with further contexts, if the client waits for one.
-    pub(crate) fn send_marshaled(&self, reply: &MarshaledReply, added: &[ServiceContext]) -> Result<(), CdrError> {
-        if !self.header.response.is_expected() {
-            return Ok(());
-        }
-        let mut out = Encoder::reusing(scratch::take(), self.origin.wire(self.version));
-        let written = reply.write(self.header.request_id, added, &mut out);
-        if written.is_ok() {
-            self.send(&out);
-        }
-        scratch::give(out);
-        written
     }
 
     /// The deadline of the request, if it has one.
@@ -193,11 +180,49 @@ impl IncomingRequest<'_> {
     }
 }
 
-impl fmt::Debug for IncomingRequest<'_> {
+/// The state of a request on the way to its reply. Each step that finds more makes another one.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestState<'m> {
+    pub(crate) request: &'m ReceivedRequest<'m>,
+    /// The response that the client still expects: none for a one-way WITH_SERVER that was answered before it runs.
+    pub(crate) response: ResponseFlags,
+    /// The object, for the interception points of the reply.
+    pub(crate) target: Option<&'m dyn Target>,
+    /// Its record for interceptors, if there are any.
+    pub(crate) flow: Option<&'m RequestFlow>,
+    /// The state of its observation, if it is observed.
+    pub(crate) observed: Option<&'m Arc<ObservedRequest>>,
+    /// The slot for its reply, if the reply is marshaled whole before it is sent.
+    pub(crate) reply_slot: Option<&'m ReplySlot>,
+}
+
+impl<'m> RequestState<'m> {
+    #[inline]
+    pub(crate) fn new(request: &'m ReceivedRequest<'m>) -> Self {
+        let response = request.header.response;
+        Self { request, response, target: None, flow: None, observed: None, reply_slot: None }
+    }
+
+    /// Sends a marshaled reply with further contexts, if the client waits for one.
+    pub(crate) fn send_marshaled(&self, reply: &MarshaledReply, added: &[ServiceContext]) -> Result<(), CdrError> {
+        if !self.response.is_expected() {
+            return Ok(());
+        }
+        let mut out = Encoder::reusing(scratch::take(), self.request.origin.wire(self.request.version()));
+        let written = reply.write(self.request.header.request_id, added, &mut out);
+        if written.is_ok() {
+            self.request.send(&out);
+        }
+        scratch::give(out);
+        written
+    }
+}
+
+impl fmt::Debug for ReceivedRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IncomingRequest")
+        f.debug_struct("ReceivedRequest")
             .field("header", self.header)
-            .field("version", &self.version)
+            .field("version", &self.version())
             .finish_non_exhaustive()
     }
 }
