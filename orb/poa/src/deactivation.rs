@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_sync::{Arc, atomic::Ordering, thread};
 
 use crate::{
-    ObjectId, Poa, PoaError, ServantManager, ThreadPolicy,
+    EtherealizeObjects, ObjectId, Poa, PoaError, ServantManager, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
     etherealization_queue::DeactivatedObject,
     frames::EnteredFrame,
@@ -20,7 +20,7 @@ use crate::{
 impl Adapter {
     /// Deactivates an object on behalf of the application.
     pub(crate) fn deactivate(self: &Arc<Self>, id: &ObjectId) -> Result<(), PoaError> {
-        let deactivation = Deactivation { etherealize: true, is_cleanup: false };
+        let deactivation = Deactivation { etherealize: EtherealizeObjects::Yes, is_cleanup: false };
         if self.begin_deactivation(id, deactivation) { Ok(()) } else { Err(self.object_not_active(id)) }
     }
 
@@ -39,7 +39,7 @@ impl Adapter {
     }
 
     /// Deactivates all objects, since the adapter or its manager ends.
-    pub(crate) fn deactivate_all(self: &Arc<Self>, etherealize: bool) {
+    pub(crate) fn deactivate_all(self: &Arc<Self>, etherealize: EtherealizeObjects) {
         let deactivation = Deactivation { etherealize, is_cleanup: true };
         for id in self.objects.ids() {
             self.begin_deactivation(&id, deactivation);
@@ -48,7 +48,8 @@ impl Adapter {
 
     /// Deactivates an object that became active while the adapter was being destroyed.
     pub(crate) fn deactivate_late(self: &Arc<Self>, id: &[u8]) {
-        let etherealize = self.etherealizes_at_end.load(Ordering::SeqCst);
+        let at_end = self.etherealizes_at_end.load(Ordering::SeqCst);
+        let etherealize = if at_end { EtherealizeObjects::Yes } else { EtherealizeObjects::No };
         self.begin_deactivation(id, Deactivation { etherealize, is_cleanup: true });
     }
 
@@ -57,7 +58,7 @@ impl Adapter {
         // Otherwise the object has a new servant, and the old one is only released.
         let Some(deactivation) = self.objects.deactivation(id, &active) else { return };
         let Binding::Servant(servant) = active.binding else { return self.end_deactivation(id) };
-        if !deactivation.etherealize || !self.has_activator() {
+        if deactivation.etherealize == EtherealizeObjects::No || !self.has_activator() {
             self.objects.release_servant(&servant);
             drop_logged(servant);
             return self.end_deactivation(id);

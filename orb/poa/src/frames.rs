@@ -12,7 +12,8 @@ use spandrel_server::Servant;
 use spandrel_sync::{Arc, Weak, thread_local};
 
 use crate::{
-    PoaError, adapter::Adapter, error, orb_handle::OrbHandle, serial_lock::SerialGuard, servant_in_use::ServantInUse,
+    PoaError, WaitForCompletion, adapter::Adapter, error, orb_handle::OrbHandle, serial_lock::SerialGuard,
+    servant_in_use::ServantInUse,
 };
 
 /// Octets for object ids that a frame retains; the memory of longer ones is freed.
@@ -168,8 +169,8 @@ impl Drop for PolledFrame {
 
 /// BAD_INV_ORDER for a wait in a thread that would wait for itself: inside an upcall, or in the future of a
 /// request.
-pub(crate) fn check_may_wait(orb: &Arc<OrbHandle>, wait: bool) -> Result<(), PoaError> {
-    if wait && (is_inside(orb) || orb.get().is_ok_and(|orb| orb.is_polling_here())) {
+pub(crate) fn check_may_wait(orb: &Arc<OrbHandle>, wait: WaitForCompletion) -> Result<(), PoaError> {
+    if wait == WaitForCompletion::Yes && (is_inside(orb) || orb.get().is_ok_and(|orb| orb.is_polling_here())) {
         return Err(error::would_deadlock().into());
     }
     Ok(())

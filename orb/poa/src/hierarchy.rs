@@ -13,7 +13,7 @@ use spandrel_sync::{
 };
 
 use crate::{
-    PoaError,
+    EtherealizeObjects, PoaError, WaitForCompletion,
     adapter::{Adapter, AdapterParameters, Children, Phase, Root},
     adapter_description::NewAdapter,
     adapter_name::full_name_text,
@@ -146,7 +146,12 @@ impl Root {
     }
 
     /// Destroys an adapter and its descendants (15.3.9.4).
-    pub(crate) fn destroy(&self, adapter: &Arc<Adapter>, etherealize: bool, wait: bool) -> Result<(), PoaError> {
+    pub(crate) fn destroy(
+        &self,
+        adapter: &Arc<Adapter>,
+        etherealize: EtherealizeObjects,
+        wait: WaitForCompletion,
+    ) -> Result<(), PoaError> {
         frames::check_may_wait(&self.orb, wait)?;
         let is_first = adapter.phase() == Phase::Active;
         let mut all = Vec::new();
@@ -156,17 +161,17 @@ impl Root {
             let names: Vec<_> = all.iter().map(|adapter| adapter.full_name()).collect();
             adapter_state_changed(&orb, &names, AdapterState::NonExistent);
         }
-        if wait {
+        if wait == WaitForCompletion::Yes {
             all.iter().for_each(Adapter::await_end);
         }
         Ok(())
     }
 
-    fn remove_from_tree(&self, adapter: &Arc<Adapter>, etherealize: bool) {
+    fn remove_from_tree(&self, adapter: &Arc<Adapter>, etherealize: EtherealizeObjects) {
         if !adapter.advance(Phase::Destroying) {
             return; // another thread is destroying it, and its choice counts
         }
-        adapter.etherealizes_at_end.store(etherealize, Ordering::SeqCst);
+        adapter.etherealizes_at_end.store(etherealize == EtherealizeObjects::Yes, Ordering::SeqCst);
         // Under the lock that the creation of children takes: none is created after this.
         let children: Vec<_> = adapter.children_state.lock().children.values().cloned().collect();
         children.iter().for_each(|child| self.remove_from_tree(child, etherealize));

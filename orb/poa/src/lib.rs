@@ -43,6 +43,7 @@ mod models;
 mod object_id;
 mod objects;
 mod orb_handle;
+mod parameters;
 mod poa;
 mod poa_manager;
 mod policies;
@@ -62,8 +63,9 @@ pub use error::PoaError;
 pub use key::describe_key;
 pub use manager::State;
 pub use object_id::ObjectId;
+pub use parameters::{EtherealizeObjects, WaitForCompletion};
 pub use poa::IfMissing;
-pub use poa_manager::{EtherealizeObjects, PoaManager, PoaManagerFactory, WaitForCompletion};
+pub use poa_manager::{PoaManager, PoaManagerFactory};
 pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,

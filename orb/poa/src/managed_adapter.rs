@@ -4,7 +4,7 @@
 use spandrel_orb::Orb;
 use spandrel_sync::Arc;
 
-use crate::{adapter::Adapter, manager::ManagedAdapter};
+use crate::{EtherealizeObjects, adapter::Adapter, manager::ManagedAdapter};
 
 impl ManagedAdapter for Adapter {
     fn barrier(&self) {
@@ -30,7 +30,7 @@ impl ManagedAdapter for Adapter {
 
     fn end_objects(self: Arc<Self>) {
         if self.has_activator() {
-            self.deactivate_all(true);
+            self.deactivate_all(EtherealizeObjects::Yes);
         }
     }
 }

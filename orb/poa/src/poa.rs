@@ -86,8 +86,7 @@ impl Poa {
         etherealize_objects: EtherealizeObjects,
         wait_for_completion: WaitForCompletion,
     ) -> Result<(), PoaError> {
-        let etherealizes = etherealize_objects == EtherealizeObjects::Yes;
-        self.root.destroy(&self.adapter, etherealizes, wait_for_completion == WaitForCompletion::Yes)
+        self.root.destroy(&self.adapter, etherealize_objects, wait_for_completion)
     }
 
     /// The name among its siblings (15.3.9.6); that of the root adapter is `RootPOA`.

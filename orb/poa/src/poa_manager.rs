@@ -5,25 +5,9 @@ use std::fmt;
 use spandrel_orb::Policy;
 use spandrel_sync::Arc;
 
-use crate::{PoaError, State, adapter::Root, frames::check_may_wait, manager::Manager};
-
-/// Whether an operation returns only when all that it begins is complete: `wait_for_completion` in IDL.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum WaitForCompletion {
-    /// It returns when all is complete. Inside an upcall of the same ORB, this is BAD_INV_ORDER.
-    Yes,
-    /// It returns at once.
-    No,
-}
-
-/// Whether servant activators etherealize the objects that are deactivated: `etherealize_objects` in IDL.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum EtherealizeObjects {
-    /// Each object is etherealized after its last request.
-    Yes,
-    /// No servant activator is called.
-    No,
-}
+use crate::{
+    EtherealizeObjects, PoaError, State, WaitForCompletion, adapter::Root, frames::check_may_wait, manager::Manager,
+};
 
 /// Controls the requests of all adapters attached to it. Cheap to clone.
 ///
@@ -76,10 +60,9 @@ impl PoaManager {
     }
 
     fn change(&self, state: State, wait: WaitForCompletion) -> Result<(), PoaError> {
-        let wait = wait == WaitForCompletion::Yes;
         check_may_wait(self.0.orb(), wait)?;
         let adapters = self.0.enter(state)?;
-        if wait {
+        if wait == WaitForCompletion::Yes {
             self.0.await_requests(&adapters, state);
         }
         Ok(())
@@ -95,14 +78,13 @@ impl PoaManager {
         etherealize_objects: EtherealizeObjects,
         wait_for_completion: WaitForCompletion,
     ) -> Result<(), PoaError> {
-        let wait = wait_for_completion == WaitForCompletion::Yes;
-        check_may_wait(self.0.orb(), wait)?;
+        check_may_wait(self.0.orb(), wait_for_completion)?;
         let is_first = self.0.state() != State::Inactive;
         let adapters = self.0.enter(State::Inactive)?;
         if is_first && etherealize_objects == EtherealizeObjects::Yes {
             adapters.iter().for_each(|adapter| Arc::clone(adapter).end_objects());
         }
-        if wait {
+        if wait_for_completion == WaitForCompletion::Yes {
             adapters.iter().for_each(|adapter| adapter.await_requests(&|| true));
         }
         Ok(())

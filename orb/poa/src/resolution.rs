@@ -19,7 +19,7 @@ use spandrel_server::{Entry, LastTarget, ObjectAdapter, Reservation, Resolution,
 use spandrel_sync::{Arc, time::Instant};
 
 use crate::{
-    ThreadPolicy,
+    EtherealizeObjects, ThreadPolicy, WaitForCompletion,
     adapter::{Adapter, Root},
     adapter_lookup::AdapterLookup,
     error,
@@ -262,7 +262,7 @@ impl ObjectAdapter for Root {
     fn close(&self) {
         let mut all = Vec::new();
         Self::collect_descendants(self.root_adapter(), &mut all);
-        let destroyed = self.destroy(self.root_adapter(), true, false);
+        let destroyed = self.destroy(self.root_adapter(), EtherealizeObjects::Yes, WaitForCompletion::No);
         debug_assert!(destroyed.is_ok(), "destruction without waiting cannot fail");
         // Adapters with servant activators only, all at once.
         let start = Instant::now();

@@ -17,7 +17,7 @@ use spandrel_sync::{Arc, RwLock, Weak, atomic::AtomicBool, thread::ThreadId};
 
 use self::servants::{Servants, ServedObjects};
 use crate::{
-    ObjectDemux, ObjectId,
+    EtherealizeObjects, ObjectDemux, ObjectId,
     demux::{self, ObjectTable},
     key::{IdOrigin, SlotId, SystemIdFormat},
     policies::Policies,
@@ -84,7 +84,7 @@ enum TransitionKind {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Deactivation {
     /// Whether a servant activator is called.
-    pub(crate) etherealize: bool,
+    pub(crate) etherealize: EtherealizeObjects,
     /// Whether the adapter or its manager ends, not only the object.
     pub(crate) is_cleanup: bool,
 }

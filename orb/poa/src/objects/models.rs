@@ -8,9 +8,9 @@ use spandrel_sync::{
 };
 
 use super::{Binding, Deactivation, ObjectLookup, Objects};
-use crate::{ObjectId, key::SystemIdFormat, policies::Policies};
+use crate::{EtherealizeObjects, ObjectId, key::SystemIdFormat, policies::Policies};
 
-const ENDING: Deactivation = Deactivation { etherealize: false, is_cleanup: false };
+const ENDING: Deactivation = Deactivation { etherealize: EtherealizeObjects::No, is_cleanup: false };
 
 /// A servant with a unique number.
 struct Numbered(usize);

@@ -16,7 +16,7 @@ impl Servant for Dummy {
     }
 }
 
-const ENDING: Deactivation = Deactivation { etherealize: true, is_cleanup: false };
+const ENDING: Deactivation = Deactivation { etherealize: EtherealizeObjects::Yes, is_cleanup: false };
 
 fn servant() -> Arc<dyn Servant> {
     Arc::new(Dummy)
