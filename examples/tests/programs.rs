@@ -197,7 +197,7 @@ fn asynchronous_servants_run_in_tokio() {
     for text in [
         include_str!("../tokio/main.rs"),
         include_str!("../../docs/mapping.md"),
-        include_str!("../../orb/core/src/task.rs"),
+        include_str!("../../orb/core/src/client/task.rs"),
         include_str!("../../orb/core/src/options/server.rs"),
     ] {
         assert!(text.contains(advice) && text.contains("Handle::current()"));

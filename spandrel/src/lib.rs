@@ -371,7 +371,7 @@ pub mod policy {
     #[doc(inline)]
     pub use spandrel_orb::{
         Policy, PolicyType, PolicyValue,
-        policies::{
+        policy::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
             PolicyErrorCode, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
             ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType,

@@ -12,10 +12,10 @@ use spandrel_sync::Arc;
 
 use crate::{
     AdapterDescription, AdapterState, ObjectRef, Operations, Orb,
+    client::operation_index,
     interception::{
         IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate, catch_panic, ior_interceptors,
     },
-    operation_index,
 };
 
 /// The additions of interceptors to all references of an adapter. Cheap to clone.

@@ -18,10 +18,10 @@ pub use values::InitError;
 use values::{InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
 
 use crate::OrbBuilder;
-use crate::code_set_agreement::parse_list;
+use crate::client::code_set_agreement::parse_list;
 use crate::diagnostics::TracePropagation;
 use crate::options::PROFILES;
-use crate::policies::DeadlineContext;
+use crate::policy::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
 
 const CODE_SET: &str = "the name of a code set, or its number in the OSF registry";
@@ -69,7 +69,7 @@ impl OrbBuilder {
     /// | `-ORBWaitStrategy` | `on-read`, `on-reactor` or `on-waker` |
     /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`](crate::Collocation)) |
     /// | `-ORBRequestCaching`, `-ORBAdaptiveDemultiplexing`, `-ORBOperationIndex` | `yes` or `no` |
-    /// | `-ORBDeadlineContext` | `remaining`, `absolute`, `both` or `none` (see [`DeadlineContext`](crate::policies::DeadlineContext)) |
+    /// | `-ORBDeadlineContext` | `remaining`, `absolute`, `both` or `none` (see [`DeadlineContext`](crate::policy::DeadlineContext)) |
     /// | `-ORBInheritDeadlines`, `-ORBCancelNested` | `yes` or `no` |
     /// | `-ORBBidirectional`, `-ORBTrustListenPoints` | `yes` or `no` |
     /// | `-ORBKeepAlive` | `off`, `system`, or seconds: `idle[:interval[:count]]` (see [`KeepAlive`](spandrel_transport::KeepAlive)) |

@@ -7,7 +7,11 @@ use spandrel_connection::SentContexts;
 use spandrel_giop::ServiceContext;
 use spandrel_sync::Arc;
 
-use crate::{Orb, client::ClientConnection, destination::Destination, orb::server_side::NothingToSend};
+use crate::{
+    Orb,
+    client::{ClientConnection, destination::Destination},
+    orb::server_side::NothingToSend,
+};
 
 /// The contexts that a request carries because no request before it has.
 #[derive(Debug)]

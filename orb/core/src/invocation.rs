@@ -66,9 +66,10 @@ pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::enable_helped_a
 
 use crate::{
     ObjectRef,
-    client::{CallFailure, ClientConnection, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
-    destination::Destination,
-    policies::RebindPolicy,
+    client::{
+        CallFailure, ClientConnection, Reply, ReplyKind, destination::Destination, no_reconnecting, not_sent_in_time,
+    },
+    policy::RebindPolicy,
 };
 use forwarding::ForwardHistory;
 use profile_selector::ProfileSelector;

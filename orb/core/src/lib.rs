@@ -31,22 +31,15 @@ pub mod adapter_references;
 mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
-mod bidirectional;
-#[doc(hidden)]
-pub mod call_kind;
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod cancellation;
 pub mod client;
-mod code_set_agreement;
 mod command_line;
 mod concurrency;
 mod connection_contexts;
 mod context;
 mod corbaname;
-mod datagrams;
-#[doc(hidden)]
-pub mod destination;
 pub mod diagnostics;
 mod exceptions;
 #[doc(hidden)]
@@ -71,34 +64,24 @@ pub mod object;
 #[doc(hidden)]
 pub mod object_key_aliases;
 mod object_operations;
-mod operation_index;
 mod options;
 #[doc(hidden)]
 pub mod orb;
 mod orb_operations;
-pub mod policies;
+pub mod policy;
 #[doc(hidden)]
 pub mod policy_management;
-mod policy_value;
 mod reference_file;
 mod references;
-mod request_cache;
-#[doc(hidden)]
-pub mod request_deadlines;
 #[doc(hidden)]
 pub mod scratch;
 #[doc(hidden)]
 pub mod server_settings;
 #[doc(hidden)]
 pub mod settings;
-pub mod statistics;
-#[doc(hidden)]
-pub mod task;
-mod thread_flags;
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod timer;
-pub mod transport;
 #[doc(hidden)]
 pub mod upcall_scope;
 pub mod values;
@@ -107,13 +90,19 @@ pub use adapter::{AdapterDescription, AdapterState, FutureContext, KeptUse, Loca
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncRawReply, AsyncReply};
-pub use bidirectional::BidirectionalPolicy;
 #[cfg(feature = "asynchronous")]
 pub use cancellation::{CancelReason, CancellationToken, Cancelled};
-pub use client::{ConnectionSharing, Purging};
+pub use client::{
+    ConnectionSharing, Purging,
+    task::{Spawn, Task},
+    transport::{self, Endpoint, EndpointError},
+};
+#[doc(hidden)]
+pub use client::{call_kind, destination, task};
 pub use command_line::InitError;
 pub use concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
 pub use context::Context;
+pub use diagnostics::statistics::{self, Statistics};
 pub use exceptions::{UserException, UserExceptions};
 pub use initial_references::InvalidName;
 #[doc(hidden)]
@@ -124,12 +113,14 @@ pub use invocation::nesting;
 pub use object::{Interface, ObjectRef};
 pub use options::{OrbBuilder, OrbProfile, UnknownProfile};
 pub use orb::Orb;
-pub use policy_value::{Policy, PolicyType, PolicyValue};
-pub use request_deadlines::remaining_time;
+#[doc(hidden)]
+pub use policy::request_deadlines;
+pub use policy::{
+    bidirectional::BidirectionalPolicy,
+    policy_value::{Policy, PolicyType, PolicyValue},
+    request_deadlines::remaining_time,
+};
 pub use settings::{Collocation, WaitStrategy};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_demux::{OperationDemux, Operations};
 pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};
-pub use statistics::Statistics;
-pub use task::{Spawn, Task};
-pub use transport::{Endpoint, EndpointError};

@@ -9,8 +9,12 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{Orb, call_kind::CallKind, client::Reply, destination::Destination, policies::PolicyValues, thread_flags};
+use crate::policy::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+use crate::{
+    Orb,
+    client::{Reply, call_kind::CallKind, destination::Destination},
+    policy::{PolicyValues, thread_flags},
+};
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
 pub type InvokeFn =

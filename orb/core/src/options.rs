@@ -25,16 +25,18 @@ use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
 
 use crate::{
     Collocation, Orb, WaitStrategy,
-    client::{CacheSettings, ClientSettings, FragmentSizes, WriteLimits},
-    destination::{Destination, WireSettings},
+    client::{
+        CacheSettings, ClientSettings, FragmentSizes, WriteLimits,
+        destination::{Destination, WireSettings},
+        transport::ClientProtocols,
+    },
     diagnostics::DiagnosticsSettings,
     initial_references::InitialReferences,
     interception::{INITIALIZE, Initializers, RegisteredInterceptors},
-    policies::DeadlineContext,
+    policy::DeadlineContext,
     references::enable_urls,
     server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
     settings::Settings,
-    transport::ClientProtocols,
 };
 
 pub(crate) use profile::PROFILES;
@@ -170,7 +172,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         if timeout.is_some() {
-            crate::thread_flags::record_use();
+            crate::policy::thread_flags::record_use();
         }
         self.settings.request_timeout = timeout;
         self

@@ -19,20 +19,26 @@ use spandrel_sync::{
 use spandrel_transport::{Address, PublishedAddresses};
 
 use crate::{
-    bidirectional::{Bidirectional, BidirectionalPolicy},
-    client::{ClientSettings, PeerTable},
-    destination::{Destination, WireSettings},
-    diagnostics::Diagnostics,
+    client::{
+        ClientSettings, PeerTable,
+        destination::{Destination, WireSettings},
+        transport::ClientProtocols,
+    },
+    diagnostics::{
+        Diagnostics,
+        statistics::{Level, Statistics},
+    },
     initial_references::RuntimeReferences,
     interception_state::InterceptionState,
     lazy_part::LazyPart,
     main_thread::MainThread,
     object_key_aliases::Aliases,
-    policies::{OrbPolicies, OrbPolicyValues},
+    policy::{
+        OrbPolicies, OrbPolicyValues,
+        bidirectional::{Bidirectional, BidirectionalPolicy},
+    },
     server_settings::{ServerOptions, ServerSettings},
     settings::Settings,
-    statistics::{Level, Statistics},
-    transport::ClientProtocols,
     upcall_scope::is_in_upcall,
     values::ValueFactories,
 };
@@ -408,7 +414,7 @@ impl Orb {
     }
 
     /// All counters and measurements in Prometheus' text format, served as
-    /// [`statistics::CONTENT_TYPE`](crate::statistics::CONTENT_TYPE). It has durations of calls if
+    /// [`statistics::CONTENT_TYPE`](crate::diagnostics::statistics::CONTENT_TYPE). It has durations of calls if
     /// [metrics](crate::OrbBuilder::metrics) are enabled.
     #[must_use]
     pub fn render_metrics(&self) -> String {

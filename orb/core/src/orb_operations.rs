@@ -9,7 +9,7 @@ use spandrel_sync::Arc;
 use crate::{
     InitError, Orb, OrbBuilder, Policy, PolicyType,
     interception::{self, CodecFactory, DynamicRequest, PiCurrent},
-    policies::{DeadlineContext, PolicyError, PolicyFactory},
+    policy::{DeadlineContext, PolicyError, PolicyFactory},
     policy_management::{PolicyCurrent, PolicyManager, resolve_policies},
     values::{ConcreteValue, ImplementedBy, PlainFactory, ValueFactory, no_factories, value_factory},
 };
@@ -57,7 +57,7 @@ impl Orb {
     /// In Rust each policy is a type of its own, and `Policy::from` converts it.
     ///
     /// # Errors
-    /// [`PolicyError`] has the reason. [`PolicyErrorCode::BadPolicyType`](crate::policies::PolicyErrorCode) also stands for an unknown
+    /// [`PolicyError`] has the reason. [`PolicyErrorCode::BadPolicyType`](crate::policy::PolicyErrorCode) also stands for an unknown
     /// policy type.
     pub fn create_policy(&self, policy_type: PolicyType, value: &spandrel_cdr::Any) -> Result<Policy, PolicyError> {
         self.policies().create(policy_type, value)

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use spandrel_giop::OwnCodeSets;
 
-use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings, initial_references::InitialReferences};
+use crate::{
+    client::destination::WireSettings, diagnostics::DiagnosticsSettings, initial_references::InitialReferences,
+};
 
 /// The settings that both sides of an ORB use.
 #[derive(Clone, Debug)]

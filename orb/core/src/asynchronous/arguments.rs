@@ -10,7 +10,10 @@ use spandrel_giop::{
 };
 use spandrel_transport::Deadline;
 
-use crate::{client::CallFailure, destination::Destination, scratch};
+use crate::{
+    client::{CallFailure, destination::Destination},
+    scratch,
+};
 
 /// The body of a request, in the form of the first destination. A reference that names no code sets may be forwarded
 /// to one that does: text then has a second form, for a server with this ORB's own code sets.

@@ -17,8 +17,8 @@ use spandrel_transport::{Address, Deadline, ReactorTransport};
 
 use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
+    diagnostics::statistics::Event,
     orb::WeakOrb,
-    statistics::Event,
 };
 
 /// The reason why the reply to a request is no longer needed.

@@ -24,7 +24,7 @@ use super::{
     connection::{ReactorRegistration, serve_ready, write_ready},
     not_sent_in_time,
 };
-use crate::{
+use crate::client::{
     task::{self, Task},
     transport::ConnectionTransport,
 };
@@ -384,7 +384,7 @@ impl ReactorRegistration for ConnectionHandler {
         self.registry.remove(self.id);
     }
 }
-impl crate::task::Executor for Registry {
+impl crate::client::task::Executor for Registry {
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
         Self::execute(self, move |_| job()).is_ok()
     }

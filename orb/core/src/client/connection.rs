@@ -43,9 +43,11 @@ use writing::{Writer, is_local_failure};
 
 use super::ConnectionSlot;
 use crate::{
-    diagnostics::ConnectionMetrics,
-    statistics::{Level, Statistics},
-    transport::ConnectionTransport,
+    client::transport::ConnectionTransport,
+    diagnostics::{
+        ConnectionMetrics,
+        statistics::{Level, Statistics},
+    },
 };
 
 /// How long the peer's reason for a failed write is read for.

@@ -8,17 +8,28 @@
 //! Asynchronous calls use the same connections. Their replies are read by the same threads, or by the ORB's
 //! reactor while none waits (`client_reactor`).
 
+#[doc(hidden)]
+pub mod call_kind;
 #[cfg(feature = "asynchronous")]
 mod client_reactor;
+pub(crate) mod code_set_agreement;
 mod connection;
 mod connection_cache;
+pub(crate) mod datagrams;
+#[doc(hidden)]
+pub mod destination;
 mod fragment_sizes;
 mod maintenance;
 #[cfg(all(test, shuttle))]
 mod models;
+pub(crate) mod operation_index;
 mod peer;
 mod peers;
+mod request_cache;
 mod settings;
+#[doc(hidden)]
+pub mod task;
+pub mod transport;
 mod unreachable_cache;
 
 use connection::has_async_calls;

@@ -12,13 +12,13 @@ use spandrel_transport::{Address, Deadline};
 
 use super::{CallFailure, ClientConnection};
 use crate::{
+    diagnostics::statistics::Statistics,
     models::{
         check,
         fake_transport::{FakeBehaviour, FakePeer, FakeTransport, Record},
         messages::{self, FakeRequest},
         one_in, pipe,
     },
-    statistics::Statistics,
 };
 
 type Outcome = (FakeRequest, Result<(), CallFailure>);

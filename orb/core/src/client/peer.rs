@@ -15,7 +15,7 @@ use super::{
     CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, has_async_calls,
     unreachable_cache::UnreachableCache,
 };
-use crate::{statistics::Statistics, transport::ClientProtocol};
+use crate::{client::transport::ClientProtocol, diagnostics::statistics::Statistics};
 
 /// A server's address, with its connections.
 #[derive(Debug)]

@@ -7,9 +7,11 @@ use spandrel_transport::Address;
 
 use super::{ClientConnection, ClientSettings, ConnectionCache, Peer};
 use crate::{
-    datagrams::{DatagramPeers, DatagramSender},
-    statistics::Statistics,
-    transport::{ClientProtocol, ClientProtocols},
+    client::{
+        datagrams::{DatagramPeers, DatagramSender},
+        transport::{ClientProtocol, ClientProtocols},
+    },
+    diagnostics::statistics::Statistics,
 };
 
 /// The address and the code sets chosen from a reference: a connection has one agreement all its life.

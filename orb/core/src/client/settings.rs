@@ -5,7 +5,7 @@ use std::time::Duration;
 use spandrel_transport::SocketSettings;
 
 use super::{CacheSettings, ConnectionLimits, FragmentSizes};
-use crate::datagrams::OpenDatagrams;
+use crate::client::datagrams::OpenDatagrams;
 
 /// The configuration of an ORB's client side.
 #[derive(Clone, Debug)]

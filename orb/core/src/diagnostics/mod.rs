@@ -2,7 +2,7 @@
 //!
 //! Without an observer, a call or request pays three loads and a branch. With one, it goes through
 //! `ObservedCall` on the client or `ObservedRequest` on the server, which lead back into the same code. Events
-//! of the ORB as a whole are always counted, by [`statistics`](crate::statistics).
+//! of the ORB as a whole are always counted, by [`statistics`](crate::diagnostics::statistics).
 //!
 //! Direct calls on objects of the same ORB are method calls, and are not observed.
 
@@ -10,6 +10,7 @@ mod call;
 pub(crate) mod metrics;
 mod outcome;
 mod request;
+pub mod statistics;
 mod trace;
 
 use std::{fmt, net::SocketAddr, sync::OnceLock};

@@ -58,7 +58,7 @@ fn invalid_type(data: &Any, cause: CdrError) -> CodecError {
 /// The factory of codecs (`IOP::CodecFactory`).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policy::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
 /// use spandrel::Orb;
 /// use spandrel::cdr::GiopVersion;
 /// use spandrel::interception::{CodecError, Encoding};

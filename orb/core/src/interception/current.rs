@@ -13,7 +13,7 @@ use crate::{Orb, interception_state::SlotId, orb::WeakOrb};
 /// It does not keep the ORB alive, so that interceptors may have one. Without the ORB there are no slots.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policy::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
 /// use spandrel::Orb;
 /// use spandrel::types::Any;
 ///

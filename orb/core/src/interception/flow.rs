@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException};
 
 use super::{Interruption, RaisedException};
-use crate::{ObjectRef, policies::SyncScopePolicy};
+use crate::{ObjectRef, policy::SyncScopePolicy};
 
 /// The outcome of a request (`PortableInterceptor::ReplyStatus`, 16.3.12.10).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

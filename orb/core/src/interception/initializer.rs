@@ -9,7 +9,7 @@ use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInt
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::Orb;
 use crate::{InvalidName, ObjectRef};
-use crate::{PolicyType, policies::PolicyFactory};
+use crate::{PolicyType, policy::PolicyFactory};
 
 /// A service's part in the creation of an ORB (`ORBInitializer`, 16.7.1).
 ///

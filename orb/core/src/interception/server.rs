@@ -14,7 +14,7 @@ use super::{
     contexts::{IfPresent, add_context, find_context, no_context},
     no_description, not_available, sync_scope,
 };
-use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, policies::SyncScopePolicy};
+use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, policy::SyncScopePolicy};
 
 /// An interceptor of the requests to an ORB's servants, and of the replies (16.3.8).
 ///

@@ -16,14 +16,17 @@ use super::{
 };
 use crate::{
     ObjectRef,
-    call_kind::{CallKind, joined},
-    client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits},
+    client::{
+        CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits,
+        call_kind::{CallKind, joined},
+        destination::Destination,
+    },
     connection_contexts::ConnectionContexts,
-    destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
     interception,
     object::InvokeFn,
-    scratch, thread_flags,
+    policy::thread_flags,
+    scratch,
 };
 
 /// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,

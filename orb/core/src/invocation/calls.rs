@@ -11,9 +11,11 @@ use super::exception_details;
 use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
     Answer, Located, ObjectRef, UserExceptions,
-    call_kind::{CallKind, Marshal},
-    client::{Reply, ReplyKind},
-    policies::SyncScopePolicy,
+    client::{
+        Reply, ReplyKind,
+        call_kind::{CallKind, Marshal},
+    },
+    policy::SyncScopePolicy,
 };
 
 /// Stores the members of the exception with this repository id; `None` if the operation does not raise it.
@@ -84,7 +86,7 @@ impl ObjectRef {
     }
 
     /// Invokes a one-way operation. Returns once the transport has accepted the request, or later if the
-    /// [sync scope](crate::policies::SyncScopePolicy) requires it.
+    /// [sync scope](crate::policy::SyncScopePolicy) requires it.
     ///
     /// # Errors
     /// The system exception that prevented the sending, COMPLETED_NO. With the sync scopes WITH_SERVER and

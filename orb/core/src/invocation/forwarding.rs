@@ -13,10 +13,9 @@ use spandrel_giop::{
 use super::{Invocation, Verdict, unreadable};
 use crate::{
     ObjectRef,
-    client::{CallFailure, Reply, ReplyKind},
-    destination::Destination,
+    client::{CallFailure, Reply, ReplyKind, destination::Destination},
     object::ForwardKind,
-    policies::RebindPolicy,
+    policy::RebindPolicy,
 };
 
 impl Invocation<'_> {

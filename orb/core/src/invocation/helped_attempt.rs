@@ -5,10 +5,8 @@ use super::{
     Invocation, await_reply,
     blocking::{Attempt, HELPED_ATTEMPT},
 };
-use crate::{
-    call_kind::CallKind,
-    client::{CallFailure, OneWayBuffer, Peer, Reply, WriteLimits},
-    destination::Destination,
+use crate::client::{
+    CallFailure, OneWayBuffer, Peer, Reply, WriteLimits, call_kind::CallKind, destination::Destination,
 };
 
 /// Enables buffered one-ways.

@@ -6,12 +6,9 @@ use spandrel_transport::Deadline;
 
 use super::Invocation;
 use crate::{
-    call_kind::CallKind,
-    client::{CallFailure, Reply},
-    datagrams::DatagramSender,
-    destination::Destination,
+    client::{CallFailure, Reply, call_kind::CallKind, datagrams::DatagramSender, destination::Destination},
+    diagnostics::statistics::Event,
     scratch,
-    statistics::Event,
 };
 
 impl Invocation<'_> {

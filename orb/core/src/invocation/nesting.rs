@@ -19,7 +19,7 @@ use spandrel_sync::{Arc, thread_local};
 
 use super::helped_attempt;
 use crate::{
-    request_deadlines::Unbounded,
+    policy::request_deadlines::Unbounded,
     upcall_scope::{MAX_NESTING, upcalls},
 };
 

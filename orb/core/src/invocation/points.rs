@@ -15,8 +15,10 @@ use spandrel_giop::{CompletionStatus, ReplyStatus, ServiceContext, SystemExcepti
 use super::{Invocation, Verdict};
 use crate::{
     ObjectRef,
-    call_kind::{CallKind, joined},
-    client::{Reply, ReplyKind},
+    client::{
+        Reply, ReplyKind,
+        call_kind::{CallKind, joined},
+    },
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
     object::{EffectiveReference, Forward, ForwardKind},
 };

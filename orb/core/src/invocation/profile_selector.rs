@@ -11,8 +11,7 @@ use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef,
-    client::{CallFailure, Reply, ReplyKind, RequestLoss},
-    destination::Destination,
+    client::{CallFailure, Reply, ReplyKind, RequestLoss, destination::Destination},
 };
 
 /// The time limit of connecting while other destinations are untried (as in RFC 8305, section 5). Each

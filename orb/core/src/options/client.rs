@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::{
     ConnectionSharing, OrbBuilder, Purging,
-    client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
-    datagrams::{DatagramPeers, OpenDatagrams},
-    destination::SendDatagram,
+    client::{
+        CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule,
+        datagrams::{DatagramPeers, OpenDatagrams},
+        destination::SendDatagram,
+        operation_index::{OperationIndex, ReadOperationIndex},
+    },
     invocation::send_datagram,
-    operation_index::{OperationIndex, ReadOperationIndex},
 };
 
 impl OrbBuilder {

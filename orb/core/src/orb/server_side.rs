@@ -9,11 +9,7 @@ use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline, PublishedAddresses};
 
 use super::Orb;
-use crate::{
-    call_kind::CallKind,
-    client::{CallFailure, ClientConnection, Reply},
-    destination::Destination,
-};
+use crate::client::{CallFailure, ClientConnection, Reply, call_kind::CallKind, destination::Destination};
 
 /// The server side of an ORB.
 pub trait ServerSide: Any + Send + Sync {

@@ -17,12 +17,11 @@ use super::{
 use crate::{
     ObjectRef, Orb, Policy, PolicyType, PolicyValue,
     client::Buffering,
-    policies::{
+    policy::{
         BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, PolicyValues, RebindPolicy,
         RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
-        is_own_policy, quality_of_service, time_limits,
+        is_own_policy, quality_of_service, request_deadlines, thread_flags, time_limits,
     },
-    request_deadlines, thread_flags,
 };
 
 /// The policies in force for a call that begins now.

@@ -7,8 +7,10 @@ use spandrel_sync::thread_local;
 use crate::{
     Orb, Policy, PolicyType,
     orb::OrbIdentity,
-    policies::{OverrideError, Overrides, PolicyValues, SetOverrideType},
-    thread_flags::{self, ThreadPolicy},
+    policy::{
+        OverrideError, Overrides, PolicyValues, SetOverrideType,
+        thread_flags::{self, ThreadPolicy},
+    },
 };
 
 thread_local! {
@@ -26,7 +28,7 @@ struct ThreadOverrides {
 /// precedence over them (`CORBA::PolicyCurrent`, CORBA 3.3 Part 1, 8.9).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::Duration;
 ///
 /// use spandrel::Orb;

@@ -11,7 +11,7 @@ use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef, Orb,
-    policies::{ReplyStartTimePolicy, RequestStartTimePolicy, time_limits},
+    policy::{ReplyStartTimePolicy, RequestStartTimePolicy, time_limits},
 };
 
 /// The start times of one call. A program that sets no start time does not contain them.

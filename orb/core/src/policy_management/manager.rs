@@ -2,14 +2,14 @@
 
 use crate::{
     BidirectionalPolicy, Orb, Policy, PolicyType,
-    policies::{OverrideError, Overrides, SetOverrideType},
+    policy::{OverrideError, Overrides, SetOverrideType},
 };
 
 /// The policies of an ORB. They apply to calls whose reference and thread have no policy of the type
 /// (`CORBA::PolicyManager`, CORBA 3.3 Part 1, 8.9).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use spandrel::Orb;
 /// use spandrel::policy::{SetOverrideType, SyncScopePolicy};
 ///

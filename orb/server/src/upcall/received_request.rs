@@ -11,7 +11,7 @@ use spandrel_giop::{
 };
 use spandrel_orb::{
     Target, cancellation::CancellationSource, diagnostics::ObservedRequest, interception::ServerFlow,
-    policies::request_deadline, request_deadlines::RequestDeadline, scratch,
+    policy::request_deadline, request_deadlines::RequestDeadline, scratch,
 };
 use spandrel_sync::{
     Arc,

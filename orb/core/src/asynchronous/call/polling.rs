@@ -10,13 +10,11 @@ use spandrel_sync::Arc;
 
 use super::{AsyncCallProgress, AwaitedEvent, Call, SentRequest};
 use crate::{
-    call_kind::joined,
     client::{
         CallFailure, ClientConnection, Lease, LeaseResult, Peer, Reply, ReplyKind, ReplyReceiver, UnsentKind,
-        WriteLimits,
+        WriteLimits, call_kind::joined, destination::Destination,
     },
     connection_contexts::ConnectionContexts,
-    destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
     invocation::{Verdict, unexpected_reply_kind},
     object::Forward,

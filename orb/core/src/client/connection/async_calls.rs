@@ -160,7 +160,7 @@ impl ClientConnection {
     }
 
     /// The transport that a reactor waits on.
-    pub fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
+    pub fn transport(&self) -> &Arc<dyn crate::client::transport::ConnectionTransport> {
         &self.transport
     }
 

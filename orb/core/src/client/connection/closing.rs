@@ -13,7 +13,7 @@ use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError, is_timeout};
 
 use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, ConnectionEnd, Reply, ReplyWaiter, RequestLoss};
-use crate::statistics::Event;
+use crate::diagnostics::statistics::Event;
 
 impl ClientConnection {
     /// Closes the connection: all pending calls fail for this reason. Returns the failure of a call that was

@@ -9,6 +9,7 @@ use super::{Outcome, TestBed, async_calls::FakeReactor, verify};
 use crate::{
     Orb,
     client::{AdoptedReader, CallbackDispatcher, ClientConnection},
+    diagnostics::statistics::Statistics,
     models::{
         check,
         fake_transport::{FakeBehaviour, FakeTransport, Record},
@@ -16,7 +17,6 @@ use crate::{
         one_in,
         pipe::{self, PipeEnd},
     },
-    statistics::Statistics,
 };
 
 /// The reader of an adopted connection.

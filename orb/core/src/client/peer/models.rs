@@ -8,8 +8,8 @@ use spandrel_transport::{Address, Iiop, SocketSettings, Transport};
 use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer};
 use crate::{
     client::{CacheSettings, FragmentSizes, Reply, ReplyReceiver, WriteLimits},
+    diagnostics::statistics::Statistics,
     models::{check, messages, one_in, pipe},
-    statistics::Statistics,
 };
 
 const LIMIT: usize = 2;

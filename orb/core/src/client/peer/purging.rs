@@ -9,7 +9,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use super::{CallFailure, ClientConnection, ConnectionCache, Peer, Pool, pool::Pooled};
 use crate::{
     client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections, has_async_calls},
-    statistics::Event,
+    diagnostics::statistics::Event,
 };
 
 /// The limits on an ORB's connections to servers: their number, their idle time, and calls that wait for one.

@@ -23,7 +23,10 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
 use super::{super::Reply, CallFailure, ClientConnection, ReplyWaiter, Unsent, UnsentKind, Writer};
-use crate::{client::ClientReactor, statistics::Statistics, task::Task};
+use crate::{
+    client::{ClientReactor, task::Task},
+    diagnostics::statistics::Statistics,
+};
 
 /// The id of messages that no call waits for. A request on an adopted connection may have the same id:
 /// [`UnsentKind::Untracked`] tells them apart.

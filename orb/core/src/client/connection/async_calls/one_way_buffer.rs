@@ -23,7 +23,7 @@ use crate::{
         Buffering,
         maintenance::{Maintained, MaintenanceThread},
     },
-    statistics::Level,
+    diagnostics::statistics::Level,
 };
 
 /// A connection without writes for this long writes the next one-way at once.

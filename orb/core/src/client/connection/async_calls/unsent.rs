@@ -12,7 +12,7 @@ use spandrel_sync::{atomic::Ordering, time::Instant};
 use spandrel_transport::Charge;
 
 use super::super::{AsyncState, ClientConnection};
-use crate::statistics::{Level, Statistics};
+use crate::diagnostics::statistics::{Level, Statistics};
 
 /// A written buffer with a larger capacity than this is not reused.
 const MAX_SPARE_CAPACITY: usize = 128 * 1024;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::thread_flags;
+use crate::policy::thread_flags;
 
 use super::{RebindPolicy, SyncScopePolicy};
 

@@ -35,7 +35,7 @@ pub(crate) const LIMITS: [PolicyType; 6] = [
 /// [`Duration::MAX`] is no limit.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::Duration;
 ///
 /// use spandrel::Orb;
@@ -54,7 +54,7 @@ pub struct RelativeRoundtripTimeoutPolicy(pub Duration);
 /// is no limit.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::Duration;
 ///
 /// use spandrel::policy::{RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, SetOverrideType};
@@ -79,7 +79,7 @@ pub struct RelativeRequestTimeoutPolicy(pub Duration);
 /// [`Duration::MAX`] is no limit.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::Duration;
 ///
 /// use spandrel::policy::{ConnectionTimeoutPolicy, SetOverrideType};
@@ -99,7 +99,7 @@ pub struct ConnectionTimeoutPolicy(pub Duration);
 /// time limit of the request or of its reply ends before, the call ends in TIMEOUT at once.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::{Duration, SystemTime};
 ///
 /// use spandrel::policy::{RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType};
@@ -120,7 +120,7 @@ pub struct RequestStartTimePolicy(pub SystemTime);
 /// exceptions are not.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::{Duration, SystemTime};
 ///
 /// use spandrel::policy::{ReplyEndTimePolicy, ReplyStartTimePolicy, SetOverrideType};
@@ -140,7 +140,7 @@ pub struct ReplyStartTimePolicy(pub SystemTime);
 /// The time by which the request must be sent.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::{Duration, SystemTime};
 ///
 /// use spandrel::policy::{RequestEndTimePolicy, SetOverrideType};
@@ -158,7 +158,7 @@ pub struct RequestEndTimePolicy(pub SystemTime);
 /// The time by which the reply must have arrived.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::{Duration, SystemTime};
 ///
 /// use spandrel::policy::{ReplyEndTimePolicy, SetOverrideType};
@@ -205,7 +205,7 @@ pub(crate) fn span(time: u64) -> Duration {
 /// `TimeBase::UtcT`: a point in time, in 100 ns since 15 October 1582.
 ///
 /// ```
-/// # mod policy { pub use spandrel_orb::policies::UtcT; }
+/// # mod policy { pub use spandrel_orb::policy::UtcT; }
 /// use std::time::{Duration, SystemTime};
 ///
 /// use policy::UtcT; // of spandrel

@@ -51,7 +51,7 @@ impl Bidirectional {
 /// among the ORB's.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policy::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
 /// use spandrel::Orb;
 /// use spandrel::policy::{BidirectionalPolicy, SetOverrideType};
 ///

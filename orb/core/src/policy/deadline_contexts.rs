@@ -20,7 +20,7 @@ use spandrel_sync::time::Instant;
 use spandrel_transport::Deadline;
 
 use super::{UtcT, time_limits};
-use crate::request_deadlines::RequestDeadline;
+use crate::policy::request_deadlines::RequestDeadline;
 
 /// The service contexts that carry a request's deadline (`-ORBDeadlineContext`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

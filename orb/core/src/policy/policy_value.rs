@@ -19,7 +19,7 @@ pub trait PolicyValue: Any + Send + Sync + fmt::Debug {
 /// A policy of any type. Cheap to clone, and immutable: `copy` and `destroy` need no operations of their own.
 ///
 /// ```
-/// # mod policy { pub use spandrel_orb::{Policy, policies::SyncScopePolicy}; }
+/// # mod policy { pub use spandrel_orb::{Policy, policy::SyncScopePolicy}; }
 /// use policy::{Policy, SyncScopePolicy}; // of spandrel
 ///
 /// let policy = Policy::from(SyncScopePolicy::WithServer);

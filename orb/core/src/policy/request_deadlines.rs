@@ -14,7 +14,7 @@ use std::{cell::Cell, time::Duration};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{thread_local, time::Instant};
 
-use crate::thread_flags::{self, ThreadPolicy};
+use crate::policy::thread_flags::{self, ThreadPolicy};
 
 /// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -14,14 +14,16 @@ use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
 use crate::{
-    call_kind::CallKind,
-    client::{CallFailure, Peer, PeerTable},
-    code_set_agreement::Agreement,
-    datagrams::DatagramSender,
-    operation_index::{OperationContexts, ReadOperationIndex},
-    policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
-    request_cache::RequestCache,
-    transport::ClientProtocol,
+    client::{
+        CallFailure, Peer, PeerTable,
+        call_kind::CallKind,
+        code_set_agreement::Agreement,
+        datagrams::DatagramSender,
+        operation_index::{OperationContexts, ReadOperationIndex},
+        request_cache::RequestCache,
+        transport::ClientProtocol,
+    },
+    policy::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
 };
 
 /// The ORB's settings for the encoding of requests.

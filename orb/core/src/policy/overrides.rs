@@ -21,7 +21,7 @@ pub enum SetOverrideType {
 /// The reason why no policy was set.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use std::time::Duration;
 ///
 /// use spandrel::policy::{OverrideError, RelativeRoundtripTimeoutPolicy, SetOverrideType};

@@ -14,7 +14,7 @@ use spandrel_giop::{
 use spandrel_ipc::inet;
 use spandrel_sync::{Arc, Mutex, Weak};
 
-use crate::transport::ClientProtocols;
+use crate::client::transport::ClientProtocols;
 
 /// The address at which a server reads datagrams, and a socket for it.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ pub(crate) const BUFFERING_CONSTRAINT: PolicyType = 0x5441_0001;
 /// [`ObjectRef::validate_connection`](crate::ObjectRef::validate_connection) binds it again at any time.
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use spandrel::policy::{RebindPolicy, SetOverrideType};
 /// # let orb = spandrel::Orb::builder().build()?;
 /// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
@@ -44,7 +44,7 @@ pub enum RebindPolicy {
 /// How far a one-way request has come when its call returns (17.2.2).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } }
 /// use spandrel::policy::{SetOverrideType, SyncScopePolicy};
 /// # let orb = spandrel::Orb::builder().build()?;
 /// # let account = orb.string_to_object("corbaloc::bank.example:2809/Account")?;
@@ -99,7 +99,7 @@ impl SyncScopePolicy {
 /// only if it has at least [`octets`](Self::octets).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policies::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policy::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
 /// use std::time::Duration;
 ///
 /// use spandrel::policy::{BufferingConstraintPolicy, SetOverrideType, SyncScopePolicy};

@@ -10,7 +10,7 @@
 //! use std::time::Duration;
 //!
 //! use spandrel_orb::Orb;
-//! use spandrel_orb::policies::{RelativeRoundtripTimeoutPolicy, SetOverrideType, SyncScopePolicy};
+//! use spandrel_orb::policy::{RelativeRoundtripTimeoutPolicy, SetOverrideType, SyncScopePolicy};
 //!
 //! let orb = Orb::builder().build()?;
 //! let limit = RelativeRoundtripTimeoutPolicy(Duration::from_secs(2));
@@ -23,11 +23,16 @@
 //! # }
 //! ```
 
+pub(crate) mod bidirectional;
 mod deadline_contexts;
 mod orb_policies;
 mod overrides;
+pub(crate) mod policy_value;
 mod policy_values;
 pub(crate) mod quality_of_service;
+#[doc(hidden)]
+pub mod request_deadlines;
+pub(crate) mod thread_flags;
 pub(crate) mod time_limits;
 
 pub use deadline_contexts::DeadlineContext;

@@ -18,7 +18,7 @@ use crate::{Policy, PolicyType};
 /// The error of the creation of a policy from its value (`CORBA::PolicyError`; CORBA 3.3 Part 1, 8.8.2).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policies::*; } pub mod types { pub use spandrel_cdr::Any; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::policy::*; } pub mod types { pub use spandrel_cdr::Any; } }
 /// use spandrel::Orb;
 /// use spandrel::policy::PolicyErrorCode;
 /// use spandrel::types::Any;
@@ -96,7 +96,7 @@ fn describe(value: &Any) -> String {
 /// A factory of policies for the types that it is registered for (`PortableInterceptor::PolicyFactory`).
 ///
 /// ```
-/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{Policy, PolicyType, PolicyValue, policies::*}; } pub mod types { pub use spandrel_cdr::Any; } }
+/// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{Policy, PolicyType, PolicyValue, policy::*}; } pub mod types { pub use spandrel_cdr::Any; } }
 /// use std::sync::Arc;
 ///
 /// use spandrel::Orb;
