@@ -31,8 +31,8 @@ pub use spandrel_cdr::{
 pub use spandrel_giop::SystemException;
 pub use types::min_octets;
 
-pub use crate::exceptions::{describe_exception, describe_exception_text, not_implemented};
 pub use crate::interpreted;
+pub use crate::reference::exceptions::{describe_exception, describe_exception_text, not_implemented};
 #[cfg(feature = "asynchronous")]
 pub use crate::{
     AsyncReply,

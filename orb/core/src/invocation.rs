@@ -30,7 +30,7 @@
 //! - the end of the time to send: [`Invocation::begin_attempt`];
 //! - the consequences of a failure, and whether the request is sent again: [`Invocation::failed`];
 //! - the consequences of a reply: [`Invocation::replied`], and `forwarding` for all but results;
-//! - the start times: [`StartTimes`](crate::policy_management::StartTimes);
+//! - the start times: [`StartTimes`](crate::reference::policy_management::StartTimes);
 //! - the exception after a deadline, a cancellation or a shutdown: `ExpiryReason`.
 //!
 //! Client interceptors are called between Select and Lease, and after Judge (`points`). Calls that a stub makes

@@ -25,7 +25,6 @@
 //! Modules and methods that are hidden from the documentation are for the crates of this workspace.
 #![forbid(unsafe_code)]
 
-mod adapter;
 #[doc(hidden)]
 pub mod adapter_references;
 mod answer;
@@ -36,22 +35,14 @@ mod asynchronous;
 pub mod cancellation;
 pub mod client;
 mod command_line;
-mod concurrency;
 mod connection_contexts;
-mod context;
-mod corbaname;
 pub mod diagnostics;
-mod exceptions;
 #[doc(hidden)]
 pub mod generated;
-mod initial_references;
 pub mod interception;
-mod interception_state;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;
-mod lazy_part;
-mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;
 #[cfg(feature = "asynchronous")]
@@ -59,34 +50,19 @@ mod metrics_endpoint;
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub mod models;
-#[doc(hidden)]
-pub mod object;
-#[doc(hidden)]
-pub mod object_key_aliases;
-mod object_operations;
 mod options;
 #[doc(hidden)]
 pub mod orb;
 mod orb_operations;
 pub mod policy;
-#[doc(hidden)]
-pub mod policy_management;
-mod reference_file;
-mod references;
+mod reference;
 #[doc(hidden)]
 pub mod scratch;
-#[doc(hidden)]
-pub mod server_settings;
-#[doc(hidden)]
-pub mod settings;
+mod servant_side;
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod timer;
-#[doc(hidden)]
-pub mod upcall_scope;
-pub mod values;
 
-pub use adapter::{AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target};
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncRawReply, AsyncReply};
@@ -100,19 +76,20 @@ pub use client::{
 #[doc(hidden)]
 pub use client::{call_kind, destination, task};
 pub use command_line::InitError;
-pub use concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
-pub use context::Context;
 pub use diagnostics::statistics::{self, Statistics};
-pub use exceptions::{UserException, UserExceptions};
-pub use initial_references::InvalidName;
 #[doc(hidden)]
 pub use invocation::encode_collocated;
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub use invocation::nesting;
-pub use object::{Interface, ObjectRef};
 pub use options::{OrbBuilder, OrbProfile, UnknownProfile};
-pub use orb::Orb;
+pub use orb::{
+    Orb,
+    context::Context,
+    initial_references::InvalidName,
+    settings::{Collocation, WaitStrategy},
+    values,
+};
 #[doc(hidden)]
 pub use policy::request_deadlines;
 pub use policy::{
@@ -120,7 +97,18 @@ pub use policy::{
     policy_value::{Policy, PolicyType, PolicyValue},
     request_deadlines::remaining_time,
 };
-pub use settings::{Collocation, WaitStrategy};
+pub use reference::{
+    exceptions::{UserException, UserExceptions},
+    object::{Interface, ObjectRef},
+};
+#[doc(hidden)]
+pub use reference::{object, policy_management};
+pub use servant_side::adapter::{
+    AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target,
+};
+pub use servant_side::concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
+#[doc(hidden)]
+pub use servant_side::{server_settings, upcall_scope};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_demux::{OperationDemux, Operations};
 pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};

@@ -31,12 +31,11 @@ use crate::{
         transport::ClientProtocols,
     },
     diagnostics::DiagnosticsSettings,
-    initial_references::InitialReferences,
     interception::{INITIALIZE, Initializers, RegisteredInterceptors},
+    orb::{initial_references::InitialReferences, settings::Settings},
     policy::DeadlineContext,
-    references::enable_urls,
-    server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
-    settings::Settings,
+    reference::references::enable_urls,
+    servant_side::server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
 };
 
 pub(crate) use profile::PROFILES;

@@ -4,8 +4,17 @@
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
+pub(crate) mod context;
+pub(crate) mod initial_references;
+pub(crate) mod interception_state;
+pub(crate) mod lazy_part;
+mod main_thread;
+pub(crate) mod object_key_aliases;
 pub mod server_side;
+#[doc(hidden)]
+pub mod settings;
 mod shutdown;
+pub mod values;
 
 use std::{fmt, net::SocketAddr, sync::OnceLock};
 
@@ -28,19 +37,18 @@ use crate::{
         Diagnostics,
         statistics::{Level, Statistics},
     },
-    initial_references::RuntimeReferences,
-    interception_state::InterceptionState,
-    lazy_part::LazyPart,
-    main_thread::MainThread,
-    object_key_aliases::Aliases,
+    orb::{
+        initial_references::RuntimeReferences, interception_state::InterceptionState, lazy_part::LazyPart,
+        main_thread::MainThread, object_key_aliases::Aliases, settings::Settings, values::ValueFactories,
+    },
     policy::{
         OrbPolicies, OrbPolicyValues,
         bidirectional::{Bidirectional, BidirectionalPolicy},
     },
-    server_settings::{ServerOptions, ServerSettings},
-    settings::Settings,
-    upcall_scope::is_in_upcall,
-    values::ValueFactories,
+    servant_side::{
+        server_settings::{ServerOptions, ServerSettings},
+        upcall_scope::is_in_upcall,
+    },
 };
 
 use server_side::{ServerSide, no_server_side};

@@ -9,9 +9,9 @@ use spandrel_sync::Arc;
 use crate::{
     InitError, Orb, OrbBuilder, Policy, PolicyType,
     interception::{self, CodecFactory, DynamicRequest, PiCurrent},
+    orb::values::{ConcreteValue, ImplementedBy, PlainFactory, ValueFactory, no_factories, value_factory},
     policy::{DeadlineContext, PolicyError, PolicyFactory},
-    policy_management::{PolicyCurrent, PolicyManager, resolve_policies},
-    values::{ConcreteValue, ImplementedBy, PlainFactory, ValueFactory, no_factories, value_factory},
+    reference::policy_management::{PolicyCurrent, PolicyManager, resolve_policies},
 };
 
 impl Orb {
@@ -141,7 +141,7 @@ impl Orb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::{CdrError, Decoder, Entry};
+    use crate::orb::values::{CdrError, Decoder, Entry};
 
     struct Unusable;
 

@@ -28,8 +28,8 @@ use crate::{
     client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
     diagnostics::{CallOutcome, ObservedCall},
     invocation::{ClientPoints, Invocation, InvocationState},
-    object::Forward,
     orb::process_is_a_copy,
+    reference::object::Forward,
 };
 
 /// The outcome of a call; no reply for a one-way.

@@ -20,7 +20,7 @@ use crate::{
     Answer, Interface, ObjectRef, UserExceptions,
     client::{Reply, first_failure},
     invocation::unreadable,
-    object::OBJECT_ID,
+    reference::object::OBJECT_ID,
 };
 
 /// The reply to an asynchronous request. The request is sent whether or not the future is polled.

@@ -13,9 +13,11 @@ use spandrel_transport::Deadline;
 use crate::{
     ObjectRef, Orb,
     client::{ClientReactor, first_failure},
-    corbaname::{Resolution, ResolveError},
     orb::WeakOrb,
-    references::UrlPath,
+    reference::{
+        corbaname::{Resolution, ResolveError},
+        references::UrlPath,
+    },
 };
 
 impl Orb {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use spandrel_transport::Endpoint;
 
 use super::values::{InitError, InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
-use crate::{Collocation, OrbBuilder, QueueOverflow, concurrency::SYNTAX as CONCURRENCY};
+use crate::{Collocation, OrbBuilder, QueueOverflow, servant_side::concurrency::SYNTAX as CONCURRENCY};
 
 /// Applies an option of servers.
 pub(super) fn option(

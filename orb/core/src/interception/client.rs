@@ -11,7 +11,7 @@ use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
     SlotId, SlotTable, dynamic::UndecodedResult, no_description, not_available, sync_scope,
 };
-use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policy::SyncScopePolicy};
+use crate::{ObjectRef, Policy, PolicyType, policy::SyncScopePolicy, reference::object::EffectiveReference};
 
 /// An interceptor of an ORB's requests on their way to the servers, and of the replies (16.3.5).
 ///

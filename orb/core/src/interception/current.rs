@@ -6,7 +6,10 @@ use super::{
     registry::{exchange_thread_slots, thread_slots},
     slots::InvalidSlot,
 };
-use crate::{Orb, interception_state::SlotId, orb::WeakOrb};
+use crate::{
+    Orb,
+    orb::{WeakOrb, interception_state::SlotId},
+};
 
 /// The slots of the calling thread, for services of one ORB (`PortableInterceptor::Current`).
 ///

@@ -35,7 +35,7 @@ pub use spandrel_cdr::{TaggedComponent, TaggedProfile};
 pub use spandrel_giop::ServiceContext;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
-pub use crate::interception_state::SlotId;
+pub use crate::orb::interception_state::SlotId;
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub(crate) use client::{OutgoingContexts, ResponseRequest, flow::ClientFlow};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
@@ -64,7 +64,7 @@ pub use slots::InvalidSlot;
 pub(crate) use slots::SlotTable;
 
 use crate::ObjectRef;
-pub use crate::adapter::AdapterState;
+pub use crate::servant_side::adapter::AdapterState;
 
 /// The base of all interceptors (16.2).
 pub trait Interceptor: Send + Sync {

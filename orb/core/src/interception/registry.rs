@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     ObjectRef, Orb,
-    interception_state::{InterceptionPoints, InterceptionState, SlotId},
-    object::InvokeFn,
+    orb::interception_state::{InterceptionPoints, InterceptionState, SlotId},
+    reference::object::InvokeFn,
 };
 
 /// The error for a second interceptor of a kind with the same name (16.7.2.1).

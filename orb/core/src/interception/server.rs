@@ -408,7 +408,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER except in `receive_request`.
     pub fn target_is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
-        Ok(repository_id == crate::object::OBJECT_ID || self.servant()?.is_a(repository_id))
+        Ok(repository_id == crate::reference::object::OBJECT_ID || self.servant()?.is_a(repository_id))
     }
 
     /// The adapter's policy of this type.

@@ -13,7 +13,7 @@ use spandrel_cdr::Any;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Weak, thread_local};
 
-use crate::interception_state::{OrbToken, SlotId};
+use crate::orb::interception_state::{OrbToken, SlotId};
 
 /// The error for a slot that was not allocated when the ORB was made.
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]

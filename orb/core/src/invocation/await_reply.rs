@@ -25,7 +25,9 @@ use crate::{
     },
 };
 use crate::{
-    cancellation::CancellationSource, cancellation::served_request, client::cancelled, upcall_scope::is_in_upcall,
+    cancellation::{CancellationSource, served_request},
+    client::cancelled,
+    servant_side::upcall_scope::is_in_upcall,
 };
 
 /// Whether this thread delegates the reading of its replies.

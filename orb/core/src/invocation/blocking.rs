@@ -24,8 +24,8 @@ use crate::{
     connection_contexts::ConnectionContexts,
     diagnostics::{CallObserver, ObservedCall},
     interception,
-    object::InvokeFn,
     policy::thread_flags,
+    reference::object::InvokeFn,
     scratch,
 };
 

@@ -14,8 +14,8 @@ use super::{Invocation, Verdict, unreadable};
 use crate::{
     ObjectRef,
     client::{CallFailure, Reply, ReplyKind, destination::Destination},
-    object::ForwardKind,
     policy::RebindPolicy,
+    reference::object::ForwardKind,
 };
 
 impl Invocation<'_> {

@@ -20,7 +20,7 @@ use spandrel_sync::{Arc, thread_local};
 use super::helped_attempt;
 use crate::{
     policy::request_deadlines::Unbounded,
-    upcall_scope::{MAX_NESTING, upcalls},
+    servant_side::upcall_scope::{MAX_NESTING, upcalls},
 };
 
 thread_local! {

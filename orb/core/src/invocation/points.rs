@@ -20,7 +20,7 @@ use crate::{
         call_kind::{CallKind, joined},
     },
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
-    object::{EffectiveReference, Forward, ForwardKind},
+    reference::object::{EffectiveReference, Forward, ForwardKind},
 };
 
 /// The points around the attempts of the blocking driver.

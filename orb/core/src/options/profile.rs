@@ -7,7 +7,7 @@ use spandrel_transport::KeepAlive;
 use crate::{
     Concurrency, OrbBuilder,
     client::{CacheSettings, WriteLimits},
-    server_settings::ServerSettings,
+    servant_side::server_settings::ServerSettings,
 };
 
 /// A preset of the settings that depend on the size of a program (`-ORBProfile`). `docs/options.md` has the

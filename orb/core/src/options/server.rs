@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use spandrel_sync::Arc;
 
-use crate::{Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, server_settings::Spawner};
+use crate::{
+    Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, servant_side::server_settings::Spawner,
+};
 
 impl OrbBuilder {
     /// Adds an endpoint. By default the server listens on a port of this machine's loopback address. It

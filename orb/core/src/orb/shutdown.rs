@@ -16,7 +16,7 @@ use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, mino
 use spandrel_sync::{Mutex, atomic::Ordering, held, thread};
 
 use super::{Orb, OrbCore, has_shut_down};
-use crate::{client::CallReactor, upcall_scope::is_in_upcall};
+use crate::{client::CallReactor, servant_side::upcall_scope::is_in_upcall};
 
 impl Orb {
     /// Blocks until the ORB has been shut down. Other threads serve requests, except for those of the main
@@ -81,7 +81,7 @@ impl Orb {
     /// request.
     #[must_use]
     pub fn is_polling_here(&self) -> bool {
-        crate::upcall_scope::PollScope::is_inside_of(self.instance())
+        crate::servant_side::upcall_scope::PollScope::is_inside_of(self.instance())
     }
 
     /// Shuts the ORB down: it stops accepting connections, waits for running requests, sends CloseConnection

@@ -17,7 +17,7 @@ use crate::{
     connection_contexts::ConnectionContexts,
     diagnostics::{CallObserver, ObservedCall},
     invocation::{Verdict, unexpected_reply_kind},
-    object::Forward,
+    reference::object::Forward,
     scratch,
 };
 

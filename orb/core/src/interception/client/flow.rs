@@ -16,7 +16,7 @@ use crate::{
         flow::{self, FlowStack},
         registry::{client_interceptors, thread_slots},
     },
-    object::EffectiveReference,
+    reference::object::EffectiveReference,
 };
 
 impl OutgoingContexts {

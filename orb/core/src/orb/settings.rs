@@ -5,7 +5,7 @@ use std::time::Duration;
 use spandrel_giop::OwnCodeSets;
 
 use crate::{
-    client::destination::WireSettings, diagnostics::DiagnosticsSettings, initial_references::InitialReferences,
+    client::destination::WireSettings, diagnostics::DiagnosticsSettings, orb::initial_references::InitialReferences,
 };
 
 /// The settings that both sides of an ORB use.

@@ -12,7 +12,7 @@ use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
 
 use crate::{
     Spawn,
-    concurrency::{Concurrency, QueueOverflow},
+    servant_side::concurrency::{Concurrency, QueueOverflow},
 };
 
 /// The default maximum size of a received message, in octets.

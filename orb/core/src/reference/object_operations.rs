@@ -5,7 +5,7 @@
 use spandrel_cdr::{Decode, GiopVersion};
 use spandrel_giop::{IiopProfile, SystemException, SystemExceptionKind};
 
-use crate::{ObjectRef, object::OBJECT_ID};
+use crate::{ObjectRef, reference::object::OBJECT_ID};
 
 impl ObjectRef {
     /// Whether the object supports the interface with this repository id. Calls the object unless its

@@ -19,7 +19,7 @@ use spandrel_sync::{
     thread::{self, ThreadId},
 };
 
-use crate::upcall_scope::{MAX_NESTING, UpcallScope, upcalls};
+use crate::servant_side::upcall_scope::{MAX_NESTING, UpcallScope, upcalls};
 
 /// A job for the main thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;

@@ -17,10 +17,14 @@ use spandrel_transport::PublishedAddresses;
 
 use crate::{
     ObjectRef, Orb,
-    corbaname::{self, NameComponent},
-    initial_references::{self, InvalidName},
-    object_key_aliases::{Aliases, PlainKeyLookup},
-    reference_file,
+    orb::{
+        initial_references::{self, InvalidName},
+        object_key_aliases::{Aliases, PlainKeyLookup},
+    },
+    reference::{
+        corbaname::{self, NameComponent},
+        reference_file,
+    },
 };
 
 /// The functions for references that are URLs.

@@ -8,7 +8,7 @@ use spandrel_sync::{
     atomic::{AtomicU8, AtomicU32, Ordering},
 };
 
-use crate::lazy_part::LazyPart;
+use crate::orb::lazy_part::LazyPart;
 
 /// The number of a slot (16.4.3).
 pub type SlotId = u32;

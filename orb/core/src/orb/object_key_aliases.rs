@@ -23,7 +23,7 @@ const MAX_ALIASES: usize = 65_536;
 const FIRST: u8 = b' ';
 
 /// Finds the object with a plain key that is no alias.
-pub type PlainKeyLookup = dyn Fn(&[u8]) -> Option<Ior> + Send + Sync;
+pub(crate) type PlainKeyLookup = dyn Fn(&[u8]) -> Option<Ior> + Send + Sync;
 
 /// The plain keys of one ORB. They are IORs: references with their ORB would keep it alive for ever.
 #[derive(Default)]
