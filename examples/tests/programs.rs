@@ -198,7 +198,7 @@ fn asynchronous_servants_run_in_tokio() {
         include_str!("../tokio/main.rs"),
         include_str!("../../docs/mapping.md"),
         include_str!("../../orb/core/src/client/task.rs"),
-        include_str!("../../orb/core/src/options/server.rs"),
+        include_str!("../../orb/core/src/configuration/options/server.rs"),
     ] {
         assert!(text.contains(advice) && text.contains("Handle::current()"));
     }

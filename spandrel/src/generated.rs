@@ -7,7 +7,7 @@ pub use spandrel_server::generated::*;
 
 /// The operations of the interpretive engine.
 pub mod interpreted {
-    pub use spandrel_orb::interpreted::*;
+    pub use spandrel_orb::generated::interpreted::*;
     #[cfg(feature = "server")]
     pub use spandrel_server::interpreted::*;
 }

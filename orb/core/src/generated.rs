@@ -2,6 +2,7 @@
 //! compiler.
 
 mod errors;
+pub mod interpreted;
 mod references;
 mod types;
 
@@ -31,13 +32,14 @@ pub use spandrel_cdr::{
 pub use spandrel_giop::SystemException;
 pub use types::min_octets;
 
-pub use crate::interpreted;
 pub use crate::reference::exceptions::{describe_exception, describe_exception_text, not_implemented};
 #[cfg(feature = "asynchronous")]
 pub use crate::{
     AsyncReply,
-    asynchronous::generated::{call_async, call_oneway_async},
-    messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler},
+    call::{
+        asynchronous::generated::{call_async, call_oneway_async},
+        messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler},
+    },
 };
 pub use crate::{Context, Interface, ObjectRef, UserException, UserExceptions};
 pub use crate::{

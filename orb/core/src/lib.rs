@@ -25,49 +25,34 @@
 //! Modules and methods that are hidden from the documentation are for the crates of this workspace.
 #![forbid(unsafe_code)]
 
-#[doc(hidden)]
-pub mod adapter_references;
-mod answer;
-#[cfg(feature = "asynchronous")]
-mod asynchronous;
-#[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub mod cancellation;
+mod call;
 pub mod client;
-mod command_line;
-mod connection_contexts;
+mod configuration;
 pub mod diagnostics;
 #[doc(hidden)]
 pub mod generated;
 pub mod interception;
-#[doc(hidden)]
-pub mod interpreted;
-mod invocation;
-#[cfg(feature = "asynchronous")]
-pub mod messaging;
-#[cfg(feature = "asynchronous")]
-mod metrics_endpoint;
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub mod models;
-mod options;
 #[doc(hidden)]
 pub mod orb;
-mod orb_operations;
 pub mod policy;
 mod reference;
-#[doc(hidden)]
-pub mod scratch;
 mod servant_side;
+
+pub use call::answer::Answer;
+#[cfg(feature = "asynchronous")]
+pub use call::{
+    asynchronous::{AsyncRawReply, AsyncReply},
+    cancellation::{CancelReason, CancellationToken, Cancelled},
+    messaging,
+};
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
-pub mod timer;
-
-pub use answer::Answer;
-#[cfg(feature = "asynchronous")]
-pub use asynchronous::{AsyncRawReply, AsyncReply};
-#[cfg(feature = "asynchronous")]
-pub use cancellation::{CancelReason, CancellationToken, Cancelled};
+pub use call::{cancellation, invocation::nesting, timer};
+#[doc(hidden)]
+pub use call::{invocation::encode_collocated, scratch};
 pub use client::{
     ConnectionSharing, Purging,
     task::{Spawn, Task},
@@ -75,14 +60,13 @@ pub use client::{
 };
 #[doc(hidden)]
 pub use client::{call_kind, destination, task};
-pub use command_line::InitError;
+pub use configuration::{
+    command_line::InitError,
+    options::{OrbBuilder, OrbProfile, UnknownProfile},
+};
 pub use diagnostics::statistics::{self, Statistics};
 #[doc(hidden)]
-pub use invocation::encode_collocated;
-#[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub use invocation::nesting;
-pub use options::{OrbBuilder, OrbProfile, UnknownProfile};
+pub use interception::adapter_references;
 pub use orb::{
     Orb,
     context::Context,

@@ -49,7 +49,7 @@ pub(crate) struct WireSettings {
     pub(crate) send_datagram: Option<SendDatagram>,
 }
 
-/// Sends a request by datagram: [`send_datagram`](crate::invocation::send_datagram).
+/// Sends a request by datagram: [`send_datagram`](crate::call::invocation::send_datagram).
 pub(crate) type SendDatagram =
     fn(&Destination, &CallKind<'_, '_>, Option<&Deadline>, &dyn DatagramSender) -> Result<bool, CallFailure>;
 

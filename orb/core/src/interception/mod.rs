@@ -18,6 +18,8 @@
 //! A program without client interceptors does not contain the intercepted calls: registering one sets the
 //! function that makes them.
 
+#[doc(hidden)]
+pub mod adapter_references;
 mod client;
 mod codec;
 mod contexts;

@@ -7,11 +7,11 @@ use spandrel_transport::Deadline;
 
 use super::{Outcome, TestBed, expiring_deadline, verify};
 use crate::{
+    call::invocation::await_reply::AwaitedReply,
     client::{
         CallFailure, ClientConnection, ExpiryReason, Reply, ReplyReceiver, TimedCall, UnsentKind, WriteLimits,
         connection::{ReactorRegistration, serve_ready, write_ready},
     },
-    invocation::await_reply::AwaitedReply,
     models::{
         check,
         fake_transport::{FakeBehaviour, FakePeer, Record},

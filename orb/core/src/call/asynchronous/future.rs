@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     Answer, Interface, ObjectRef, UserExceptions,
+    call::invocation::unreadable,
     client::{Reply, first_failure},
-    invocation::unreadable,
     reference::object::OBJECT_ID,
 };
 

@@ -1,5 +1,5 @@
 //! The polling driver of a call: each event advances it through the states of
-//! [`invocation`](crate::invocation) until it waits for the next event.
+//! [`invocation`](crate::call::invocation) until it waits for the next event.
 
 use std::fmt;
 
@@ -10,15 +10,17 @@ use spandrel_sync::Arc;
 
 use super::{AsyncCallProgress, AwaitedEvent, Call, SentRequest};
 use crate::{
+    call::{
+        connection_contexts::ConnectionContexts,
+        invocation::{Verdict, unexpected_reply_kind},
+        scratch,
+    },
     client::{
         CallFailure, ClientConnection, Lease, LeaseResult, Peer, Reply, ReplyKind, ReplyReceiver, UnsentKind,
         WriteLimits, call_kind::joined, destination::Destination,
     },
-    connection_contexts::ConnectionContexts,
     diagnostics::{CallObserver, ObservedCall},
-    invocation::{Verdict, unexpected_reply_kind},
     reference::object::Forward,
-    scratch,
 };
 
 impl Call {

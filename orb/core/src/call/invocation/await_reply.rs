@@ -25,7 +25,7 @@ use crate::{
     },
 };
 use crate::{
-    cancellation::{CancellationSource, served_request},
+    call::cancellation::{CancellationSource, served_request},
     client::cancelled,
     servant_side::upcall_scope::is_in_upcall,
 };

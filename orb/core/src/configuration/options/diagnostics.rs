@@ -4,8 +4,8 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder,
+    call::invocation::enable_observed_calls,
     diagnostics::{MAX_SERIES, Metrics, TracePropagation, TraceSource, TraceSourceSetting},
-    invocation::enable_observed_calls,
 };
 
 impl OrbBuilder {

@@ -11,8 +11,8 @@ use spandrel_giop::{
 use spandrel_transport::Deadline;
 
 use crate::{
+    call::scratch,
     client::{CallFailure, destination::Destination},
-    scratch,
 };
 
 /// The body of a request, in the form of the first destination. A reference that names no code sets may be forwarded

@@ -1,4 +1,4 @@
-//! The builder of an ORB; [`command_line`](crate::command_line) reads the same settings from a command line.
+//! The builder of an ORB; [`command_line`](crate::configuration::command_line) reads the same settings from a command line.
 //!
 //! `Orb::builder` (`orb_operations`) plugs in the optional parts.
 

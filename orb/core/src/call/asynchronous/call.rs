@@ -22,12 +22,12 @@ use spandrel_sync::{Arc, Mutex, held};
 use spandrel_transport::Deadline;
 
 use super::arguments::Arguments;
-use crate::timer::TimerFuture;
+use crate::call::timer::TimerFuture;
 use crate::{
     ObjectRef,
+    call::invocation::{ClientPoints, Invocation, InvocationState},
     client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
     diagnostics::{CallOutcome, ObservedCall},
-    invocation::{ClientPoints, Invocation, InvocationState},
     orb::process_is_a_copy,
     reference::object::Forward,
 };

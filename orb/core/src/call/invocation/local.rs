@@ -6,9 +6,9 @@ use spandrel_transport::Deadline;
 
 use super::Invocation;
 use crate::{
+    call::scratch,
     client::{CallFailure, Reply, call_kind::CallKind, datagrams::DatagramSender, destination::Destination},
     diagnostics::statistics::Event,
-    scratch,
 };
 
 impl Invocation<'_> {

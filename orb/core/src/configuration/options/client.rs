@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::{
     ConnectionSharing, OrbBuilder, Purging,
+    call::invocation::send_datagram,
     client::{
         CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule,
         datagrams::{DatagramPeers, OpenDatagrams},
         destination::SendDatagram,
         operation_index::{OperationIndex, ReadOperationIndex},
     },
-    invocation::send_datagram,
 };
 
 impl OrbBuilder {

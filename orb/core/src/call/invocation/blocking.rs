@@ -16,17 +16,16 @@ use super::{
 };
 use crate::{
     ObjectRef,
+    call::{connection_contexts::ConnectionContexts, scratch},
     client::{
         CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits,
         call_kind::{CallKind, joined},
         destination::Destination,
     },
-    connection_contexts::ConnectionContexts,
     diagnostics::{CallObserver, ObservedCall},
     interception,
     policy::thread_flags,
     reference::object::InvokeFn,
-    scratch,
 };
 
 /// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,

@@ -19,8 +19,8 @@ use values::{InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
 
 use crate::OrbBuilder;
 use crate::client::code_set_agreement::parse_list;
+use crate::configuration::options::PROFILES;
 use crate::diagnostics::TracePropagation;
-use crate::options::PROFILES;
 use crate::policy::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
 

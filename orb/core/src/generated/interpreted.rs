@@ -9,7 +9,7 @@ use spandrel_cdr::{
 };
 use spandrel_giop::SystemException;
 
-use crate::{ObjectRef, UserException, UserExceptions, invocation::Raise};
+use crate::{ObjectRef, UserException, UserExceptions, call::invocation::Raise};
 
 /// Invokes a two-way operation and returns its result, then its `inout` and `out` parameters.
 ///

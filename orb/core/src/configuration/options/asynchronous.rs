@@ -6,9 +6,9 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder, WaitStrategy,
+    call::invocation::enable_helped_attempts,
+    configuration::metrics_endpoint::EndpointInitializer,
     diagnostics::{MAX_SERIES, Metrics},
-    invocation::enable_helped_attempts,
-    metrics_endpoint::EndpointInitializer,
 };
 
 impl OrbBuilder {
