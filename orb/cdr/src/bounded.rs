@@ -31,7 +31,7 @@ pub(crate) fn check(len: usize, bound: usize) -> Result<(), OverBound> {
 pub struct BoundedVec<T, const N: usize>(Vec<T>);
 
 impl<T, const N: usize> BoundedVec<T, N> {
-    /// An empty sequence.
+    /// Creates an empty sequence; it allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())

@@ -87,7 +87,7 @@ impl CharSet {
         self.named().number
     }
 
-    /// The name.
+    /// The registered name of the code set, as `Display` prints it.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.named().name()
@@ -145,7 +145,7 @@ impl WcharSet {
         self.named().number
     }
 
-    /// The name.
+    /// The registered name of the code set, as `Display` prints it.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.named().name()

@@ -65,12 +65,12 @@ spandrel_error::debug_as_report!(FixedError);
 pub struct Decimal {
     /// Below 10³¹ in magnitude; no multiple of ten unless the scale is 0.
     unscaled: i128,
-    /// At most 31.
+    /// Digits after the point, 31 at most.
     scale: u16,
 }
 
 impl Decimal {
-    /// Zero.
+    /// The number 0, with no digit after the point.
     pub const ZERO: Self = Self { unscaled: 0, scale: 0 };
 
     /// The number `unscaled` / 10^`scale`.
@@ -148,7 +148,7 @@ impl Decimal {
         self.unscaled.checked_mul(power(more).cast_signed()).filter(fits).ok_or(FixedError::Overflow)
     }
 
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`; digits beyond its precision are lost.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.to_string().parse().expect("decimal digits and a point are a number")

@@ -35,7 +35,7 @@ pub struct Decoder<'m> {
 /// A position in joined octets at which the origin of alignment changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Joint {
-    /// The position.
+    /// Octets of the joined input before it.
     pub at: usize,
     /// The position that alignment counts there.
     pub alignment_position: usize,
@@ -45,7 +45,7 @@ pub struct Joint {
 #[derive(Clone, Copy)]
 struct Joined<'m> {
     whole: &'m [u8],
-    /// In ascending order.
+    /// In ascending order of their positions.
     joints: &'m [Joint],
 }
 
@@ -155,7 +155,7 @@ impl<'m> Decoder<'m> {
         Ok(inner)
     }
 
-    /// The wire form.
+    /// The byte order, version, limits and code sets in force.
     #[inline]
     #[must_use]
     pub fn wire(&self) -> Wire {
@@ -176,7 +176,7 @@ impl<'m> Decoder<'m> {
         self.at
     }
 
-    /// Octets left.
+    /// Octets from the current position to the end of the input.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {

@@ -98,7 +98,7 @@ impl<'a> Encoder<'a> {
         self.scratch
     }
 
-    /// The wire form.
+    /// The byte order, version, limits and code sets in force.
     #[inline]
     #[must_use]
     pub fn wire(&self) -> Wire {
@@ -228,7 +228,7 @@ impl<'a> Encoder<'a> {
         debug_assert!(self.at <= self.scratch.len());
     }
 
-    /// Writes raw octets.
+    /// Copies octets as they are, without alignment or length.
     #[inline]
     pub fn octets(&mut self, octets: &[u8]) {
         self.room(octets.len()).copy_from_slice(octets);

@@ -10,7 +10,7 @@ pub enum CdrError {
     Truncated {
         /// Octets that the value needs, its alignment included.
         needed: usize,
-        /// Octets left.
+        /// Octets between the start of the value and the end of the input.
         remaining: usize,
     },
     /// A length beyond the rest of the input.
@@ -18,7 +18,7 @@ pub enum CdrError {
     LengthBeyondInput {
         /// The announced number of elements or octets.
         len: usize,
-        /// Octets left.
+        /// Octets between the length and the end of the input.
         remaining: usize,
     },
     /// A bounded string or sequence is longer than its IDL type allows.
@@ -43,7 +43,7 @@ pub enum CdrError {
     BadEnum {
         /// The Rust name of the enum.
         name: &'static str,
-        /// The number.
+        /// The decoded number, at least the number of enumerators.
         value: u32,
     },
     /// A union whose discriminator selects another branch than the active one.
@@ -72,7 +72,7 @@ pub enum CdrError {
     /// A `char` that takes several octets in the code set in use, or none.
     #[error("the char {character:?} (U+{:04X}) is not one octet in {code_set}, the transmission code set", u32::from(*.character))]
     NotOneOctet {
-        /// The character.
+        /// The character that was to be encoded.
         character: char,
         /// The name of the transmission code set.
         code_set: &'static str,
@@ -80,7 +80,7 @@ pub enum CdrError {
     /// A decoded `char` that ISO 8859-1 lacks, and thus no [`Char`](crate::Char).
     #[error("the char {character:?} (U+{:04X}) does not exist in ISO 8859-1, the range of a Char", u32::from(*.character))]
     CharBeyondLatin1 {
-        /// The character.
+        /// The character to which the octet was decoded.
         character: char,
     },
     /// Decoded text that is malformed in the transmission code set.
@@ -158,7 +158,7 @@ pub enum CdrError {
     /// Octets after the value that was expected alone; see [`from_octets`](crate::from_octets).
     #[error("{remaining} octets follow the value")]
     TrailingOctets {
-        /// Their number.
+        /// Octets between the end of the value and the end of the input.
         remaining: usize,
     },
     /// Well-formed octets without an acceptable meaning.

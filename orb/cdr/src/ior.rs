@@ -30,14 +30,14 @@ impl Ior {
 pub struct TaggedProfile {
     /// The protocol's profile id: 0 is IIOP, 1 is multiple components.
     pub tag: u32,
-    /// The encapsulation's octets.
+    /// The octets of the encapsulation, its byte order octet included.
     pub data: Vec<u8>,
 }
 
 /// A component of a profile: policies, code sets, other addresses.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct TaggedComponent {
-    /// The component's id.
+    /// The component's id, from the OMG's registry of tags (`IOP::ComponentId`).
     pub tag: u32,
     /// Its octets, most often an encapsulation.
     pub data: Vec<u8>,

@@ -32,7 +32,7 @@ enum Zero {
 }
 
 impl<const N: usize> Pad<N> {
-    /// The only value.
+    /// The only value: all octets are zero.
     pub const ZERO: Self = Self([Zero::Zero; N]);
 }
 

@@ -92,7 +92,7 @@ impl LongDouble {
         Self(bits)
     }
 
-    /// The binary128 bits.
+    /// Returns the bits of the IEEE 754 binary128 number.
     #[must_use]
     pub const fn to_bits(self) -> u128 {
         self.0

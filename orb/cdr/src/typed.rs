@@ -10,7 +10,7 @@ use crate::{
 /// Several IDL types may have the same Rust form: a typedef is a type alias in Rust, and its type code has a
 /// function of its own in generated code.
 pub trait Typed {
-    /// The type code.
+    /// Returns the type code of the IDL type that generated code uses this Rust type for.
     fn type_code() -> TypeCode;
 }
 

@@ -52,7 +52,7 @@ pub struct GiopVersion {
 }
 
 impl GiopVersion {
-    /// GIOP 1.0.
+    /// GIOP 1.0: no fragments, and no bidirectional use of connections.
     pub const V1_0: Self = Self { major: 1, minor: 0 };
     /// GIOP 1.1: fragments, a tagged component list in profiles.
     pub const V1_1: Self = Self { major: 1, minor: 1 };

@@ -399,7 +399,7 @@ fn the_reader_of_a_custom_value_that_keeps_a_plain_reference_is_an_error() {
 
 const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
 
-/// `CORBA::WStringValue`.
+/// The value box `CORBA::WStringValue` as the application implements it.
 #[derive(Clone)]
 struct WideText(String);
 

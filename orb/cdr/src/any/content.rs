@@ -14,9 +14,9 @@ use crate::{
 pub(super) struct ValueContent {
     /// The largest alignment of any primitive.
     pub(super) alignment: u8,
-    /// Narrow characters.
+    /// Whether values may hold narrow characters or strings.
     pub(super) narrow: bool,
-    /// Wide characters.
+    /// Whether values may hold wide characters or strings.
     pub(super) wide: bool,
     /// References or values, which a binder has to convert.
     pub(super) binds: bool,

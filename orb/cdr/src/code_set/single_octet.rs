@@ -5,7 +5,6 @@
 /// The characters of the octets from 128 on, as UTF-16; zero for an unassigned octet.
 pub(super) type Upper = [u16; 128];
 
-/// ISO 8859-2.
 pub(super) static ISO_8859_2: Upper = above_controls(
     "\u{a0}Ą˘Ł¤ĽŚ§¨ŠŞŤŹ\u{ad}ŽŻ\
      °ą˛ł´ľśˇ¸šşťź˝žż\
@@ -15,7 +14,6 @@ pub(super) static ISO_8859_2: Upper = above_controls(
      đńňóôőö÷řůúűüýţ˙",
 );
 
-/// ISO 8859-3.
 pub(super) static ISO_8859_3: Upper = above_controls(
     "\u{a0}Ħ˘£¤�Ĥ§¨İŞĞĴ\u{ad}�Ż\
      °ħ²³´µĥ·¸ışğĵ½�ż\
@@ -25,7 +23,6 @@ pub(super) static ISO_8859_3: Upper = above_controls(
      �ñòóôġö÷ĝùúûüŭŝ˙",
 );
 
-/// ISO 8859-4.
 pub(super) static ISO_8859_4: Upper = above_controls(
     "\u{a0}ĄĸŖ¤ĨĻ§¨ŠĒĢŦ\u{ad}Ž¯\
      °ą˛ŗ´ĩļˇ¸šēģŧŊžŋ\
@@ -35,7 +32,6 @@ pub(super) static ISO_8859_4: Upper = above_controls(
      đņōķôõö÷øųúûüũū˙",
 );
 
-/// ISO 8859-5.
 pub(super) static ISO_8859_5: Upper = above_controls(
     "\u{a0}ЁЂЃЄЅІЇЈЉЊЋЌ\u{ad}ЎЏ\
      АБВГДЕЖЗИЙКЛМНОП\
@@ -45,7 +41,6 @@ pub(super) static ISO_8859_5: Upper = above_controls(
      №ёђѓєѕіїјљњћќ§ўџ",
 );
 
-/// ISO 8859-6.
 pub(super) static ISO_8859_6: Upper = above_controls(
     "\u{a0}���¤�������،\u{ad}��\
      �����������\u{61b}���\u{61f}\
@@ -55,7 +50,6 @@ pub(super) static ISO_8859_6: Upper = above_controls(
      \u{650}\u{651}\u{652}�������������",
 );
 
-/// ISO 8859-7.
 pub(super) static ISO_8859_7: Upper = above_controls(
     "\u{a0}‘’£€₯¦§¨©ͺ«¬\u{ad}�―\
      °±²³΄΅Ά·ΈΉΊ»Ό½ΎΏ\
@@ -65,7 +59,6 @@ pub(super) static ISO_8859_7: Upper = above_controls(
      πρςστυφχψωϊϋόύώ�",
 );
 
-/// ISO 8859-8.
 pub(super) static ISO_8859_8: Upper = above_controls(
     "\u{a0}�¢£¤¥¦§¨©×«¬\u{ad}®¯\
      °±²³´µ¶·¸¹÷»¼½¾�\
@@ -75,7 +68,6 @@ pub(super) static ISO_8859_8: Upper = above_controls(
      \u{5e0}\u{5e1}\u{5e2}\u{5e3}\u{5e4}\u{5e5}\u{5e6}\u{5e7}\u{5e8}\u{5e9}\u{5ea}��\u{200e}\u{200f}�",
 );
 
-/// ISO 8859-9.
 pub(super) static ISO_8859_9: Upper = above_controls(
     "\u{a0}¡¢£¤¥¦§¨©ª«¬\u{ad}®¯\
      °±²³´µ¶·¸¹º»¼½¾¿\
@@ -85,7 +77,6 @@ pub(super) static ISO_8859_9: Upper = above_controls(
      ğñòóôõö÷øùúûüışÿ",
 );
 
-/// ISO 8859-10.
 pub(super) static ISO_8859_10: Upper = above_controls(
     "\u{a0}ĄĒĢĪĨĶ§ĻĐŠŦŽ\u{ad}ŪŊ\
      °ąēģīĩķ·ļđšŧž―ūŋ\
@@ -95,7 +86,6 @@ pub(super) static ISO_8859_10: Upper = above_controls(
      ðņōóôõöũøųúûüýþĸ",
 );
 
-/// ISO 8859-11.
 pub(super) static ISO_8859_11: Upper = above_controls(
     "\u{a0}กขฃคฅฆงจฉชซฌญฎฏ\
      ฐฑฒณดตถทธนบปผฝพฟ\
@@ -105,7 +95,6 @@ pub(super) static ISO_8859_11: Upper = above_controls(
      ๐๑๒๓๔๕๖๗๘๙๚๛����",
 );
 
-/// ISO 8859-13.
 pub(super) static ISO_8859_13: Upper = above_controls(
     "\u{a0}”¢£¤„¦§Ø©Ŗ«¬\u{ad}®Æ\
      °±²³“µ¶·ø¹ŗ»¼½¾æ\
@@ -115,7 +104,6 @@ pub(super) static ISO_8859_13: Upper = above_controls(
      šńņóōõö÷ųłśūüżž’",
 );
 
-/// ISO 8859-14.
 pub(super) static ISO_8859_14: Upper = above_controls(
     "\u{a0}Ḃḃ£ĊċḊ§Ẁ©ẂḋỲ\u{ad}®Ÿ\
      ḞḟĠġṀṁ¶ṖẁṗẃṠỳẄẅṡ\
@@ -125,7 +113,6 @@ pub(super) static ISO_8859_14: Upper = above_controls(
      ŵñòóôõöṫøùúûüýŷÿ",
 );
 
-/// ISO 8859-15.
 pub(super) static ISO_8859_15: Upper = above_controls(
     "\u{a0}¡¢£€¥Š§š©ª«¬\u{ad}®¯\
      °±²³Žµ¶·ž¹º»ŒœŸ¿\
@@ -135,7 +122,6 @@ pub(super) static ISO_8859_15: Upper = above_controls(
      ðñòóôõö÷øùúûüýþÿ",
 );
 
-/// ISO 8859-16.
 pub(super) static ISO_8859_16: Upper = above_controls(
     "\u{a0}ĄąŁ€„Š§š©Ș«Ź\u{ad}źŻ\
      °±ČłŽ”¶·žčș»ŒœŸż\
@@ -325,7 +311,7 @@ pub(super) static IBM_866: Upper = upper(
      ЁёЄєЇїЎў°∙·√№¤■\u{a0}",
 );
 
-/// KOI8-R (RFC 1489).
+/// KOI8-R, for Russian (RFC 1489).
 pub(super) static KOI8_R: Upper = upper(
     "─│┌┐└┘├┤┬┴┼▀▄█▌▐\
      ░▒▓⌠■∙√≈≤≥\u{a0}⌡°²·÷\
@@ -337,7 +323,7 @@ pub(super) static KOI8_R: Upper = upper(
      ПЯРСТУЖВЬЫЗШЭЩЧЪ",
 );
 
-/// KOI8-U (RFC 2319).
+/// KOI8-U, for Ukrainian (RFC 2319).
 pub(super) static KOI8_U: Upper = upper(
     "─│┌┐└┘├┤┬┴┼▀▄█▌▐\
      ░▒▓⌠■∙√≈≤≥\u{a0}⌡°²·÷\
@@ -349,7 +335,6 @@ pub(super) static KOI8_U: Upper = upper(
      ПЯРСТУЖВЬЫЗШЭЩЧЪ",
 );
 
-/// TIS 620.
 pub(super) static TIS_620: Upper = upper(
     "����������������\
      ����������������\

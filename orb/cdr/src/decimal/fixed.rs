@@ -29,11 +29,11 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
     pub const DIGITS: u16 = D;
     /// Digits after the point.
     pub const SCALE: u16 = S;
-    /// Zero.
+    /// The number 0, a value of every `Fixed`.
     pub const ZERO: Self = Self::from_unscaled(0);
     /// The largest value: nines only.
     pub const MAX: Self = Self::from_unscaled(Self::LIMIT - 1);
-    /// The least value.
+    /// The most negative value: all its digits are 9.
     pub const MIN: Self = Self::from_unscaled(1 - Self::LIMIT);
 
     /// One more than the largest number without its point. Does not compile for invalid digits and scale.
@@ -128,13 +128,13 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
         self.to_decimal().round(scale).try_into().ok()
     }
 
-    /// The magnitude.
+    /// Returns the number without its sign.
     #[must_use]
     pub const fn abs(self) -> Self {
         Self(self.0.abs())
     }
 
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`; digits beyond its precision are lost.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.to_decimal().to_f64()

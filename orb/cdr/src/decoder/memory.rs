@@ -23,7 +23,7 @@ pub(super) struct DecodingMemory<'m> {
 }
 
 impl<'m> DecodingMemory<'m> {
-    /// Without a limit.
+    /// Memory that no limit bounds.
     pub(super) const UNLIMITED: Self = Self { left: usize::MAX, limit: usize::MAX, more: None };
 
     /// `limit` octets, and what is granted beyond.

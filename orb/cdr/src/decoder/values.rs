@@ -116,7 +116,7 @@ impl ReadValues {
         self.depth > 0 && Arc::ptr_eq(&place.anchor, &self.open.anchor)
     }
 
-    /// Begins a value.
+    /// Enters a value that begins at this position, nested in those that are not complete.
     pub(crate) fn enter(&mut self, at: usize, limits: Limits) -> Result<GraphPosition, CdrError> {
         if self.depth >= limits.value_nesting {
             return Err(CdrError::TooDeep { limit: limits.value_nesting });

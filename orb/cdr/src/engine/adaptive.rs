@@ -58,7 +58,7 @@ pub trait Compiled: Sized {
 
 /// A type with both engines, and the switch between them.
 pub trait Adaptive: Interpreted + Compiled {
-    /// The switch.
+    /// Returns the switch of this type, the same one at each call.
     fn switch() -> &'static Switch<Self>;
 }
 

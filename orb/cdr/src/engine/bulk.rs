@@ -293,7 +293,7 @@ fn is_sound(op: &Op, swapped: bool, octets: &[u8], leaf: usize, stride: usize) -
     }
 }
 
-/// Checks one leaf.
+/// Checks the octets of one enumerator or of a run of booleans.
 #[inline]
 pub(super) fn check_leaf(op: &Op, swapped: bool, octets: &[u8]) -> Result<(), CdrError> {
     match *op {

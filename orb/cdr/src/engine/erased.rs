@@ -53,13 +53,13 @@ impl<'a> Value<'a> {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_returned::<R>, lives: PhantomData }
     }
 
-    /// A sequence.
+    /// Refers to the elements of a sequence.
     #[inline]
     pub fn sequence<T: Interpreted>(items: &'a [T]) -> Self {
         Self { start: items.as_ptr().cast(), len: items.len(), encode: encode_sequence::<T>, lives: PhantomData }
     }
 
-    /// A string.
+    /// Refers to a string, encoded with its length and its final NUL.
     #[inline]
     #[must_use]
     pub fn text(text: &'a str) -> Self {
@@ -272,7 +272,7 @@ impl Drop for Filled<'_> {
     }
 }
 
-/// An invariant lifetime.
+/// A lifetime that no other can be substituted for.
 type Brand<'p> = PhantomData<fn(&'p ()) -> &'p ()>;
 
 impl<'p> Place<'p> {
@@ -377,7 +377,7 @@ pub fn upcall<'m, A: Arguments<'m>, O, T>(serve: impl Fn(&mut A) -> O, run: impl
 pub struct Held<T>(ManuallyDrop<T>);
 
 impl<T> Held<T> {
-    /// Holds the value.
+    /// Takes a value that only a call drops.
     #[inline]
     pub fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))

@@ -44,7 +44,7 @@ use crate::{CdrError, Decoder, Encoder};
 /// The table is that of the type: its ops describe each value, and memory that matches all of them is a
 /// value. The macros of this crate guarantee that.
 pub unsafe trait Interpreted: Sized + 'static {
-    /// The table.
+    /// The table by which the engine encodes and decodes values of this type.
     const PROGRAM: &'static Program;
 }
 

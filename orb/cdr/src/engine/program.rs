@@ -18,58 +18,58 @@ pub enum Op {
     Plain {
         /// Octets of one number.
         width: u8,
-        /// Offset.
+        /// Offset of the first number.
         at: u32,
-        /// Number of elements.
+        /// Number of elements in the row.
         count: u32,
     },
     /// `count` booleans in a row.
     Bool {
-        /// Offset.
+        /// Offset of the first boolean.
         at: u32,
-        /// Number of booleans.
+        /// Number of booleans in the row.
         count: u32,
     },
     /// `count` characters of one octet in a row, each of which may be another octet on the wire.
     Char {
-        /// Offset.
+        /// Offset of the first character.
         at: u32,
-        /// Number of characters.
+        /// Number of characters in the row.
         count: u32,
     },
-    /// An enumerator.
+    /// An enumerator, a `u32` in memory and in CDR.
     Enum {
-        /// Offset.
+        /// Offset of the enumerator.
         at: u32,
-        /// The enumerators.
+        /// The name of the enum, and the number of its enumerators.
         table: &'static EnumTable,
     },
     /// A string of at most `bound` characters.
     Text {
-        /// Offset.
+        /// Offset of the string.
         at: u32,
         /// `u32::MAX` without a bound.
         bound: u32,
     },
-    /// A sequence.
+    /// A sequence of any element type.
     Sequence {
-        /// Offset.
+        /// Offset of the vector.
         at: u32,
-        /// The element type.
+        /// The element type, the bound and the functions of the vector.
         table: &'static SequenceTable,
     },
     /// An array of parts that are not plain.
     Array {
-        /// Offset.
+        /// Offset of the first element.
         at: u32,
-        /// The element type.
+        /// The element type and the number of elements.
         table: &'static ArrayTable,
     },
     /// A type with an encoding of its own.
     Opaque {
-        /// Offset.
+        /// Offset of the value.
         at: u32,
-        /// The functions.
+        /// The functions that encode, decode and drop the value.
         table: &'static OpaqueTable,
     },
     /// A header: the next ops, first `zeros` of [`Op::Zero`] and then `leaves` plain parts, booleans and
@@ -78,24 +78,24 @@ pub enum Op {
     Run {
         /// Alignment of the first leaf.
         first: u8,
-        /// The largest alignment.
+        /// The largest alignment of the leaves.
         align: u8,
         /// Offset of the first leaf.
         at: u32,
         /// Octets from its start to the end of the last leaf.
         octets: u32,
-        /// Number of leaves.
+        /// Number of leaves in the run.
         leaves: u8,
-        /// Number of gaps.
+        /// Number of gaps between the leaves.
         zeros: u8,
         /// Whether some leaves must be validated.
         checked: bool,
     },
     /// A gap between the leaves of the preceding run: `octets` without meaning, zero on the wire.
     Zero {
-        /// Offset.
+        /// Offset of the gap.
         at: u32,
-        /// Length.
+        /// Length of the gap.
         octets: u32,
     },
 }
@@ -144,7 +144,7 @@ impl Op {
 /// A part without indirection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
-    /// Offset in memory.
+    /// Offset from the start of the value, in memory.
     pub(super) at: usize,
     /// Octets and alignment of one number.
     pub(super) width: usize,
@@ -157,7 +157,7 @@ pub(super) struct Leaf {
 pub(super) struct Fixed {
     /// Alignment of the first leaf.
     pub(super) first: u8,
-    /// The largest alignment.
+    /// The largest alignment of any leaf.
     pub(super) align: u8,
     /// Whether memory and CDR agree, for the next element of a sequence too.
     pub(super) block: bool,
@@ -186,14 +186,14 @@ pub struct Program {
     /// Octets of the smallest encoding.
     pub(super) least: u32,
     pub(super) fixed: Option<Fixed>,
-    /// Alignment in memory.
+    /// Alignment of a value in memory.
     pub(super) memory_align: u8,
     /// Whether it is a primitive or an array of them, which continue across a joint of fragments.
     pub(super) is_number: bool,
 }
 
 impl Program {
-    /// The parts.
+    /// The parts of a value in the order of their encoding.
     #[must_use]
     pub const fn ops(&self) -> &'static [Op] {
         self.ops
@@ -252,7 +252,7 @@ impl fmt::Debug for SequenceTable {
     }
 }
 
-/// An array.
+/// The element type and length of an array.
 pub struct ArrayTable {
     pub(super) element: fn() -> &'static Program,
     pub(super) count: u32,

@@ -20,7 +20,7 @@ interpret!(
     }
 );
 
-/// The papers' struct.
+/// The papers' `BinStruct`: five primitives with gaps between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 struct BinStruct {

@@ -148,13 +148,13 @@ opaque!(
     [] WString,
     /// Its width depends on the wire form.
     [const N: usize] BoundedWString<N>,
-    /// Packed digits.
+    /// Packed decimal digits have no leaf of their own.
     [const D: u16, const S: u16] Fixed<D, S>,
-    /// Self-describing.
+    /// A type code describes its own encoding.
     [] TypeCode,
-    /// Self-describing.
+    /// An `any` describes its own encoding.
     [] Any,
-    /// Bound during decoding.
+    /// References are bound to an ORB during decoding.
     [R: Reference + FromBound + 'static] Option<R>,
 );
 
@@ -169,7 +169,7 @@ impl<T: Interpreted> Table<T> {
 
 /// Types without a table of their own.
 pub trait CodesItself {
-    /// The opaque table.
+    /// A table of one opaque part: the type's own functions.
     const PROGRAM: &'static Program;
 }
 

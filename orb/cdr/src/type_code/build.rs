@@ -15,39 +15,39 @@ const MAX_HEIGHT: u16 = 256;
 impl TypeCode {
     /// `null`, the type of an empty `any`.
     pub const NULL: Self = Self::simple(TcKind::Null);
-    /// Of `void`.
+    /// The type code of `void`, the result type of operations without a result (`tk_void`).
     pub const VOID: Self = Self::simple(TcKind::Void);
-    /// Of `short`.
+    /// The type code of `short` (`tk_short`).
     pub const SHORT: Self = Self::simple(TcKind::Short);
-    /// Of `long`.
+    /// The type code of `long` (`tk_long`).
     pub const LONG: Self = Self::simple(TcKind::Long);
-    /// Of `unsigned short`.
+    /// The type code of `unsigned short` (`tk_ushort`).
     pub const USHORT: Self = Self::simple(TcKind::UShort);
-    /// Of `unsigned long`.
+    /// The type code of `unsigned long` (`tk_ulong`).
     pub const ULONG: Self = Self::simple(TcKind::ULong);
-    /// Of `float`.
+    /// The type code of `float` (`tk_float`).
     pub const FLOAT: Self = Self::simple(TcKind::Float);
-    /// Of `double`.
+    /// The type code of `double` (`tk_double`).
     pub const DOUBLE: Self = Self::simple(TcKind::Double);
-    /// Of `boolean`.
+    /// The type code of `boolean` (`tk_boolean`).
     pub const BOOLEAN: Self = Self::simple(TcKind::Boolean);
-    /// Of `char`.
+    /// The type code of `char` (`tk_char`).
     pub const CHAR: Self = Self::simple(TcKind::Char);
-    /// Of `octet`.
+    /// The type code of `octet` (`tk_octet`).
     pub const OCTET: Self = Self::simple(TcKind::Octet);
-    /// Of `any`.
+    /// The type code of `any` (`tk_any`).
     pub const ANY: Self = Self::simple(TcKind::Any);
-    /// Of `CORBA::TypeCode`.
+    /// The type code of `CORBA::TypeCode` itself (`tk_TypeCode`).
     pub const TYPE_CODE: Self = Self::simple(TcKind::TypeCode);
-    /// Of `CORBA::Principal`.
+    /// The type code of the deprecated `CORBA::Principal` (`tk_Principal`).
     pub const PRINCIPAL: Self = Self::simple(TcKind::Principal);
-    /// Of `long long`.
+    /// The type code of `long long` (`tk_longlong`).
     pub const LONGLONG: Self = Self::simple(TcKind::LongLong);
     /// Of `unsigned long long`.
     pub const ULONGLONG: Self = Self::simple(TcKind::ULongLong);
-    /// Of `long double`.
+    /// The type code of `long double` (`tk_longdouble`).
     pub const LONGDOUBLE: Self = Self::simple(TcKind::LongDouble);
-    /// Of `wchar`.
+    /// The type code of `wchar` (`tk_wchar`).
     pub const WCHAR: Self = Self::simple(TcKind::WChar);
     /// Of an unbounded `string`.
     pub const STRING: Self = Self::string(0);

@@ -47,7 +47,7 @@ impl TypeCode {
 const MAX_BASES: usize = 256;
 
 impl View<'_> {
-    /// [`TypeCode::derives_from`], without aliases.
+    /// The same as [`TypeCode::derives_from`] of types without aliases.
     pub(crate) fn derives_from(self, base: Self) -> bool {
         if !(self.kind().is_value() || self.kind() == TcKind::ValueBox) {
             return false;
@@ -62,7 +62,7 @@ impl View<'_> {
     }
 }
 
-/// [`TypeCode::equal`].
+/// The relation of [`TypeCode::equal`]: names and ids count.
 impl PartialEq for TypeCode {
     fn eq(&self, other: &Self) -> bool {
         self.equal(other)

@@ -35,7 +35,7 @@ thread_local! {
 }
 
 impl Defining {
-    /// An empty storage.
+    /// Creates a storage without a type code.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())

@@ -33,39 +33,39 @@ macro_rules! kinds {
 kinds! {
     /// No value, the type of an empty `Any`.
     Null = 0, "null";
-    /// `void`.
+    /// `tk_void`: the result type of operations without a result.
     Void = 1, "void";
-    /// `short`.
+    /// `tk_short`: a signed integer of 16 bits.
     Short = 2, "short";
-    /// `long`.
+    /// `tk_long`: a signed integer of 32 bits.
     Long = 3, "long";
-    /// `unsigned short`.
+    /// `tk_ushort`: an unsigned integer of 16 bits.
     UShort = 4, "unsigned short";
-    /// `unsigned long`.
+    /// `tk_ulong`: an unsigned integer of 32 bits.
     ULong = 5, "unsigned long";
-    /// `float`.
+    /// `tk_float`: an IEEE 754 number of 32 bits.
     Float = 6, "float";
-    /// `double`.
+    /// `tk_double`: an IEEE 754 number of 64 bits.
     Double = 7, "double";
-    /// `boolean`.
+    /// `tk_boolean`: TRUE or FALSE, one octet.
     Boolean = 8, "boolean";
-    /// `char`.
+    /// `tk_char`: a character of one octet in the transmission code set.
     Char = 9, "char";
-    /// `octet`.
+    /// `tk_octet`: eight bits that no code set converts.
     Octet = 10, "octet";
-    /// `any`.
+    /// `tk_any`: a type code and a value of its type.
     Any = 11, "any";
-    /// `CORBA::TypeCode`.
+    /// `tk_TypeCode`: a type code as a value.
     TypeCode = 12, "CORBA::TypeCode";
     /// `CORBA::Principal`, withdrawn by CORBA 2.3.
     Principal = 13, "CORBA::Principal";
-    /// An interface.
+    /// `tk_objref`: a reference to an object with an interface.
     ObjRef = 14, "interface";
-    /// `struct`.
+    /// `tk_struct`: members in the order of their declaration.
     Struct = 15, "struct";
-    /// `union`.
+    /// `tk_union`: a discriminator, and the member that it selects.
     Union = 16, "union";
-    /// `enum`.
+    /// `tk_enum`: an enumerator, encoded as `unsigned long`.
     Enum = 17, "enum";
     /// `string`, bounded or not.
     String = 18, "string";
@@ -73,35 +73,35 @@ kinds! {
     Sequence = 19, "sequence";
     /// One dimension of an array.
     Array = 20, "array";
-    /// A `typedef`.
+    /// `tk_alias`: another name of a type, from `typedef`.
     Alias = 21, "typedef";
-    /// `exception`.
+    /// `tk_except`: the members of a user exception.
     Except = 22, "exception";
-    /// `long long`.
+    /// `tk_longlong`: a signed integer of 64 bits.
     LongLong = 23, "long long";
-    /// `unsigned long long`.
+    /// `tk_ulonglong`: an unsigned integer of 64 bits.
     ULongLong = 24, "unsigned long long";
-    /// `long double`.
+    /// `tk_longdouble`: an IEEE 754 number of 128 bits.
     LongDouble = 25, "long double";
-    /// `wchar`.
+    /// `tk_wchar`: a wide character in the transmission code set.
     WChar = 26, "wchar";
     /// `wstring`, bounded or not.
     WString = 27, "wstring";
-    /// `fixed`.
+    /// `tk_fixed`: a decimal number of at most 31 digits.
     Fixed = 28, "fixed";
-    /// A value type.
+    /// `tk_value`: an object passed by value.
     Value = 29, "valuetype";
-    /// A boxed value.
+    /// `tk_value_box`: a value of any type that may be nil and shared.
     ValueBox = 30, "valuetype";
-    /// `native`.
+    /// `tk_native`: a type of the programming language; it cannot be sent.
     Native = 31, "native";
-    /// An abstract interface.
+    /// `tk_abstract_interface`: either a reference or a value.
     AbstractInterface = 32, "abstract interface";
-    /// A local interface.
+    /// `tk_local_interface`: an object of this process; it cannot be sent.
     LocalInterface = 33, "local interface";
-    /// A component.
+    /// `tk_component`: a reference to a CORBA component.
     Component = 34, "component";
-    /// A component's home.
+    /// `tk_home`: a reference to the home of components.
     Home = 35, "home";
     /// An event type, which is a value type.
     Event = 36, "eventtype";

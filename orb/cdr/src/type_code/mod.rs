@@ -36,7 +36,7 @@ pub enum TypeCodeError {
     /// The index of a member that does not exist: IDL `CORBA::TypeCode::Bounds`.
     #[error("the type has no member {index}, only {len} members")]
     Bounds {
-        /// The index.
+        /// The index that has no member.
         index: usize,
         /// The number of members.
         len: usize,
@@ -58,7 +58,7 @@ impl TypeCode {
         matches!(&self.0, Repr::Node(group, _) if group.open)
     }
 
-    /// The kind.
+    /// The kind, [`TcKind::Alias`] for a typedef.
     #[must_use]
     pub fn kind(&self) -> TcKind {
         self.view().kind()
@@ -268,7 +268,7 @@ pub(crate) fn has_members(kind: TcKind) -> bool {
     kind.is_value() || matches!(kind, TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Enum)
 }
 
-/// No type: [`TypeCode::NULL`].
+/// The type code of no value: [`TypeCode::NULL`].
 impl Default for TypeCode {
     fn default() -> Self {
         Self::NULL

@@ -37,9 +37,9 @@ impl From<char> for Label {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum Visibility {
-    /// `private`.
+    /// `private`: only the implementation uses the member.
     Private = 0,
-    /// `public`.
+    /// `public`: callers use the member too.
     Public = 1,
 }
 
@@ -47,13 +47,13 @@ pub enum Visibility {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum ValueModifier {
-    /// Without any modifier.
+    /// Neither `custom`, `abstract` nor `truncatable`: an ordinary value type.
     None = 0,
-    /// `custom`.
+    /// `custom`: the application's code encodes the state.
     Custom = 1,
-    /// `abstract`.
+    /// `abstract`: the type has no state, and no values of its own.
     Abstract = 2,
-    /// `truncatable`.
+    /// `truncatable`: a receiver may take a value for one of a base type.
     Truncatable = 3,
 }
 

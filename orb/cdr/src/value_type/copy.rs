@@ -9,7 +9,7 @@ use crate::{CdrError, Decoder, Encoder};
 /// The start of a value, or what replaces it.
 #[derive(Debug)]
 pub enum ValueStart {
-    /// Null.
+    /// No value: the null tag (9.3.4.1).
     Nil,
     /// An indirection to the value whose tag is at this position.
     Indirection(usize),

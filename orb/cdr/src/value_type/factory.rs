@@ -12,7 +12,7 @@ use crate::{CdrError, Decode, Decoder, Entry, ValueFactory};
 pub struct PlainFactory<T: ?Sized>(PhantomData<fn(&T)>);
 
 impl<T: ?Sized> PlainFactory<T> {
-    /// The factory.
+    /// The factory, which has no state.
     pub const NEW: Self = Self(PhantomData);
 }
 

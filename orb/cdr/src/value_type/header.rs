@@ -6,7 +6,7 @@ use super::{HAS_CODEBASE, ID_LIST, INDIRECTION, IS_CHUNKED, SINGLE_ID, TYPE_INFO
 use crate::decoder::values::Ids;
 use crate::{CdrError, Decoder};
 
-/// A value's header.
+/// The part of a value between its tag and its state.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     /// Its repository ids, most derived first; empty if it is of its position's type.

@@ -17,7 +17,7 @@ impl<T: Any + Send + Sync> ValueBase for T {}
 
 /// The type of a position of values: `dyn Shape` of a value type `Shape`, or the struct of a boxed value.
 pub trait ValueType: Any + Send + Sync {
-    /// Its repository id.
+    /// The repository id of the type, or of its IDL `#pragma ID`.
     const REPOSITORY_ID: &'static str;
 
     /// The generated factory for received values of the type with this id, this one or a derived one. It is

@@ -16,7 +16,7 @@ impl<'a> Encoder<'a> {
         self.written().graphs.last().and_then(|graph| graph.downcast_ref())
     }
 
-    /// Encodes nil.
+    /// Encodes the null tag in place of a value.
     pub(super) fn nil_value(&mut self) -> Result<(), CdrError> {
         self.u32(0);
         Ok(())

@@ -62,7 +62,7 @@ const BOM: u32 = 0xfeff;
 enum Form {
     /// Code units of two octets, aligned, in the message's order.
     Units,
-    /// Counted octets.
+    /// A number of octets, then those octets without alignment.
     Counted,
 }
 

@@ -37,13 +37,13 @@ impl Decode for char {
 pub struct WString(String);
 
 impl WString {
-    /// The empty string.
+    /// Creates an empty string; it allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self(String::new())
     }
 
-    /// The text.
+    /// Returns the text as a `String`.
     #[must_use]
     pub fn into_inner(self) -> String {
         self.0
@@ -182,7 +182,7 @@ text!(BoundedWString<N>, const N: usize);
 /// A borrowed text that is encoded as a `wstring`: generated stubs pass `in` parameters of that type so.
 #[derive(Clone, Copy, Debug)]
 pub struct Wide<'t>(
-    /// The text.
+    /// The text, in Rust's UTF-8.
     pub &'t str,
 );
 

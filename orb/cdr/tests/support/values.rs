@@ -130,7 +130,7 @@ impl<I: OldBase> ImplementedBy<I> for dyn OldBase {
     }
 }
 
-/// A boxed string.
+/// The content of a value box of a `string`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Text(pub(crate) String);
 

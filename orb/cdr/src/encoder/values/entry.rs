@@ -31,7 +31,7 @@ pub struct Entry {
 
 /// The functions of an [`Entry`]'s type.
 pub(crate) struct EntryVtable {
-    /// As [`ConcreteValue::IDS`](crate::ConcreteValue::IDS).
+    /// The repository ids, as [`ConcreteValue::IDS`](crate::ConcreteValue::IDS).
     pub(crate) ids: &'static [&'static str],
     /// Whether its state is always in chunks, even outside chunked values.
     pub(crate) is_chunked: bool,
