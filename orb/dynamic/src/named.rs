@@ -11,11 +11,11 @@ use crate::fit::derived;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum ArgMode {
-    /// To the object.
+    /// From the caller to the object (`in`).
     In = 1,
-    /// Back from it.
+    /// From the object back to the caller (`out`).
     Out = 2,
-    /// Both.
+    /// To the object and, perhaps changed, back (`inout`).
     InOut = 3,
 }
 
@@ -32,7 +32,7 @@ impl ArgMode {
         self != Self::In
     }
 
-    /// The IDL keyword.
+    /// The keyword in IDL: `in`, `out` or `inout`.
     #[must_use]
     pub fn keyword(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ pub struct NamedValue {
     pub type_code: TypeCode,
     /// Its value; `None` before it is set or received.
     pub value: Option<Any>,
-    /// Its direction (`arg_modes`).
+    /// The direction of the argument (`arg_modes`).
     pub mode: ArgMode,
 }
 
@@ -63,7 +63,7 @@ pub struct NvList {
 }
 
 impl NamedValue {
-    /// A named argument.
+    /// An argument with a value; its type code is that of the value.
     pub fn new(name: impl Into<Cow<'static, str>>, mode: ArgMode, value: Any) -> Self {
         Self { name: name.into(), type_code: value.type_code().clone(), value: Some(value), mode }
     }
@@ -80,7 +80,7 @@ impl NamedValue {
 }
 
 impl NvList {
-    /// An empty list.
+    /// Creates a list without arguments.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

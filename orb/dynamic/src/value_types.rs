@@ -17,7 +17,7 @@ use spandrel_sync::Arc;
 pub struct ValueTypes(Option<Arc<HashMap<String, TypeCode>>>);
 
 impl ValueTypes {
-    /// No types.
+    /// Creates a registry without value types.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

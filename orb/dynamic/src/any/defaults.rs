@@ -1,4 +1,4 @@
-//! Default values.
+//! Default values of all types (`create_dyn_any_from_type_code`).
 
 use spandrel_cdr::{Label, TcKind, TypeCode};
 

@@ -39,7 +39,7 @@ pub enum DynAnyError {
     /// The value has more components than the limit.
     #[error("the value has more than {limit} components, or nests too deep")]
     TooLarge {
-        /// The limit.
+        /// The greatest number of components permitted.
         limit: usize,
     },
     /// The value cannot be encoded, or the octets are not a value of the type.

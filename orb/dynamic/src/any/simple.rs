@@ -31,7 +31,7 @@ impl DynAny {
 }
 
 impl DynFixed<'_> {
-    /// The number.
+    /// The number with its digits and scale.
     #[must_use]
     pub fn decimal(&self) -> Decimal {
         match &self.0.value {

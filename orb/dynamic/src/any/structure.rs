@@ -28,7 +28,7 @@ pub struct DynStruct<'d>(&'d mut DynAny);
 pub struct NameValuePair {
     /// The member's name, or empty.
     pub id: String,
-    /// Its value.
+    /// The value of the member.
     pub value: Any,
 }
 
@@ -37,7 +37,7 @@ pub struct NameValuePair {
 pub struct DynNamePair {
     /// The member's name, or empty.
     pub id: String,
-    /// Its value.
+    /// The value of the member as components.
     pub value: DynAny,
 }
 

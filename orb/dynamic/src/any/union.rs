@@ -24,7 +24,7 @@ impl DynAny {
 }
 
 impl DynUnion<'_> {
-    /// The discriminator (`get_discriminator`).
+    /// The component that selects the member (`get_discriminator`).
     #[must_use]
     pub fn discriminator(&self) -> &DynAny {
         &self.0.components()[0]

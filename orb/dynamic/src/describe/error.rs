@@ -21,9 +21,9 @@ pub enum DescribeError {
     /// The definition has no dynamic values.
     #[error("`{name}` has no dynamic form: {why}")]
     Unsupported {
-        /// Its full name.
+        /// The name with its modules, separated by `::`.
         name: String,
-        /// The reason.
+        /// The reason, e.g. a member without a dynamic form.
         why: String,
     },
 }

@@ -14,7 +14,7 @@ pub struct Documentation {
 }
 
 impl Documentation {
-    /// No documentation.
+    /// Creates a store in which nothing is documented.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -11,15 +11,15 @@ use crate::{ArgMode, ValueTypes};
 /// A parameter of an operation (`ParameterDescription`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterDescription {
-    /// Its name.
+    /// The name of the parameter in IDL.
     pub name: String,
-    /// Its direction.
+    /// `in`, `out` or `inout`.
     pub mode: ArgMode,
-    /// Its type.
+    /// The type of the argument.
     pub type_code: TypeCode,
 }
 
-/// An operation (`OperationDescription`).
+/// An operation's name, parameters, result and exceptions (IDL `OperationDescription`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationDescription {
     /// Its name on the wire: that of an attribute's accessors is `_get_` or `_set_` and the attribute's name.
@@ -36,12 +36,12 @@ pub struct OperationDescription {
     pub is_oneway: bool,
 }
 
-/// An attribute (`AttributeDescription`).
+/// An attribute's name, type and access (IDL `AttributeDescription`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeDescription {
-    /// Its name.
+    /// The name of the attribute in IDL.
     pub name: String,
-    /// Its type.
+    /// The type of the attribute's value.
     pub type_code: TypeCode,
     /// Whether it is read-only.
     pub is_readonly: bool,
@@ -84,9 +84,9 @@ pub struct InterfaceDescription {
 /// An operation or attribute of an interface without a description.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Undescribed {
-    /// Its IDL name.
+    /// The name of the operation or attribute in IDL.
     pub name: String,
-    /// The reason.
+    /// The reason why it cannot be called, as text for people.
     pub reason: String,
 }
 
@@ -97,31 +97,31 @@ pub enum DescriptionError {
     /// Two operations or attributes of the same name.
     #[error("`{interface}` already has `{name}`")]
     Duplicate {
-        /// The interface's id.
+        /// The repository id of the interface.
         interface: String,
-        /// The name.
+        /// The name that both have.
         name: String,
     },
     /// A one-way operation with a result.
     #[error("`{name}` is one-way, and returns or raises something")]
     OneWay {
-        /// The operation.
+        /// The name of the operation.
         name: String,
     },
     /// A parameter or result of a type whose values cannot be sent.
     #[error("`{name}` has a parameter or result of type `{type_code}`, whose values cannot be sent")]
     NotAValue {
-        /// The operation.
+        /// The name of the operation or attribute.
         name: String,
-        /// The type.
+        /// The type whose values cannot be sent.
         type_code: TypeCode,
     },
     /// A raised type that is not an exception.
     #[error("`{name}` raises `{type_code}`, which is not an exception")]
     NotAnException {
-        /// The operation.
+        /// The name of the operation.
         name: String,
-        /// The type.
+        /// The type that is not an exception.
         type_code: TypeCode,
     },
 }
@@ -140,7 +140,7 @@ impl OperationDescription {
         }
     }
 
-    /// Adds a parameter.
+    /// Appends a parameter; the order is that of the declaration.
     #[must_use]
     pub fn parameter(mut self, mode: ArgMode, name: impl Into<String>, type_code: TypeCode) -> Self {
         self.parameters.push(ParameterDescription { name: name.into(), mode, type_code });
@@ -154,7 +154,7 @@ impl OperationDescription {
         self
     }
 
-    /// Adds an exception.
+    /// Appends an exception that the operation may raise.
     #[must_use]
     pub fn raises(mut self, exception: TypeCode) -> Self {
         self.exceptions.push(exception);
@@ -168,7 +168,7 @@ impl OperationDescription {
         self
     }
 
-    /// Makes it one-way.
+    /// Marks the operation as one-way: its callers get no reply.
     #[must_use]
     pub fn oneway(mut self) -> Self {
         self.is_oneway = true;
@@ -251,7 +251,7 @@ impl AttributeDescription {
         Self { name, type_code, is_readonly: false, get_exceptions: Vec::new(), set_exceptions: Vec::new() }
     }
 
-    /// Makes it `readonly`.
+    /// Marks the attribute as `readonly`: it cannot be set.
     #[must_use]
     pub fn readonly(mut self) -> Self {
         self.is_readonly = true;
@@ -376,13 +376,13 @@ impl InterfaceDescription {
         Ok(())
     }
 
-    /// Its repository id.
+    /// The repository id, e.g. `IDL:Bank/Account:1.0`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its simple name.
+    /// The name in IDL without those of modules.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -16,7 +16,7 @@ pub enum CallableError {
     Unknown {
         /// The interface's repository id.
         interface: String,
-        /// The name.
+        /// The name that was looked up.
         name: String,
         /// The names that it has.
         known: Vec<String>,
@@ -26,9 +26,9 @@ pub enum CallableError {
     NotCallable {
         /// The interface's repository id.
         interface: String,
-        /// The name.
+        /// The name of the operation or attribute.
         name: String,
-        /// The reason.
+        /// The reason, e.g. a type without values.
         reason: String,
     },
     /// A value is given for a readonly attribute.
@@ -36,7 +36,7 @@ pub enum CallableError {
     ReadOnly {
         /// The interface's repository id.
         interface: String,
-        /// The attribute.
+        /// The name of the readonly attribute.
         name: String,
     },
 }
@@ -49,7 +49,7 @@ pub enum ArgumentError {
     /// Another number of arguments.
     #[error("`{operation}` takes {expected} argument{}, not {given}", if *expected == 1 { "" } else { "s" })]
     Number {
-        /// The operation's declaration.
+        /// The declaration of the operation in IDL.
         operation: String,
         /// The number of its `in` and `inout` parameters.
         expected: usize,
@@ -59,11 +59,11 @@ pub enum ArgumentError {
     /// A text that is not a value of its parameter's type.
     #[error("invalid value `{text}` for `{parameter}`: expected {expected}")]
     Value {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: String,
         /// The text, of which a long one is cut.
         text: String,
-        /// The type.
+        /// The type of the parameter in IDL.
         expected: String,
         /// The place in the text, and the reason.
         #[source]
@@ -72,7 +72,7 @@ pub enum ArgumentError {
     /// A text that is not an object with the parameters' values.
     #[error("invalid arguments for `{operation}`")]
     Arguments {
-        /// The operation's declaration.
+        /// The declaration of the operation in IDL.
         operation: String,
         /// The place in the text, and the reason.
         #[source]

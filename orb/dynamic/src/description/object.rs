@@ -41,7 +41,7 @@ impl DynamicObject {
         Self { context: context.clone(), ..self.clone() }
     }
 
-    /// The reference.
+    /// The reference to which calls are sent.
     #[must_use]
     pub fn object(&self) -> &ObjectRef {
         &self.object

@@ -14,7 +14,7 @@ use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestEr
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DescribedCall<'c> {
-    /// The operation.
+    /// The description of the called operation.
     pub operation: &'c OperationDescription,
     /// The id of the called object, within its adapter.
     pub object_id: &'c [u8],

@@ -17,7 +17,7 @@ use crate::{
 /// The function that returns a Rust type's type code; it identifies the type.
 pub(super) type Maker = fn() -> TypeCode;
 
-/// One argument.
+/// The encoded octets of one argument.
 #[derive(Debug)]
 pub(super) struct Argument {
     pub(super) name: Cow<'static, str>,
@@ -47,7 +47,7 @@ impl Types {
     }
 }
 
-/// All arguments.
+/// All arguments as octets of one block.
 #[derive(Debug)]
 pub(super) struct Body {
     /// The number of octets in use.

@@ -14,7 +14,7 @@ pub struct UnknownUserException {
 spandrel_error::debug_as_report!(UnknownUserException);
 
 impl UnknownUserException {
-    /// Its repository id.
+    /// The repository id of the raised exception.
     #[must_use]
     pub fn repository_id(&self) -> &str {
         self.exception.type_code().id().unwrap_or_default()
@@ -42,7 +42,7 @@ pub enum RequestError {
     /// The operation raised an exception that the request lists.
     #[error(transparent)]
     Raised(#[from] UnknownUserException),
-    /// All other errors.
+    /// A system exception, of the ORB here or of the server.
     #[error(transparent)]
     System(#[from] SystemException),
 }

@@ -78,7 +78,7 @@ pub(super) enum State {
     /// Not sent, or sent without a reply.
     Idle,
     Answered(Answer),
-    /// Sent, without results.
+    /// Sent, and no results are available.
     Failed,
 }
 
@@ -115,7 +115,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The target object.
+    /// The object to which the request is sent.
     #[must_use]
     pub fn target(&self) -> &ObjectRef {
         &self.target
@@ -127,7 +127,7 @@ impl Request {
         self
     }
 
-    /// The operation's name.
+    /// The name of the operation, `_get_` and `_set_` of attributes included.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation
@@ -373,7 +373,7 @@ impl Request {
         Ok(())
     }
 
-    /// Stores the reply.
+    /// Stores the results, or returns the exception of the reply.
     pub(super) fn accept(&mut self, answer: Answer) -> Result<(), RequestError> {
         if answer.is_exception() {
             self.state = State::Failed;

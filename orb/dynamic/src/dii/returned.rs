@@ -12,7 +12,7 @@ use super::{
 use crate::{ArgMode, NamedValue, NvList, named::no_argument};
 
 impl Request {
-    /// The reply.
+    /// The reply, or the error that no results are available.
     fn answer(&self) -> Result<&Answer, SystemException> {
         match &self.state {
             State::Answered(answer) => Ok(answer),

@@ -14,7 +14,7 @@ use crate::{NvList, ValueTypes, value_types::TypedBinder};
 /// servant returns.
 #[derive(Debug)]
 pub struct ServerRequest<'m> {
-    /// `None` after `defer`.
+    /// `None` once `defer` took the call.
     call: Option<ServerCall<'m>>,
     deferred: Option<Replied>,
     operation: &'m str,
@@ -121,7 +121,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Sends the reply.
+    /// Sends the reply, exception or forward that the implementation chose.
     fn answer(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         match &self.outcome {
             Some(Outcome::System(exception)) => Err(exception.clone()),
@@ -296,7 +296,7 @@ impl<'m> ServerRequest<'m> {
 }
 
 impl DeferredRequest {
-    /// The operation's name.
+    /// The name of the operation, `_get_` and `_set_` of attributes included.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation

@@ -98,13 +98,13 @@ pub struct DynamicServant<D> {
 }
 
 impl<D: DynamicImplementation> DynamicServant<D> {
-    /// The servant.
+    /// Asks the implementation for its primary interface once, and keeps the id.
     pub fn new(implementation: D) -> Self {
         let repository_id = implementation.primary_interface(&[]);
         Self { implementation, repository_id }
     }
 
-    /// The implementation.
+    /// The application's implementation, shared by all requests.
     pub fn implementation(&self) -> &D {
         &self.implementation
     }

@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr};
 
 use spandrel_cdr::LongDouble;
 
-/// `float` and `double`.
+/// Numbers of the IDL types `float` and `double`.
 pub(super) trait Float: Copy + FromStr + Into<f64> + fmt::Debug {
     const NAME: &'static str;
     const NAN: Self;

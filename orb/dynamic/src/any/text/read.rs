@@ -111,7 +111,7 @@ struct Reader<'c> {
 
 /// The beginning of a value of a value type.
 enum ParsedStart<'t> {
-    /// A complete value.
+    /// A value that has no state to read.
     Complete(Value),
     State {
         of: TypeCode,
@@ -124,7 +124,7 @@ enum ParsedStart<'t> {
 enum Content<'t> {
     Box(Node<'t>),
     Members(Members<'t>),
-    /// Members without names.
+    /// Members in the order of their declaration.
     Positional(Node<'t>),
 }
 

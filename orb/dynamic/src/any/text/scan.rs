@@ -4,7 +4,7 @@
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("{message}, at character {}", .at + 1)]
 pub struct TextError {
-    /// The error.
+    /// The reason, without the position.
     pub message: String,
     /// Its position: in octets from the start.
     pub at: usize,

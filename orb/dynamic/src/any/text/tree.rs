@@ -15,7 +15,7 @@ pub(super) struct Node<'t> {
 pub(super) enum Form<'t> {
     /// A number, a name, a URL.
     Word(&'t str),
-    /// Text in quotes.
+    /// Text in quotes, with escapes replaced.
     Text(String),
     List(Vec<Node<'t>>),
     Members(Members<'t>),

@@ -223,7 +223,7 @@ fn kind_name(kind: TcKind) -> String {
 /// The types that a text may name.
 pub(super) type Lookup<'l> = &'l dyn Fn(&str) -> Option<TypeCode>;
 
-/// Parses a type.
+/// Parses an IDL type, by its keywords or a declared name.
 pub(super) fn read(node: Node<'_>, known: Lookup<'_>) -> Result<TypeCode, TextError> {
     let at = node.at;
     let failed = |message: String| TextError { message, at };

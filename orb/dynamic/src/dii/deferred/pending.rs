@@ -14,7 +14,7 @@ use spandrel_sync::{Arc, Condition, Mutex};
 #[derive(Debug)]
 pub(super) struct Pending(pub(super) AsyncRawReply);
 
-/// A waiting thread.
+/// A thread that waits for replies of deferred requests.
 #[derive(Debug, Default)]
 struct ThreadWaker {
     is_woken: Mutex<bool>,

@@ -40,7 +40,7 @@ pub(crate) fn many(of: &TypeCode, bound: u32) -> TypeCode {
     TypeCode::alias("IDL:Many:1.0", "Many", &TypeCode::sequence(of, bound).unwrap()).unwrap()
 }
 
-/// `exception Empty {};`
+/// `exception Empty {};`, an exception without members.
 pub(crate) fn empty() -> TypeCode {
     TypeCode::exception::<&str>("IDL:Empty:1.0", "Empty", &[]).unwrap()
 }
@@ -78,7 +78,7 @@ pub(crate) fn base() -> TypeCode {
     TypeCode::value("IDL:Base:1.0", "Base", ValueModifier::None, None, &members).unwrap()
 }
 
-/// `valuetype Box string;`
+/// `valuetype Box string;`, a value box of a string.
 pub(crate) fn boxed() -> TypeCode {
     TypeCode::value_box("IDL:Box:1.0", "Box", &TypeCode::string(0)).unwrap()
 }
