@@ -46,9 +46,9 @@ impl CodeSets {
 pub struct SslSecTrans {
     /// The supported options: a sum of the constants here and others of `Security::AssociationOptions`.
     pub supports: u16,
-    /// The required options.
+    /// The options that a client must use, of the same constants.
     pub requires: u16,
-    /// The TCP port.
+    /// The TCP port for TLS connections.
     pub port: u16,
 }
 
@@ -96,7 +96,7 @@ pub enum Component {
     AlternateIiopAddress {
         /// A host name or address.
         host: String,
-        /// The TCP port.
+        /// The TCP port of the other address.
         port: u16,
     },
     /// The server's port for TLS.
@@ -110,7 +110,7 @@ pub enum Component {
 /// A policy as it travels in a reference (`Messaging::PolicyValue`).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct PolicyValue {
-    /// Its type.
+    /// The number of the policy's type, from the OMG's registry (`CORBA::PolicyType`).
     pub policy_type: u32,
     /// The value, in the form of its type; most often an encapsulation.
     pub data: Vec<u8>,

@@ -55,7 +55,7 @@ enum Source<'m> {
 }
 
 impl<'m> ServiceContexts<'m> {
-    /// No contexts.
+    /// A list without service contexts.
     pub const NONE: Self = Self(Source::Given(&[]));
 
     /// Decodes a list and checks that it is complete.
@@ -101,7 +101,7 @@ impl<'m> ServiceContexts<'m> {
         self.iter().try_for_each(|context| write(context, out))
     }
 
-    /// Number of contexts.
+    /// The number of contexts in the list.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {

@@ -23,9 +23,9 @@ const SCHEME: &str = "corbaloc:";
 /// A reference in one of its text forms.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ObjectUrl {
-    /// From `IOR:`.
+    /// The reference in an `IOR:` text.
     Ior(Ior),
-    /// From `corbaloc:`.
+    /// The addresses and key of a `corbaloc:` text.
     Corbaloc(Corbaloc),
 }
 
@@ -72,7 +72,7 @@ pub enum Address {
         version: GiopVersion,
         /// A name or an address, IPv6 without brackets; `localhost` if empty.
         host: String,
-        /// [`DEFAULT_PORT`] if absent.
+        /// The TCP port, [`DEFAULT_PORT`] if absent.
         port: u16,
     },
     /// An address for GIOP over TLS, as TAO and JacORB write it.

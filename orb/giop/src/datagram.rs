@@ -30,7 +30,7 @@ pub const MAX_DATAGRAM: usize = 65_507;
 pub struct DatagramAddress {
     /// A host name or address.
     pub host: String,
-    /// The UDP port.
+    /// The UDP port of the server.
     pub port: u16,
     /// The longest accepted datagram, in octets.
     pub max_octets: u32,

@@ -57,7 +57,7 @@ pub enum GiopError {
     NotFragmentable {
         /// The version of the message.
         version: GiopVersion,
-        /// Its type.
+        /// The type of the fragmented message.
         message_type: MessageType,
     },
     /// A fragment that belongs to no unfinished message, or contradicts it.
@@ -71,7 +71,7 @@ pub enum GiopError {
     Body {
         /// The type of the message.
         message: MessageType,
-        /// The coding error.
+        /// The reason why the body cannot be decoded.
         #[source]
         cause: CdrError,
     },
@@ -80,7 +80,7 @@ pub enum GiopError {
     Profile {
         /// The name of the profile or component.
         what: &'static str,
-        /// The coding error.
+        /// The reason why the content cannot be decoded.
         #[source]
         cause: CdrError,
     },
@@ -150,9 +150,9 @@ pub enum ReferenceError {
     /// A character of an `IOR:` that is no hexadecimal digit.
     #[error("`{}` at position {position} is not a hexadecimal digit", excerpt(.found.encode_utf8(&mut [0; 4])))]
     NotHex {
-        /// Its position.
+        /// Octets in front of it in the text.
         position: usize,
-        /// The character.
+        /// The character in place of a hexadecimal digit.
         found: char,
     },
     /// Hexadecimal digits that do not decode to a reference.
@@ -160,7 +160,7 @@ pub enum ReferenceError {
     Malformed {
         /// Offset of the octet at which decoding failed.
         octet: usize,
-        /// The coding error.
+        /// The reason why the reference cannot be decoded.
         #[source]
         cause: CdrError,
     },
@@ -173,15 +173,15 @@ pub enum ReferenceError {
         excerpt(text)
     )]
     NoProtocol {
-        /// Its position.
+        /// Octets in front of the address in the text.
         position: usize,
-        /// The address.
+        /// The address, without its comma.
         text: String,
     },
     /// A version that is not `major.minor`, or a major version other than 1.
     #[error("`{}` at position {position} is not a protocol version such as 1.2", excerpt(text))]
     BadVersion {
-        /// Its position.
+        /// Octets in front of the version in the text.
         position: usize,
         /// The text before the `@`.
         text: String,
@@ -189,7 +189,7 @@ pub enum ReferenceError {
     /// A host that is empty in brackets, or an IPv6 address without them.
     #[error("`{}` at position {position} is not a host: an IPv6 address stands in brackets", excerpt(text))]
     BadHost {
-        /// Its position.
+        /// Octets in front of the host in the text.
         position: usize,
         /// The text found there.
         text: String,
@@ -197,7 +197,7 @@ pub enum ReferenceError {
     /// A port that is not a number from 0 to 65,535.
     #[error("`{}` at position {position} is not a port number", excerpt(text))]
     BadPort {
-        /// Its position.
+        /// Octets in front of the port in the text.
         position: usize,
         /// The text found there.
         text: String,

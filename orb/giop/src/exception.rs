@@ -23,7 +23,7 @@ use crate::{GiopError, ReferenceError, ids, minor};
 
 /// The explanation of a [`SystemException`]: a text or a closure that returns one.
 pub trait Explanation {
-    /// Returns the text.
+    /// Returns the text, made only if the exception is displayed or logged.
     fn text(self) -> String;
 }
 
@@ -65,7 +65,7 @@ for_each_kind!(constructors);
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum CompletionStatus {
-    /// The operation completed.
+    /// The operation was executed completely (`COMPLETED_YES`).
     Yes = 0,
     /// The operation was not begun.
     No = 1,
@@ -181,7 +181,7 @@ impl SystemException {
         self.minor
     }
 
-    /// The completion status.
+    /// Whether the operation was executed, as far as the raiser knows.
     #[must_use]
     pub const fn completed(&self) -> CompletionStatus {
         self.completed

@@ -58,7 +58,7 @@ macro_rules! kinds {
         }
 
         impl SystemExceptionKind {
-            /// Every kind.
+            /// Every kind, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
             /// The exception's IDL name, such as `COMM_FAILURE`.

@@ -67,7 +67,7 @@ impl Fragments {
         (ends.len() > 1).then(|| Self { heads: heads(header, begin, &ends), ends })
     }
 
-    /// Number of fragments.
+    /// The number of fragments received so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.ends.len()

@@ -22,7 +22,7 @@ pub struct MessageHeader {
     pub version: GiopVersion,
     /// The byte order of the rest of the message, and of its size.
     pub order: ByteOrder,
-    /// Whether fragments follow.
+    /// Whether fragments with the rest of the message follow (GIOP 1.1 and later).
     pub more_fragments: bool,
     /// The type of the message.
     pub message_type: MessageType,
@@ -62,7 +62,7 @@ impl MessageHeader {
         Ok(Self { version, order, more_fragments: flags & MORE_FRAGMENTS != 0, message_type, size })
     }
 
-    /// Encodes the header.
+    /// Encodes the header in its byte order.
     #[inline]
     #[must_use]
     pub fn to_octets(&self) -> [u8; HEADER_LEN] {

@@ -13,7 +13,7 @@ use crate::{Body, GiopError, MessageType, Target, body::begin_message};
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum LocateStatus {
-    /// No such object.
+    /// The server has no such object (`UNKNOWN_OBJECT`).
     UnknownObject = 0,
     /// This server accepts requests to the object.
     ObjectHere = 1,
@@ -65,7 +65,7 @@ impl fmt::Display for LocateStatus {
 pub struct LocateRequestHeader<'m> {
     /// The id for the LocateReply.
     pub request_id: u32,
-    /// The object.
+    /// The object whose location is asked for.
     pub target: Target<'m>,
 }
 

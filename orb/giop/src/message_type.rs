@@ -8,7 +8,7 @@ use spandrel_cdr::GiopVersion;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum MessageType {
-    /// An invocation.
+    /// A call of an operation, with or without a reply.
     Request = 0,
     /// The outcome of an invocation.
     Reply = 1,

@@ -17,11 +17,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum ReplyStatus {
-    /// The results.
+    /// The operation's result, then its `out` and `inout` arguments.
     NoException = 0,
     /// A repository id and a user exception of the operation.
     UserException = 1,
-    /// A system exception.
+    /// The repository id, minor code and completion status of a system exception.
     SystemException = 2,
     /// The reference to use for this request and later ones.
     LocationForward = 3,
@@ -72,7 +72,7 @@ pub struct ReplyHeader<'m> {
     pub request_id: u32,
     /// The outcome, which determines the body.
     pub status: ReplyStatus,
-    /// The service contexts.
+    /// The service contexts in the order of the message.
     pub service_contexts: ServiceContexts<'m>,
 }
 

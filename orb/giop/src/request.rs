@@ -77,7 +77,7 @@ pub struct RequestHeader<'m> {
     pub target: Target<'m>,
     /// The operation's IDL name; for an attribute `_get_` or `_set_` with its name.
     pub operation: Cow<'m, str>,
-    /// The service contexts.
+    /// The service contexts in the order of the message.
     pub service_contexts: ServiceContexts<'m>,
 }
 

@@ -63,9 +63,9 @@ pub enum Target<'m> {
     Key(&'m [u8]),
     /// The profile that the client chose.
     Profile(TaggedProfile),
-    /// The whole reference.
+    /// The whole reference, with the profile that the client chose (`ReferenceAddr`).
     Reference {
-        /// The reference.
+        /// The reference with all its profiles.
         ior: Ior,
         /// The index of the profile that the client chose.
         selected: u32,
