@@ -57,12 +57,12 @@ pub(crate) enum Item {
         set_raises: Vec<ScopedName>,
     },
     Struct(StructItem),
-    /// `struct Name;`
+    /// `struct Name;`, a declaration without members.
     StructForward {
         name: NewName,
     },
     Union(UnionItem),
-    /// `union Name;`
+    /// `union Name;`, a declaration without members.
     UnionForward {
         name: NewName,
     },
@@ -160,7 +160,7 @@ pub(crate) enum LabelItem {
     Default(Span),
 }
 
-/// `type a, b[2];`
+/// Members of one type: `type a, b[2];`.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) annotations: Vec<Annotation>,
@@ -352,10 +352,10 @@ pub(crate) struct Port {
 /// A declaration that concerns names only.
 #[derive(Clone, Debug)]
 pub(crate) enum Declaration {
-    /// `typeprefix name "prefix";`
+    /// `typeprefix name "prefix";`, for the ids of a scope.
     TypePrefix { name: ScopedName, prefix: String },
-    /// `import name;`
+    /// `import name;`, with the name of a scope.
     Import(ScopedName),
-    /// `import "repository id";`
+    /// `import "repository id";`, with the id of a scope.
     ImportId { id: String, span: Span },
 }

@@ -68,27 +68,27 @@ pub struct Definition {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DefinitionKind {
-    /// `module`
+    /// `module`, with its definitions in the order of the source.
     Module(Module),
-    /// `interface`
+    /// `interface`, also `abstract` and `local` ones.
     Interface(Interface),
     /// An operation of an interface.
     Operation(Operation),
     /// An attribute of an interface; a list of attributes is one definition each.
     Attribute(Attribute),
-    /// `struct`
+    /// `struct`, with its members in order.
     Struct(Struct),
-    /// `exception`
+    /// `exception`, which has members as a struct has.
     Exception(Struct),
-    /// `enum`
+    /// `enum`, with its enumerators in order.
     Enum(Enum),
     /// One name in an `enum`.
     Enumerator(Enumerator),
     /// `typedef`; a list of declarators is one definition each.
     Typedef(Typedef),
-    /// `const`
+    /// `const`, with its value after evaluation.
     Const(Const),
-    /// `union`
+    /// `union`, with its discriminator and cases.
     Union(Union),
     /// `valuetype` with a body or declared forward: concrete, `abstract` or `custom`.
     ValueType(ValueType),
@@ -148,7 +148,7 @@ pub struct Branch {
 pub enum Label {
     /// `case` and a value of the discriminator's type.
     Value(ConstValue),
-    /// `default`
+    /// `default`, for the values without a label.
     Default,
 }
 

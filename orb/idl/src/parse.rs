@@ -353,7 +353,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `name, name, …`
+    /// Parses `name, name, …`, one name at least.
     fn scoped_names(&mut self, what: &str) -> Parsed<Vec<ScopedName>> {
         let mut names = vec![self.scoped_name(what)?];
         while self.accept(Punct::Comma).is_some() {

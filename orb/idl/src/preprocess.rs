@@ -63,7 +63,7 @@ pub(crate) struct Event {
 pub(crate) enum EventKind {
     EnterFile,
     LeaveFile,
-    /// `#pragma prefix "…"`
+    /// `#pragma prefix "…"`, with the text in quotes.
     Prefix(String),
     /// `#pragma ID name "…"`
     Id {

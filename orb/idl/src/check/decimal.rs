@@ -104,7 +104,7 @@ fn parts(value: FixedValue) -> Parts {
     (magnitude / power(scale), magnitude % power(scale) * power(DIGITS - scale))
 }
 
-/// `large - small`
+/// `large - small`, both as digits and a scale.
 fn difference(large: Parts, small: Parts) -> Parts {
     if large.1 >= small.1 {
         (large.0 - small.0, large.1 - small.1)

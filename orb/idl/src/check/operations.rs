@@ -1,4 +1,4 @@
-//! Operations and attributes.
+//! Checks of operations and attributes.
 
 use super::checker::Checker;
 use super::names::named;

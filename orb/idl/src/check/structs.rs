@@ -1,4 +1,4 @@
-//! Structures and exceptions.
+//! Checks of structures and exceptions.
 
 use super::checker::{Checker, Shape};
 use std::mem::discriminant;
@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefinitionKind, Member, Struct};
 
 impl Checker<'_> {
-    /// `struct Name;`
+    /// Declares a struct for `struct Name;`.
     pub(super) fn forward_struct(&mut self, name: &NewName) {
         self.forward(name, DefinitionKind::Struct(Struct::default()));
     }

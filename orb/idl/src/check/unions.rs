@@ -26,7 +26,7 @@ struct Labels {
 }
 
 impl Checker<'_> {
-    /// `union Name;`
+    /// Declares a union for `union Name;`.
     pub(super) fn forward_union(&mut self, name: &NewName) {
         self.forward(name, empty());
     }

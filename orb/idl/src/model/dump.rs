@@ -136,7 +136,7 @@ impl Model {
         out.write_str(" }")
     }
 
-    /// ` type name;`
+    /// Writes ` type name;` of a member.
     fn member(&self, member: &Member, out: &mut String) -> fmt::Result {
         self.named_type(&member.ty, out)?;
         write!(out, " {};", member.name)

@@ -19,17 +19,17 @@ pub enum ConstValue {
     Integer(i128),
     /// `float` (already rounded), `double`, `long double` (with the precision of a double).
     Float(f64),
-    /// `boolean`
+    /// The value of a `boolean` constant.
     Boolean(bool),
     /// `char`: an ISO 8859-1 code.
     Char(u8),
-    /// `wchar`
+    /// The value of a `wchar` constant.
     WideChar(char),
     /// `string`: characters up to U+00FF, none of them NUL.
     String(String),
-    /// `wstring`
+    /// The value of a `wstring` constant.
     WideString(String),
-    /// `fixed`
+    /// The value of a `fixed` constant.
     Fixed(FixedValue),
     /// A value of an enumeration: the enumerator.
     Enumerator(DefId),
@@ -100,17 +100,17 @@ pub enum Type {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Primitive {
-    /// `short`: 16 bits.
+    /// `short`, a signed integer of 16 bits.
     Short,
-    /// `unsigned short`
+    /// `unsigned short`, an integer of 16 bits.
     UnsignedShort,
-    /// `long`: 32 bits.
+    /// `long`, a signed integer of 32 bits.
     Long,
-    /// `unsigned long`
+    /// `unsigned long`, an integer of 32 bits.
     UnsignedLong,
     /// `long long`: 64 bits.
     LongLong,
-    /// `unsigned long long`
+    /// `unsigned long long`, an integer of 64 bits.
     UnsignedLongLong,
     /// `float`: IEEE 754 single.
     Float,
@@ -118,12 +118,12 @@ pub enum Primitive {
     Double,
     /// `long double`: IEEE 754 quadruple, 16 octets.
     LongDouble,
-    /// `boolean`
+    /// `boolean`, encoded as one octet.
     Boolean,
-    /// `octet`
+    /// `octet`, eight bits that no code set converts.
     Octet,
-    /// `char`
+    /// `char`, a character of one octet.
     Char,
-    /// `wchar`
+    /// `wchar`, a character of the wide code set.
     WChar,
 }

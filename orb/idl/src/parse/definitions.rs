@@ -222,7 +222,7 @@ impl Parser<'_> {
         self.members(name, false).map(Item::Struct)
     }
 
-    /// `{ members }`
+    /// Parses `{ members }` of a struct or exception.
     pub(super) fn members(&mut self, name: NewName, is_exception: bool) -> Parsed<StructItem> {
         if self.at(Punct::Colon) {
             self.broken(&name);

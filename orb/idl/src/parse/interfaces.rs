@@ -256,7 +256,7 @@ impl Parser<'_> {
         self.raised()
     }
 
-    /// `(A, B)`
+    /// Parses `(A, B)` behind `raises`, `getraises` or `setraises`.
     fn raised(&mut self) -> Parsed<Vec<ScopedName>> {
         self.expect(Punct::OpenParen, "`raises`")?;
         let names = self.scoped_names("the name of an exception")?;

@@ -1,4 +1,4 @@
-//! Types.
+//! Parsing of types, in declarations and in parameters.
 
 use super::{Parsed, Parser};
 use crate::ast::{TypeKind, TypeSpec};

@@ -7,7 +7,7 @@ use super::types::{Passing, Scope};
 use super::{docs, lints, typed};
 use crate::model::{Const, ConstValue, Definition, FixedValue, Primitive, Type, Typedef};
 
-/// `pub type`
+/// Emits a `pub type` for each typedef.
 pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);
@@ -45,7 +45,7 @@ pub(super) fn native(scope: Scope<'_, '_>, definition: &Definition) -> TokenStre
     quote! { #doc pub type #ident = #ty; }
 }
 
-/// `pub const`
+/// Emits a `pub const` for each constant.
 pub(super) fn constant(scope: Scope<'_, '_>, definition: &Definition, body: &Const) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);

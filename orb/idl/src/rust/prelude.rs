@@ -126,7 +126,7 @@ fn spell(ident: &Ident, in_path: bool, hidden: &HashSet<String>) -> TokenStream 
     }
 }
 
-/// `::part`
+/// The tokens of `::part` in a path.
 fn segment(part: &str) -> [TokenTree; 3] {
     [
         Punct::new(':', Spacing::Joint).into(),

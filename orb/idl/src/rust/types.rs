@@ -77,9 +77,9 @@ pub(super) enum Passing {
     WideText,
     /// `&[T]`, lent by the message where that is possible.
     Slice,
-    /// `Option<&I>`
+    /// `Option<&I>`, for references that may be nil.
     Reference,
-    /// `&T`
+    /// `&T`, for types that own memory.
     Borrowed,
 }
 

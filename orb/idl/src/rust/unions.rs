@@ -136,7 +136,7 @@ impl<'s, 'm> Plan<'s, 'm> {
         }
     }
 
-    /// `discriminator()`
+    /// Emits the method `discriminator()`.
     fn accessor(&self) -> TokenStream {
         let Self { ident, discriminator, .. } = self;
         let arms = self.variants.iter().map(|variant| {
