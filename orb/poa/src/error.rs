@@ -34,13 +34,13 @@ pub enum PoaError {
     /// The parent already has a child of this name (15.3.9.2).
     #[error("the adapter `{adapter}` exists already: find it with `find_poa`, or choose another name")]
     AdapterAlreadyExists {
-        /// The child.
+        /// The full name of the child.
         adapter: String,
     },
     /// There is no child of this name, and none could be created (15.3.9.3).
     #[error("the adapter `{adapter}` does not exist, and no adapter activator has created it")]
     AdapterNonExistent {
-        /// The child.
+        /// The full name of the child.
         adapter: String,
     },
     /// A policy is not valid, or contradicts others (15.3.9.2).
@@ -50,7 +50,7 @@ pub enum PoaError {
         adapter: String,
         /// The index of the policy in the list, from 0 on.
         index: u16,
-        /// The policy.
+        /// The policy and its value, as `Debug` prints it.
         policy: String,
         /// The rule that it violates.
         reason: &'static str,
@@ -58,23 +58,23 @@ pub enum PoaError {
     /// There is no default servant (15.3.9.11).
     #[error("the adapter `{adapter}` has no default servant: `set_servant` sets one")]
     NoServant {
-        /// The adapter.
+        /// The full name of the adapter.
         adapter: String,
     },
     /// The object has a servant already.
     #[error("cannot activate the object `{}` of the adapter `{adapter}`: it is active already", id.escape_ascii())]
     ObjectAlreadyActive {
-        /// The adapter.
+        /// The full name of the adapter.
         adapter: String,
-        /// The object.
+        /// The id of the active object.
         id: ObjectId,
     },
     /// The object has no servant.
     #[error("the object `{}` of the adapter `{adapter}` is not active", id.escape_ascii())]
     ObjectNotActive {
-        /// The adapter.
+        /// The full name of the adapter.
         adapter: String,
-        /// The object.
+        /// The id that is not active.
         id: ObjectId,
     },
     /// The servant serves another object, and the adapter has UNIQUE_ID.
@@ -84,7 +84,7 @@ pub enum PoaError {
         id.escape_ascii()
     )]
     ServantAlreadyActive {
-        /// The adapter.
+        /// The full name of the adapter.
         adapter: String,
         /// The object that it serves.
         id: ObjectId,
@@ -92,7 +92,7 @@ pub enum PoaError {
     /// The servant serves no object.
     #[error("no object of the adapter `{adapter}` has this servant of type `{interface}`")]
     ServantNotActive {
-        /// The adapter.
+        /// The full name of the adapter.
         adapter: String,
         /// The repository id of the servant's interface.
         interface: String,
@@ -108,7 +108,7 @@ pub enum PoaError {
     /// The adapter's policies do not permit the operation.
     #[error("the operation requires the policies {required}, which the adapter `{adapter}` does not have")]
     WrongPolicy {
-        /// The adapter.
+        /// The full name of the adapter.
         adapter: String,
         /// The policies that the operation requires.
         required: &'static str,
@@ -125,7 +125,7 @@ pub enum PoaError {
         /// The id of the manager.
         manager: String,
     },
-    /// A system exception.
+    /// A system exception of the ORB or of a servant manager.
     #[error("{0}")]
     System(#[from] SystemException),
 }

@@ -19,7 +19,7 @@ struct Work {
     has_thread: bool,
 }
 
-/// A deactivated object.
+/// An object whose servant is to be etherealized.
 pub(crate) struct DeactivatedObject {
     pub(crate) id: ObjectId,
     pub(crate) servant: Arc<dyn Servant>,

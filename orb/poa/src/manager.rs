@@ -30,7 +30,7 @@ const MAX_HELD: usize = 1024;
 pub enum State {
     /// Requests are queued until the state changes.
     Holding,
-    /// Requests run.
+    /// Requests are dispatched to servants.
     Active,
     /// Requests are answered with TRANSIENT.
     Discarding,
@@ -78,7 +78,7 @@ struct Shared {
 
 /// The decision on a request whose adapter is not active.
 pub(crate) enum Admission {
-    /// The request waits.
+    /// The request waits for a change of the state.
     Held(Ticket),
     /// The state has changed: look again.
     Retry,
@@ -109,7 +109,7 @@ impl Manager {
         &self.id
     }
 
-    /// The current state.
+    /// The state at this moment; another thread may change it next.
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::SeqCst) {
             0 => State::Holding,

@@ -14,7 +14,7 @@ use std::{borrow::Borrow, fmt, ops::Deref};
 pub struct ObjectId(Box<[u8]>);
 
 impl ObjectId {
-    /// Its octets.
+    /// The octets of the id, chosen by the application or the adapter.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

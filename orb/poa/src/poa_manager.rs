@@ -90,7 +90,7 @@ impl PoaManager {
         Ok(())
     }
 
-    /// The current state.
+    /// The state at this moment; another thread may change it next.
     #[must_use]
     pub fn state(&self) -> State {
         self.0.state()
@@ -149,7 +149,7 @@ impl PoaManagerFactory {
         self.0.managers.create(&self.0.orb, Some(id), State::Holding).map(PoaManager)
     }
 
-    /// All managers (15.3.3.2).
+    /// All managers of the ORB, that of the root adapter included (15.3.3.2).
     #[must_use]
     pub fn list(&self) -> Vec<PoaManager> {
         self.0.managers.list().into_iter().map(PoaManager).collect()

@@ -88,7 +88,7 @@ policies! {
     /// # Ok::<(), poa::PoaError>(())
     /// ```
     IdUniquenessPolicy = 18 => {
-        /// One object only.
+        /// A servant serves one object at a time.
         #[default]
         UniqueId,
         /// Any number of objects.
@@ -110,9 +110,9 @@ policies! {
     /// # Ok::<(), poa::PoaError>(())
     /// ```
     IdAssignmentPolicy = 19 => {
-        /// The application.
+        /// The application chooses the ids (`USER_ID`).
         UserId,
-        /// The adapter.
+        /// The adapter chooses the ids (`SYSTEM_ID`).
         #[default]
         SystemId,
     }
@@ -212,7 +212,7 @@ policies! {
         /// A hash table without collisions, built when the adapter's manager is activated; for sets of
         /// objects that seldom change.
         PerfectHash,
-        /// A linear search.
+        /// A comparison with each id in turn, for measurements.
         Linear,
     }
 }

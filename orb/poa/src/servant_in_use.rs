@@ -16,7 +16,7 @@ use crate::{
 pub(crate) enum ServantInUse {
     /// An object of the active object map.
     Object(Arc<ActiveObject>),
-    /// The default servant.
+    /// The servant for all objects without one of their own.
     Default(Arc<dyn Servant>),
     /// The servant from a servant locator.
     Located(Arc<LocatedServant>),

@@ -47,7 +47,7 @@ impl Event {
         Some(Ticket { event: Arc::clone(self), number: state.next })
     }
 
-    /// Number of tickets.
+    /// The number of tickets drawn and not yet dropped.
     pub(crate) fn tickets(&self) -> usize {
         self.state.lock().tickets
     }

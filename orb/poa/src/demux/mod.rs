@@ -57,7 +57,7 @@ mod tests {
         }
     }
 
-    /// The reference implementation.
+    /// The map that each table must agree with.
     type Expected = std::collections::BTreeMap<Vec<u8>, u32>;
 
     #[derive(Clone, Debug)]

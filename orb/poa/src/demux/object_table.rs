@@ -25,7 +25,7 @@ pub(crate) trait ObjectTable<V>: Send + Sync + fmt::Debug {
     /// Removes the value of an id.
     fn remove(&mut self, id: &[u8]) -> Option<V>;
 
-    /// Number of ids.
+    /// The number of ids in the table.
     fn len(&self) -> usize;
 
     /// Whether there are no ids.

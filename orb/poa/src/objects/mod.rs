@@ -145,7 +145,7 @@ enum Uniqueness {
 struct Map {
     /// Objects with a system-assigned id that contains a slot.
     slots: Slots<Entry>,
-    /// All other objects.
+    /// The objects whose ids contain no slot.
     others: Box<dyn ObjectTable<Entry>>,
     servants: Servants,
     /// Number of assigned ids without a slot.
