@@ -68,7 +68,7 @@ impl<T: Counted, const MAX: u32> Decode for Bounded<T, MAX> {
     }
 }
 
-/// `T x[N]` (4.12).
+/// A fixed-length array `T x[N]` (RFC 4506, 4.12).
 impl<T: Encode, const N: usize> Encode for [T; N] {
     const FIXED_OCTETS: Option<usize> = repeated(T::FIXED_OCTETS, N);
 
@@ -92,7 +92,7 @@ const fn repeated(octets: Option<usize>, elements: usize) -> Option<usize> {
     }
 }
 
-/// `T x[N]` (4.12).
+/// A fixed-length array `T x[N]` (RFC 4506, 4.12).
 impl<T: Decode, const N: usize> Decode for [T; N] {
     const MIN_OCTETS: usize = N.saturating_mul(T::MIN_OCTETS);
     const FIXED_OCTETS: Option<usize> = repeated(T::FIXED_OCTETS, N);
@@ -108,7 +108,7 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
     }
 }
 
-/// `T x<>` (4.13).
+/// A variable-length array `T x<>` (RFC 4506, 4.13).
 impl<T: Encode> Encode for [T] {
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         encode_slice(self, out, u32::MAX)
@@ -123,7 +123,7 @@ fn encode_slice<T: Encode>(elements: &[T], out: &mut XdrEncoder, max: u32) -> Re
     })
 }
 
-/// `T x<>` (4.13).
+/// A variable-length array `T x<>` (RFC 4506, 4.13).
 impl<T: Encode> Encode for Vec<T> {
     fn encode(&self, out: &mut XdrEncoder) -> Result<(), XdrError> {
         self.as_slice().encode(out)

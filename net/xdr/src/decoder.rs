@@ -1,4 +1,4 @@
-//! Reading values.
+//! Reading of XDR values from octets.
 
 use crate::{XdrError, padding};
 
@@ -40,7 +40,7 @@ pub enum Padding {
     /// They must be zero (RFC 4506, section 3). Two encodings of a value do not exist then.
     #[default]
     Zero,
-    /// They are ignored.
+    /// They are ignored, whatever their value.
     Any,
 }
 

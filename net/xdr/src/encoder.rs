@@ -1,4 +1,4 @@
-//! Writing values.
+//! Writing of XDR values as octets.
 
 use crate::{Settings, XdrError, padding};
 

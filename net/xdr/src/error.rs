@@ -18,9 +18,9 @@ pub enum XdrError {
     /// A length is greater than the maximum of its type.
     #[error("length {len} exceeds the maximum {max}")]
     TooLong {
-        /// The length.
+        /// The length in the input or of the value.
         len: usize,
-        /// The maximum.
+        /// The maximum that the type declares.
         max: u32,
     },
     /// Residual octets are not zero.
@@ -34,7 +34,7 @@ pub enum XdrError {
     Enum {
         /// The name of the enum.
         name: &'static str,
-        /// The value.
+        /// The value without a constant.
         value: i32,
     },
     /// A union has no arm for this discriminant, or its default arm has the discriminant of another arm.

@@ -74,7 +74,7 @@ impl Decode for bool {
     }
 }
 
-/// Void (4.16).
+/// Void, without any octet (RFC 4506, 4.16).
 impl Encode for () {
     const FIXED_OCTETS: Option<usize> = Some(0);
 
@@ -84,7 +84,7 @@ impl Encode for () {
     }
 }
 
-/// Void (4.16).
+/// Void, without any octet (RFC 4506, 4.16).
 impl Decode for () {
     const MIN_OCTETS: usize = 0;
     const FIXED_OCTETS: Option<usize> = Some(0);

@@ -13,7 +13,7 @@ use crate::{Decode, Padding, Settings, XdrDecoder, XdrError, decode, encode};
 /// The first residual octet of a sample: that of `fixed`, behind 60 octets of numbers and five of its own.
 const RESIDUAL: usize = 65;
 
-/// The running program.
+/// The running peer program, which decodes and encodes samples.
 struct Peer {
     program: Child,
     input: ChildStdin,
