@@ -37,7 +37,7 @@ pub enum BarrierWaitResult {
     /// The last thread to arrive, which opened the barrier: one in each round
     /// (`PTHREAD_BARRIER_SERIAL_THREAD`).
     Leader,
-    /// Any other thread.
+    /// Any other thread of the same generation.
     Follower,
 }
 

@@ -1,4 +1,4 @@
-//! Mutual exclusion.
+//! Mutual exclusion between threads.
 
 use std::time::Duration;
 

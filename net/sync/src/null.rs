@@ -23,12 +23,12 @@ pub struct NullMutexGuard<'a, T: ?Sized>(RefMut<'a, T>);
 pub struct NullMutexReadGuard<'a, T: ?Sized>(Ref<'a, T>);
 
 impl<T> NullMutex<T> {
-    /// An unlocked mutex.
+    /// Creates a mutex that no caller has locked.
     pub const fn new(value: T) -> Self {
         Self(RefCell::new(value))
     }
 
-    /// The value.
+    /// Returns the value without its mutex.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
@@ -160,10 +160,10 @@ impl NullCondition {
         WaitResult { timed_out: true }
     }
 
-    /// Does nothing.
+    /// Does nothing: no other thread waits.
     pub fn notify_one(&self) {}
 
-    /// Does nothing.
+    /// Does nothing: no other thread waits.
     pub fn notify_all(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Counting semaphores.
+//! Semaphores that count permits.
 
 use std::fmt;
 use std::time::Duration;

@@ -118,7 +118,7 @@ pub trait Lock: SharedLock {
 /// assert_eq!((own.take(), own.take()), (Ok(7), Err(WouldDeadlock)));
 /// ```
 pub trait Monitor: Lock {
-    /// The condition variable.
+    /// The condition variable that belongs to the lock.
     type Condition: Default;
 
     /// Releases the lock, waits for a notification and takes the lock again. It may end spuriously.

@@ -29,7 +29,7 @@ std::thread_local! {
 pub struct Instant(Duration);
 
 impl Instant {
-    /// Now.
+    /// The present time of the model's clock.
     #[must_use]
     pub fn now() -> Self {
         Self(CLOCK.get())

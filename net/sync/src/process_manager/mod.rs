@@ -51,7 +51,7 @@ pub enum ProcessError {
     /// The manager has as many children as its limit allows.
     #[error("the process manager has reached its limit of {limit} children")]
     LimitReached {
-        /// The limit.
+        /// The greatest number of children permitted.
         limit: usize,
     },
     /// The operating system did not run the program.

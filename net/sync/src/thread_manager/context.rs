@@ -24,7 +24,7 @@ pub struct ThreadContext {
 }
 
 impl ThreadContext {
-    /// The thread's name.
+    /// The name of the thread, as given when it was spawned.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -172,7 +172,7 @@ impl Drop for ThreadManager {
 }
 
 impl ThreadGroup {
-    /// The group's name.
+    /// The name of the group, as given when it was created.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.group.name

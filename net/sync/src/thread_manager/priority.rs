@@ -1,4 +1,4 @@
-//! Scheduling priorities.
+//! Scheduling priorities of threads.
 
 use std::fmt;
 

@@ -13,7 +13,7 @@ pub enum SpawnError {
     /// The manager has as many threads as its limit allows.
     #[error("the thread manager has reached its limit of {limit} threads")]
     LimitReached {
-        /// The limit.
+        /// The greatest number of threads permitted.
         limit: usize,
     },
     /// The group has been cancelled, or its manager was dropped.
@@ -25,7 +25,7 @@ pub enum SpawnError {
     /// The operating system could not create a thread (`pthread_create(3)`: `EAGAIN`).
     #[error("cannot create thread `{name}`")]
     Create {
-        /// The thread's name.
+        /// The name of the thread that was not created.
         name: String,
         /// The operating system's error.
         source: io::Error,
@@ -35,13 +35,13 @@ pub enum SpawnError {
         "priority `{priority}` is not permitted; on Linux it takes CAP_SYS_NICE, or a limit that allows it (RLIMIT_NICE, RLIMIT_RTPRIO)"
     )]
     NotPermitted {
-        /// The requested priority.
+        /// The priority that was requested.
         priority: Priority,
     },
     /// The priority could not be set for another reason.
     #[error("cannot set priority `{priority}`")]
     Priority {
-        /// The requested priority.
+        /// The priority that was requested.
         priority: Priority,
         /// The operating system's error.
         source: io::Error,
@@ -50,7 +50,7 @@ pub enum SpawnError {
     #[cfg(target_os = "linux")]
     #[error("no processor {cpu} can exist on this system")]
     NoSuchCpu {
-        /// The number.
+        /// The number of the processor.
         cpu: usize,
     },
     /// The thread cannot be bound to these processors: none of them exists or is allowed
@@ -58,7 +58,7 @@ pub enum SpawnError {
     #[cfg(target_os = "linux")]
     #[error("cannot bind a thread to processors {cpus:?}")]
     Affinity {
-        /// The requested processors.
+        /// The numbers of the requested processors.
         cpus: Vec<usize>,
         /// The operating system's error.
         source: io::Error,
@@ -75,9 +75,9 @@ spandrel_error::debug_as_report!(Cancelled);
 /// A thread that ended by a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadPanic {
-    /// Its name.
+    /// The name of the thread that panicked.
     pub thread: Arc<str>,
-    /// Its group's name.
+    /// The name of the group of that thread.
     pub group: Arc<str>,
     /// The panic's message, or a remark that it was not text.
     pub message: String,

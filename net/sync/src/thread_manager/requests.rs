@@ -11,7 +11,7 @@ impl Requests {
     pub(super) const HOLD: u8 = 1;
     /// To stop at the next checkpoint.
     pub(super) const SUSPEND: u8 = 2;
-    /// To end.
+    /// The bit of the request to end.
     pub(super) const CANCEL: u8 = 4;
 
     pub(super) fn new(requests: u8) -> Self {
