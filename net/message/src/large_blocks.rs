@@ -31,7 +31,7 @@ impl<T> LargeBlock for Vec<T> {
 }
 
 impl<B: LargeBlock> LargeBlocks<B> {
-    /// Without a block.
+    /// Creates a list without free blocks.
     #[must_use]
     pub const fn new() -> Self {
         Self { free: Mutex::new(Vec::new()) }

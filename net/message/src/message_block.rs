@@ -247,14 +247,14 @@ impl Default for MessageBlock {
     }
 }
 
-/// A copy, aligned.
+/// A copy whose first octet is aligned.
 impl From<&[u8]> for MessageBlock {
     fn from(data: &[u8]) -> Self {
         Self::with_headroom(0, data)
     }
 }
 
-/// A copy, aligned.
+/// A copy whose first octet is aligned.
 impl<const N: usize> From<&[u8; N]> for MessageBlock {
     fn from(data: &[u8; N]) -> Self {
         Self::with_headroom(0, data)

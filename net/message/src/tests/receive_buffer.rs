@@ -22,7 +22,7 @@ enum Step {
     /// Announces a message that much longer (or, if negative, shorter) than the filled octets, and receives
     /// it whole.
     Message { more: isize, pieces: usize },
-    /// Drops a message.
+    /// Drops the message at this index.
     Forget(Index),
 }
 
