@@ -27,7 +27,7 @@ use crate::{Pollable, Transfer};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Family: Clone + Debug + Send + Sync + 'static {
-    /// The address type.
+    /// The address of an endpoint of this family.
     type Addr: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static;
     /// The type that waits for connections.
     type Acceptor: Accept<Addr = Self::Addr, Stream = Self::Stream>;

@@ -54,9 +54,9 @@ use crate::Family;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inet {
-    /// For acceptors.
+    /// Options of each acceptor that the family opens.
     pub acceptor: AcceptorOptions,
-    /// For connections.
+    /// Options of each connection that the family makes.
     pub connector: Connector,
 }
 

@@ -20,7 +20,7 @@ pub type Handle<'a> = std::os::windows::io::BorrowedSocket<'a>;
 pub struct Interest(u8);
 
 impl Interest {
-    /// The empty set.
+    /// Interest in no event.
     pub const NONE: Self = Self(0);
     /// There are octets to receive, a connection to accept, or the end of the stream.
     pub const INPUT: Self = Self(1);
@@ -28,7 +28,7 @@ impl Interest {
     pub const OUTPUT: Self = Self(2);
     /// Out-of-band data has arrived.
     pub const EXCEPTION: Self = Self(4);
-    /// All events.
+    /// Interest in input, output and out-of-band data.
     pub const ALL: Self = Self(7);
 
     /// Whether it is empty.

@@ -65,9 +65,9 @@ use crate::{Family, unix};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shm {
-    /// For acceptors.
+    /// Options of each acceptor that the family opens.
     pub acceptor: AcceptorOptions,
-    /// For connections.
+    /// Options of each connection that the family makes.
     pub connector: Connector,
 }
 

@@ -17,7 +17,7 @@ pub enum SignalOwner {
     /// This process: any thread that does not block the signal. A child of a `fork` does not get it.
     #[default]
     Process,
-    /// The calling thread.
+    /// The thread that enables the signal.
     #[cfg(target_os = "linux")]
     Thread,
 }
@@ -26,7 +26,7 @@ pub enum SignalOwner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputSignal {
     owner: SignalOwner,
-    /// Zero for SIGIO.
+    /// The signal's number, or zero for SIGIO.
     #[cfg(target_os = "linux")]
     number: i32,
 }
@@ -57,7 +57,7 @@ impl InputSignal {
         }
     }
 
-    /// Sets the receiver.
+    /// Sets the receiver of the signal.
     #[must_use]
     pub fn owner(mut self, owner: SignalOwner) -> Self {
         self.owner = owner;
@@ -155,7 +155,7 @@ pub trait SignalDriven: Pollable {
 
 impl<P: Pollable + ?Sized> SignalDriven for P {}
 
-/// Urgent data.
+/// Signals for urgent data (SIGURG).
 impl crate::inet::Stream {
     /// Sends SIGURG to this process when urgent data arrives ([`recv_urgent`](Self::recv_urgent)). A process
     /// that does not handle it is not affected.

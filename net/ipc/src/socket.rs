@@ -58,7 +58,7 @@ pub(crate) fn set_queues(socket: &Socket, send: Option<usize>, recv: Option<usiz
 pub(crate) struct Expected {
     /// Its domains; the IP versions count as one family.
     pub(crate) domains: &'static [Domain],
-    /// Streams or datagrams.
+    /// The socket type: stream or datagram.
     pub(crate) kind: Type,
     /// Whether it listens; not checked on Windows.
     #[cfg_attr(windows, expect(dead_code))]

@@ -50,9 +50,9 @@ use crate::Family;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unix {
-    /// For acceptors.
+    /// Options of each acceptor that the family opens.
     pub acceptor: AcceptorOptions,
-    /// For connections.
+    /// Options of each connection that the family makes.
     pub connector: Connector,
 }
 

@@ -1,4 +1,4 @@
-//! Batches of datagrams.
+//! Batches: several datagrams in one system call.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;

@@ -75,9 +75,9 @@ pub enum PushError {
     /// No datagram can be sent to the address.
     #[error("no datagram can be sent to `{address}`")]
     Address {
-        /// The address.
+        /// The address, as text for people.
         address: String,
-        /// The reason.
+        /// The reason why it is no destination.
         #[source]
         cause: io::Error,
     },
@@ -132,7 +132,7 @@ impl<A> Batch<A> {
         self.room
     }
 
-    /// Removes all datagrams.
+    /// Removes all datagrams, and keeps the memory.
     pub fn clear(&mut self) {
         self.heads.clear();
         self.sent = 0;
@@ -179,7 +179,7 @@ impl<A> Batch<A> {
     }
 }
 
-/// For connected endpoints.
+/// Batches of endpoints that are connected.
 impl Batch<()> {
     /// Adds a datagram.
     ///
@@ -198,7 +198,7 @@ impl Batch<()> {
     }
 }
 
-/// For unconnected endpoints.
+/// Batches of endpoints that are not connected.
 impl<A: Address> Batch<A> {
     /// Adds a datagram to `to`.
     ///

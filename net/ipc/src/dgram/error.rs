@@ -16,7 +16,7 @@ pub enum SendError {
     TooLong {
         /// Its length in octets.
         len: usize,
-        /// The system's error.
+        /// The system's error, `EMSGSIZE`.
         #[source]
         cause: io::Error,
     },

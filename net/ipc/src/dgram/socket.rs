@@ -19,7 +19,7 @@ use super::{Batch, Name, Received, SendError};
 use crate::deadline::Deadline;
 use crate::{Handle, Interest, Pollable, wait_ready};
 
-/// A datagram socket.
+/// A datagram socket of any domain.
 #[derive(Debug)]
 pub(crate) struct DgramSocket(Socket);
 
@@ -28,7 +28,7 @@ pub(crate) struct DgramSocket(Socket);
 pub(crate) enum Wait {
     /// As the socket is configured.
     Configured,
-    /// Never waits.
+    /// Returns `WouldBlock` in place of a wait.
     Never,
     /// At most that long.
     For(Duration),
@@ -77,7 +77,7 @@ impl DgramSocket {
         }
     }
 
-    /// Receives one datagram.
+    /// Receives one datagram and the name of its sender.
     #[inline]
     pub(crate) fn recv_from(&self, mut room: Room<'_, '_>, wait: Wait) -> io::Result<(Received, Option<Name>)> {
         match wait {

@@ -4,7 +4,7 @@
 /// Receiving by an unconnected endpoint, in every form.
 macro_rules! unconnected_receives {
     ($type:ty, $addr:ty) => {
-        /// Receiving.
+        /// The methods that receive.
         impl $type {
             /// Receives one datagram into `buffer` and returns it with its sender; waits while none is
             /// queued. One system call.
@@ -312,7 +312,7 @@ macro_rules! connected_transfers {
             }
         }
 
-        /// Receiving.
+        /// The methods that receive.
         impl $type {
             /// Receives one datagram into `buffer`; waits while none is queued. One system call.
             ///

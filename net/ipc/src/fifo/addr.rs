@@ -24,7 +24,7 @@ impl Addr {
         Ok(Self(path.into()))
     }
 
-    /// The path.
+    /// The path in the file system.
     #[must_use]
     pub fn as_path(&self) -> &Path {
         &self.0

@@ -1,4 +1,4 @@
-//! Waiting for connections.
+//! Listening for TCP connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -55,21 +55,21 @@ impl Default for AcceptorOptions {
 }
 
 impl AcceptorOptions {
-    /// Sets [`backlog`](Self::backlog).
+    /// Sets [`backlog`](Self::backlog), in connections.
     #[must_use]
     pub fn backlog(mut self, connections: u16) -> Self {
         self.backlog = connections;
         self
     }
 
-    /// Sets [`reuse_address`](Self::reuse_address).
+    /// Sets [`reuse_address`](Self::reuse_address), the option `SO_REUSEADDR`.
     #[must_use]
     pub fn reuse_address(mut self, on: bool) -> Self {
         self.reuse_address = on;
         self
     }
 
-    /// Sets [`reuse_port`](Self::reuse_port).
+    /// Sets [`reuse_port`](Self::reuse_port), the option `SO_REUSEPORT`.
     #[cfg(unix)]
     #[must_use]
     pub fn reuse_port(mut self, on: bool) -> Self {
@@ -77,21 +77,21 @@ impl AcceptorOptions {
         self
     }
 
-    /// Sets [`dual_stack`](Self::dual_stack).
+    /// Sets [`dual_stack`](Self::dual_stack): whether IPv4 is included.
     #[must_use]
     pub fn dual_stack(mut self, on: bool) -> Self {
         self.dual_stack = on;
         self
     }
 
-    /// Sets [`send_queue`](Self::send_queue).
+    /// Sets [`send_queue`](Self::send_queue), in octets (`SO_SNDBUF`).
     #[must_use]
     pub fn send_queue(mut self, octets: usize) -> Self {
         self.send_queue = Some(octets);
         self
     }
 
-    /// Sets [`recv_queue`](Self::recv_queue).
+    /// Sets [`recv_queue`](Self::recv_queue), in octets (`SO_RCVBUF`).
     #[must_use]
     pub fn recv_queue(mut self, octets: usize) -> Self {
         self.recv_queue = Some(octets);

@@ -103,13 +103,13 @@ impl Addr {
         crate::sys::host_name::host_name(self.0)
     }
 
-    /// The IP address.
+    /// The IP address without the port.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         self.0.ip()
     }
 
-    /// The TCP port.
+    /// The TCP port, in host order.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.0.port()

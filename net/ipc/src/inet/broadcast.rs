@@ -1,4 +1,4 @@
-//! UDP broadcast.
+//! Datagrams to all hosts of a network (UDP broadcast).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -115,7 +115,7 @@ impl Broadcast {
     }
 }
 
-/// Sending.
+/// The methods that send.
 impl Broadcast {
     /// Sends `data` as one datagram to `port` on every host of each of the [`networks`](Self::networks), and
     /// returns the number of networks. One system call for each.

@@ -1,4 +1,4 @@
-//! Making connections.
+//! Connecting to a TCP acceptor.
 
 use std::io;
 use std::net::SocketAddr;

@@ -19,7 +19,7 @@ use crate::{Interest, Pollable, wait_ready};
 pub struct Arrival {
     /// The number of octets in the buffer, and whether the datagram was truncated.
     pub received: Received,
-    /// The sender.
+    /// The address of the sender.
     pub from: Addr,
     /// The address of this host, or the group, to which it was sent. Only with `set_recv_destination`.
     pub to: Option<IpAddr>,
@@ -44,7 +44,7 @@ impl Via {
         Self { from: Some(addr), interface: 0 }
     }
 
-    /// Over this interface.
+    /// Sends over this interface in place of the one that the routes choose.
     #[must_use]
     pub fn interface(mut self, interface: &Interface) -> Self {
         self.interface = interface.index();

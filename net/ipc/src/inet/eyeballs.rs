@@ -16,7 +16,7 @@ pub(super) const STAGGER: Duration = Duration::from_millis(250);
 /// The maximum number of concurrent attempts.
 const MAX_CONCURRENT: usize = 16;
 
-/// Starts one attempt.
+/// Starts one attempt to connect.
 type Start<'a> = dyn Fn(&Addr) -> io::Result<Connecting> + 'a;
 
 /// Connects to the first of `addrs` that answers, all attempts together within `timeout`. The next attempt
@@ -87,7 +87,7 @@ impl Race {
         }
     }
 
-    /// Polls the attempts.
+    /// Polls the running attempts until one is connected.
     fn poll(&mut self) -> io::Result<PollResult> {
         let mut outcome = PollResult::Pending;
         let mut at = 0;

@@ -48,7 +48,7 @@ impl Interface {
         Self::all()?.into_iter().find(|interface| interface.addrs.contains(&addr)).ok_or_else(missing)
     }
 
-    /// Its name.
+    /// The name that the system gave it, e.g. `eth0`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

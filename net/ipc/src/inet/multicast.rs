@@ -1,4 +1,4 @@
-//! UDP multicast.
+//! Datagrams to groups of hosts (UDP multicast).
 
 use std::io::{self, IoSlice, IoSliceMut};
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -1,4 +1,4 @@
-//! TCP connections.
+//! TCP connections as streams of octets.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub struct Stream(StreamSocket);
 
 socket_stream!(Stream, 0);
 
-/// Addresses.
+/// The addresses of both ends.
 impl Stream {
     pub(super) fn socket(&self) -> &Socket {
         &self.0

@@ -8,7 +8,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use super::Stream;
 
-/// Urgent data.
+/// The methods for urgent (out-of-band) data.
 impl Stream {
     /// Sends `octet` with the urgent mark behind it (`MSG_OOB`). The peer keeps one at a time: if it has not
     /// received the last urgent octet, that one becomes an ordinary octet, or is lost.

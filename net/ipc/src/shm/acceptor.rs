@@ -57,28 +57,28 @@ impl Default for AcceptorOptions {
 }
 
 impl AcceptorOptions {
-    /// Sets [`socket`](Self::socket).
+    /// Sets [`socket`](Self::socket), the options of the meeting point.
     #[must_use]
     pub fn socket(mut self, options: unix::AcceptorOptions) -> Self {
         self.socket = options;
         self
     }
 
-    /// Sets [`any_user`](Self::any_user).
+    /// Sets [`any_user`](Self::any_user): whether other users may connect.
     #[must_use]
     pub fn any_user(mut self, on: bool) -> Self {
         self.any_user = on;
         self
     }
 
-    /// Sets [`max_queue`](Self::max_queue).
+    /// Sets [`max_queue`](Self::max_queue), in octets.
     #[must_use]
     pub fn max_queue(mut self, octets: usize) -> Self {
         self.max_queue = octets;
         self
     }
 
-    /// Sets [`spin`](Self::spin).
+    /// Sets [`spin`](Self::spin), the time before a stream sleeps.
     #[must_use]
     pub fn spin(mut self, time: Duration) -> Self {
         self.spin = time;

@@ -43,11 +43,11 @@ const SLICE: Duration = Duration::from_millis(200);
 /// The time limit of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
-    /// Does not wait.
+    /// Returns `WouldBlock` in place of a wait.
     No,
     /// Up to that long, starting when the wait begins; without a limit for `None`.
     For(Option<Duration>),
-    /// Until the deadline.
+    /// Waits until the deadline at most.
     Until(Deadline),
 }
 

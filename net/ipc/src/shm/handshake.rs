@@ -12,9 +12,9 @@ use crate::unix::{self, Credentials};
 
 /// The state of the handshake.
 pub(super) enum Handshake {
-    /// Not received yet.
+    /// The message has not arrived.
     None,
-    /// Received.
+    /// The layout of the rings, and the memory that holds them.
     Some(Layout, OwnedFd),
 }
 

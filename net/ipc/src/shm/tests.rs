@@ -50,7 +50,7 @@ impl RingMemory for Plain {
     }
 }
 
-/// Pushes one slice.
+/// Pushes the octets of one slice.
 fn push(producer: &mut Producer, ring: &Plain, data: &[u8]) -> Result<Step, Corrupt> {
     producer.push(ring, &[IoSlice::new(data)])
 }

@@ -16,7 +16,7 @@ use crate::{Handle, Pollable};
 #[cfg(unix)]
 use crate::{Interest, wait_ready};
 
-/// A listening socket.
+/// A listening stream socket of any domain.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: Socket,
@@ -254,7 +254,7 @@ impl Pollable for Listener {
     }
 }
 
-/// Accepts a connection.
+/// Accepts a connection, and sets the mode of its socket.
 fn accept(listener: &Socket) -> io::Result<(Socket, SockAddr)> {
     let (socket, from) = listener.accept()?;
     // Elsewhere it inherits the mode of the listening socket, which the stream on Windows takes into account.

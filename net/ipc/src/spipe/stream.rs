@@ -34,7 +34,7 @@ pub fn pair() -> io::Result<(Stream, Stream)> {
     Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
 }
 
-/// Peer credentials.
+/// The credentials of the peer.
 impl Stream {
     fn from_socket(socket: Socket) -> io::Result<Self> {
         Ok(Self {

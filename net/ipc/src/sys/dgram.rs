@@ -14,7 +14,7 @@ pub(crate) struct Scratch;
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 impl Scratch {
-    /// Empty.
+    /// An empty value: the system sends each datagram by a call of its own.
     pub(crate) fn with_capacity(_datagrams: usize) -> Self {
         Self
     }
@@ -245,7 +245,7 @@ mod linux {
         set_option(handle, libc::IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP, &request)
     }
 
-    /// `MCAST_LEAVE_SOURCE_GROUP`, for IPv6.
+    /// Leaves a source-specific IPv6 group (`MCAST_LEAVE_SOURCE_GROUP`).
     pub(crate) fn leave_source_v6(
         handle: BorrowedFd<'_>,
         group: Ipv6Addr,

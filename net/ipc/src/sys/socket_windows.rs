@@ -86,7 +86,7 @@ impl WaitingReceives {
         self.0.lock().retain(|identity| identity.0 != overlapped.as_ptr());
     }
 
-    /// Ends all waits.
+    /// Cancels all receives that wait for datagrams.
     pub(crate) fn end(&self, socket: BorrowedSocket<'_>) {
         for identity in &*self.0.lock() {
             // SAFETY: the handle is open, and the operation is known to the system as long as its address is in the list. It

@@ -50,42 +50,42 @@ impl Default for AcceptorOptions {
 }
 
 impl AcceptorOptions {
-    /// Sets [`backlog`](Self::backlog).
+    /// Sets [`backlog`](Self::backlog), in connections.
     #[must_use]
     pub fn backlog(mut self, connections: u16) -> Self {
         self.backlog = connections;
         self
     }
 
-    /// Sets [`replace_stale`](Self::replace_stale).
+    /// Sets [`replace_stale`](Self::replace_stale): whether a file without a listener is replaced.
     #[must_use]
     pub fn replace_stale(mut self, on: bool) -> Self {
         self.replace_stale = on;
         self
     }
 
-    /// Sets [`keep_file`](Self::keep_file).
+    /// Sets [`keep_file`](Self::keep_file): whether the file outlives the acceptor.
     #[must_use]
     pub fn keep_file(mut self, on: bool) -> Self {
         self.keep_file = on;
         self
     }
 
-    /// Sets [`mode`](Self::mode).
+    /// Sets [`mode`](Self::mode), the permissions of the file.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Sets [`send_queue`](Self::send_queue).
+    /// Sets [`send_queue`](Self::send_queue), in octets (`SO_SNDBUF`).
     #[must_use]
     pub fn send_queue(mut self, octets: usize) -> Self {
         self.send_queue = Some(octets);
         self
     }
 
-    /// Sets [`recv_queue`](Self::recv_queue).
+    /// Sets [`recv_queue`](Self::recv_queue), in octets (`SO_RCVBUF`).
     #[must_use]
     pub fn recv_queue(mut self, octets: usize) -> Self {
         self.recv_queue = Some(octets);

@@ -51,7 +51,7 @@ pub enum PassingError {
     /// Octets came without a handle.
     #[error("there was no handle with the octet {octet:#04x}")]
     NoHandle {
-        /// The octet received.
+        /// The octet that came alone.
         octet: u8,
     },
     /// The sender passed another type.
@@ -59,7 +59,7 @@ pub enum PassingError {
     WrongType {
         /// The tag of the requested type.
         expected: u8,
-        /// The received tag.
+        /// The tag of the type that arrived.
         received: u8,
     },
     /// More handles arrived than were requested.
@@ -88,7 +88,7 @@ impl From<PassingError> for io::Error {
 /// Methods of endpoints with one peer.
 macro_rules! passes_to_peer {
     ($Type:ty, $end:literal) => {
-        /// Passing handles.
+        /// The methods that pass handles.
         impl $Type {
             /// Passes a handle to the peer, which then has it too; this process's own stays open.
             ///

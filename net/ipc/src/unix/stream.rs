@@ -1,4 +1,4 @@
-//! UNIX-domain connections.
+//! Connections within one host (UNIX-domain sockets).
 
 use std::io;
 

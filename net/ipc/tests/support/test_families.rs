@@ -12,7 +12,7 @@ use super::TEST_TIMEOUT;
 
 /// A family under test.
 pub(crate) trait TestFamily: 'static {
-    /// The family.
+    /// The family under test.
     type Family: Family;
 
     /// Used in messages, and by programs that run themselves again.

@@ -31,21 +31,21 @@ impl Default for AcceptorOptions {
 }
 
 impl AcceptorOptions {
-    /// Sets [`connections`](Self::connections).
+    /// Sets [`connections`](Self::connections), from 1 to 253.
     #[must_use]
     pub fn connections(mut self, number: u8) -> Self {
         self.connections = number;
         self
     }
 
-    /// Sets [`send_queue`](Self::send_queue).
+    /// Sets [`send_queue`](Self::send_queue), in octets.
     #[must_use]
     pub fn send_queue(mut self, octets: u32) -> Self {
         self.send_queue = octets;
         self
     }
 
-    /// Sets [`recv_queue`](Self::recv_queue).
+    /// Sets [`recv_queue`](Self::recv_queue), in octets.
     #[must_use]
     pub fn recv_queue(mut self, octets: u32) -> Self {
         self.recv_queue = octets;

@@ -9,7 +9,7 @@ use crate::sys::named_pipe::Received;
 use crate::sys::overlapped::Event;
 use crate::{TransferError, exact};
 
-/// Receiving.
+/// The methods that receive.
 impl Stream {
     /// Receives available octets into `buffer` and returns their number; waits while none are available. Zero
     /// is the end of the stream (unless `buffer` is empty).

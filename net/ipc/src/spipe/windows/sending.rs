@@ -7,7 +7,7 @@ use super::Stream;
 use super::stream::{WaitLimit, set_timeout};
 use crate::{TransferError, exact};
 
-/// Sending.
+/// The methods that send.
 impl Stream {
     /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
     ///

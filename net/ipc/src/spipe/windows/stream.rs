@@ -49,7 +49,7 @@ pub(super) struct WaitLimit {
 }
 
 impl WaitLimit {
-    /// No waiting.
+    /// A limit under which a call returns at once.
     pub(super) fn none() -> Self {
         Self { deadline: Deadline::after(Some(Duration::ZERO)), on_timeout: io::ErrorKind::WouldBlock }
     }

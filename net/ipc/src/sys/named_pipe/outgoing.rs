@@ -45,7 +45,7 @@ pub(crate) struct Outgoing {
 struct State {
     /// The previous write, for reuse.
     idle: Option<Box<Write>>,
-    /// The pending write.
+    /// The write that the system has not completed.
     pending: Option<PendingWrite>,
     /// The number of writes started, and the number of those that have ended.
     started: u64,
