@@ -308,7 +308,7 @@ impl<F: Family> Server<F> {
         self.registry.suspend(self.id);
     }
 
-    /// Accepts again.
+    /// Accepts connections again after a suspension.
     pub fn resume(&self) {
         self.registry.resume(self.id);
     }

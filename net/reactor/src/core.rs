@@ -42,7 +42,7 @@ pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) before_wait: Option<BeforeWait>,
     /// The number of threads inside of `run` and its variants.
     pub(crate) running: AtomicUsize,
-    /// Counts the waits.
+    /// The number of waits that have begun.
     round: AtomicU64,
     /// The maximum number of items of each kind dispatched between two waits.
     max_events: usize,
@@ -73,7 +73,7 @@ pub(crate) enum PostResult {
 pub(crate) struct Scratch<J> {
     /// The ready handles of the wait.
     ready_handles: Vec<ReadyHandle>,
-    /// All other items.
+    /// The mail, work and expired timers of the wait.
     items: Vec<Item<J>>,
 }
 

@@ -55,11 +55,11 @@ impl DispatchId {
 pub(crate) enum Action<I> {
     /// Lead: wait for the handles, then share, dispatch in place, or resign.
     Lead,
-    /// Dispatch this.
+    /// Dispatch this item, without leading.
     Work(I),
     /// Check the condition of its run.
     CheckCondition,
-    /// Return: timed out.
+    /// Return: the caller's time limit has passed.
     TimedOut,
     /// Return: the reactor was stopped.
     Stopped,
@@ -481,7 +481,7 @@ impl<I> Leadership<I> {
         self.wake_all();
     }
 
-    /// Undoes [`stop`](Self::stop).
+    /// Allows threads to run again after [`stop`](Self::stop).
     pub(crate) fn restart(&self) {
         self.stopped.store(false, Ordering::SeqCst);
     }

@@ -6,7 +6,7 @@ use spandrel_sync::{Mutex, time::Instant};
 
 /// Lines of one cause in one period.
 const LINES: u64 = 10;
-/// The period.
+/// The time for which the lines of a cause are counted.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// Admits ten log lines of each cause in a minute, and counts the others.

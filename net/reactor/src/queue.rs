@@ -101,7 +101,7 @@ impl<J> Queue<J> {
         self.len.store(items.len(), Ordering::SeqCst);
     }
 
-    /// Takes everything.
+    /// Takes all queued items, in order.
     pub(crate) fn drain(&self) -> VecDeque<Item<J>> {
         let mut items = self.items.lock();
         self.len.store(0, Ordering::SeqCst);
@@ -113,7 +113,7 @@ impl<J> Queue<J> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired {
-    /// The timer.
+    /// The timer that has expired.
     pub id: TimerId,
     /// The argument with which it was scheduled.
     pub argument: u64,
@@ -171,7 +171,7 @@ impl Mailbox {
         (self.0.as_mut().and_then(|letters| letters.pop_front()), self.len())
     }
 
-    /// Takes everything.
+    /// Takes all letters, in order.
     pub(crate) fn drain(&mut self) -> VecDeque<Mail> {
         self.0.take().map_or_else(VecDeque::new, |letters| *letters)
     }

@@ -81,7 +81,7 @@ impl Reactor {
         Ok(reactor)
     }
 
-    /// Its handlers.
+    /// The handlers of this reactor, by their ids.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.0.registry

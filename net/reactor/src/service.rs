@@ -233,7 +233,7 @@ impl<F: Family> Connection<F> {
         }
     }
 
-    /// Closes the senders.
+    /// Closes the queue to which senders on other threads post.
     pub(crate) fn close_senders(&self) {
         if let Some(sender) = &self.sender {
             sender.posted.close();
@@ -275,7 +275,7 @@ impl<F: Family, H> Service<F, H> {
         entry.open_connections().set(entry, Arc::downgrade(stream));
     }
 
-    /// The connection's stream.
+    /// The stream of this connection.
     #[must_use]
     pub fn stream(&self) -> &F::Stream {
         &self.connection.stream
@@ -288,7 +288,7 @@ impl<F: Family, H> Service<F, H> {
     }
 }
 
-/// A handler's connection.
+/// The connection of a service handler during one of its calls.
 #[derive(Debug)]
 pub struct Peer<'a, F: Family> {
     pub(crate) connection: &'a mut Connection<F>,

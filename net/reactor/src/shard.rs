@@ -43,7 +43,7 @@ impl Shards {
         Ok(shards)
     }
 
-    /// The reactors.
+    /// One reactor for each thread.
     #[must_use]
     pub fn reactors(&self) -> &[Reactor] {
         &self.reactors

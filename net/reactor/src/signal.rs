@@ -21,11 +21,11 @@ impl Signal {
     pub const INT: Self = Self(consts::SIGINT);
     /// Quit from the keyboard.
     pub const QUIT: Self = Self(consts::SIGQUIT);
-    /// Termination.
+    /// SIGTERM, the request to end the process.
     pub const TERM: Self = Self(consts::SIGTERM);
-    /// User-defined signal 1.
+    /// SIGUSR1, for the application's use.
     pub const USR1: Self = Self(consts::SIGUSR1);
-    /// User-defined signal 2.
+    /// SIGUSR2, for the application's use.
     pub const USR2: Self = Self(consts::SIGUSR2);
     /// A child process has ended or stopped.
     pub const CHLD: Self = Self(consts::SIGCHLD);

@@ -17,9 +17,9 @@ use crate::Trigger;
 /// be repeated.
 const MISSED_SHIFT: u32 = 3;
 const MISSED: u64 = 7 << MISSED_SHIFT;
-/// Holds a handler.
+/// The slot holds a handler.
 pub(crate) const LIVE: u64 = 1 << 6;
-/// Claimed.
+/// A thread runs the handler.
 pub(crate) const BUSY: u64 = 1 << 7;
 /// Note: to be closed.
 pub(crate) const REMOVED: u64 = 1 << 8;
@@ -104,7 +104,7 @@ impl Word {
         if self.has(ONE_SHOT) { Trigger::OneShot } else { Trigger::Level }
     }
 
-    /// With another interest.
+    /// The same state, with this interest in place of the former one.
     pub(crate) fn with_interest(self, interest: Interest) -> Self {
         Self(self.0 & !u64::from(Interest::ALL.bits()) | u64::from(interest.bits()))
     }

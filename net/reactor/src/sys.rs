@@ -33,14 +33,14 @@ use std::io;
 use polling::{Event, PollMode, Poller};
 use spandrel_ipc::Handle;
 
-/// The raw handle.
+/// The file descriptor, as the system's number.
 #[inline]
 #[cfg(unix)]
 pub(crate) fn number(handle: Handle<'_>) -> RawHandle {
     std::os::fd::AsRawFd::as_raw_fd(&handle)
 }
 
-/// The raw handle.
+/// The socket handle, as the system's number.
 #[inline]
 #[cfg(windows)]
 pub(crate) fn number(handle: Handle<'_>) -> RawHandle {

@@ -23,7 +23,7 @@ pub(crate) struct Slot<H: ?Sized> {
     pub(crate) mailbox: Mutex<Mailbox>,
 }
 
-/// A handler.
+/// A handler that its slot owns.
 pub(crate) struct Owned<H: ?Sized>(pub(crate) Box<H>);
 
 /// The registration of a handler's handle with the demultiplexer: the raw handle and its interest; unarmed if
@@ -59,7 +59,7 @@ impl<H: ?Sized> Slot<H> {
 
 /// The number of slots of the first chunk.
 const FIRST: usize = if cfg!(shuttle) { 4 } else { 64 };
-/// Enough for 2^31.
+/// The number of chunks: enough for 2^31 slots.
 const CHUNKS: usize = 28;
 
 pub(crate) struct Table<H: ?Sized> {

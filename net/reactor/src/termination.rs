@@ -116,7 +116,7 @@ mod system {
 
     use crate::{Context, EventHandler, Options, Reactor, Signal};
 
-    /// Passes signals on.
+    /// Ends the program at signals that ask for it.
     struct Signals;
 
     impl EventHandler for Signals {

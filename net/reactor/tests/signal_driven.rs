@@ -9,7 +9,7 @@ use spandrel_reactor::{Backend, Context, EventHandler, Reactor, Signal};
 
 use crate::scripted::{Log, NONE, pair, reactor, run_until};
 
-/// Receives without waiting.
+/// Receives a message as text, without waiting.
 type Receive = Box<dyn FnMut() -> io::Result<String> + Send>;
 
 /// Takes all input at each signal, and notes it. The reactor does not wait for its endpoint.

@@ -124,7 +124,7 @@ fn fires(subject: &Subject, nanos: u64) -> Time {
 struct Numbers(u64);
 
 impl Numbers {
-    /// One below `bound`.
+    /// A pseudo-random number below `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((u128::from(self.0 ^ (self.0 >> 29)) * u128::from(bound)) >> 64) as u64

@@ -16,7 +16,7 @@ use spandrel_test_support::{pattern, wait_until};
 use spandrel_tls::{Tls, tls_error};
 use support::*;
 
-/// Echoes its input.
+/// Sends its input back.
 struct Echo;
 
 impl<F: Family> ServiceHandler<F> for Echo {

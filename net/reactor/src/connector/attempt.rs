@@ -1,4 +1,4 @@
-//! One connection attempt.
+//! One attempt to connect, from its start to its result.
 
 use std::io;
 use std::time::Duration;

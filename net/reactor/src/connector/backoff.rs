@@ -71,9 +71,9 @@ impl Backoff {
     }
 }
 
-/// The shortest wait.
+/// The shortest wait before another attempt.
 const MIN_WAIT: Duration = Duration::from_millis(1);
-/// The longest wait.
+/// The longest wait before another attempt, ten years.
 const MAX_WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl<S: Scan> Scanner<S> {
         })
     }
 
-    /// Removes all handles.
+    /// Removes all handles from the set.
     #[cfg(windows)]
     pub(crate) fn clear(&self) -> io::Result<()> {
         self.change(|set| {

@@ -20,7 +20,7 @@ pub struct FrameBuffer<P> {
 }
 
 impl<P: Framing> FrameBuffer<P> {
-    /// An empty buffer.
+    /// Creates a buffer without octets.
     pub fn new(framing: P) -> Self {
         Self { framing, octets: Vec::new(), taken: 0 }
     }
@@ -42,7 +42,7 @@ impl<P: Framing> FrameBuffer<P> {
         self.len() == 0
     }
 
-    /// Adds received octets.
+    /// Appends received octets behind those not yet taken.
     pub fn push(&mut self, received: &[u8]) {
         self.octets.drain(..self.taken);
         self.taken = 0;

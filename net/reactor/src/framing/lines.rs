@@ -1,4 +1,4 @@
-//! Lines of text.
+//! Framing of text in lines.
 
 use std::io;
 

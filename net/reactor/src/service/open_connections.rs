@@ -15,9 +15,9 @@ use crate::{HandlerId, Registry};
 /// An open connection that no reactor serves. Its methods are called without any lock, since they may close a handler,
 /// which then removes itself.
 pub(crate) trait Member: Send + Sync {
-    /// Lets it finish.
+    /// Ends the input, so that the member finishes its work.
     fn drain(&self);
-    /// Closes it now.
+    /// Closes the connection without waiting for output.
     fn cut(&self);
 }
 
@@ -79,7 +79,7 @@ fn all(endings: &Slab<Ending>) -> Vec<Ending> {
     endings.iter().map(|(_, ending)| ending.clone()).collect()
 }
 
-/// Connections are admitted.
+/// New connections are admitted.
 const ADMITTING: u8 = 0;
 const DRAINING: u8 = 1;
 /// The time limit has passed for all connections that are still open, also for those whose endings are set later.

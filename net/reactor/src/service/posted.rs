@@ -77,7 +77,7 @@ struct Posted {
 pub(crate) enum End {
     /// After all posted work.
     Close,
-    /// At once.
+    /// At once, without the posted work that waits.
     Abort,
 }
 

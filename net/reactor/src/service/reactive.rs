@@ -23,7 +23,7 @@ pub(crate) struct Served<F: Family, H> {
 }
 
 impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
-    /// The initial interest.
+    /// The interest at registration: input alone.
     pub(crate) const INTEREST: Interest = Interest::INPUT;
 
     pub(crate) fn new(service: Service<F, H>) -> Self {

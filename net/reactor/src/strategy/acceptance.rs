@@ -11,7 +11,7 @@ pub trait Acceptance<F: Family>: Send + 'static {
     fn admits(&mut self, stream: &F::Stream, remote: &F::Addr, open: usize) -> bool;
 }
 
-/// Admits all connections.
+/// Admits all connections, without a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AcceptAll;
 

@@ -10,7 +10,7 @@ use crate::ServiceHandler;
 ///
 /// A closure that returns a handler creates one for each connection.
 pub trait Creation<F: Family>: Send + 'static {
-    /// The handler type.
+    /// The type of handler that the strategy creates.
     type Handler: ServiceHandler<F>;
 
     /// The handler for a connection from, or to, `remote`.

@@ -184,7 +184,7 @@ impl Drop for Process {
     }
 }
 
-/// A serving process.
+/// A child process that serves one connection.
 struct ServingProcess {
     pidfd: Arc<OwnedFd>,
     handle: RawFd,

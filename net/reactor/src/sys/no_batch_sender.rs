@@ -21,7 +21,7 @@ impl BatchSender {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no io_uring"))
     }
 
-    /// Is never called.
+    /// Cannot be called: no value of the type exists here.
     pub fn send<'m>(
         &mut self,
         _messages: impl Iterator<Item = (Handle<'m>, &'m [u8])> + Clone,

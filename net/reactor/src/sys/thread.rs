@@ -14,7 +14,7 @@ use spandrel_sync::Arc;
 
 /// A connection that a thread of its own serves.
 pub trait ConnectionThread: Send + Sync + 'static {
-    /// Serves it.
+    /// Serves the connection until its end.
     fn run(self: Arc<Self>);
 }
 

@@ -13,7 +13,7 @@ const SUBMISSIONS: u32 = 256;
 /// The capacity of the completion queue.
 const COMPLETIONS: u32 = 4096;
 
-/// One completed request.
+/// A completed request to the ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     /// The token of the request.
@@ -27,7 +27,7 @@ pub(crate) struct Completion {
 /// Poll requests. They lend no memory to the kernel, so that any of them is safe to submit.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// Held while submitting.
+    /// Held while requests are submitted.
     submitting: Mutex<()>,
     /// Held while taking completions.
     completing: Mutex<()>,

@@ -16,7 +16,7 @@ use crate::sys::clock::monotonic_nanos;
 pub struct Time(u64);
 
 impl Time {
-    /// The clock's epoch.
+    /// The epoch of the clock: zero nanoseconds.
     pub const ZERO: Self = Self(0);
     /// The largest value, 584 years after the epoch.
     pub const MAX: Self = Self(u64::MAX);
@@ -63,7 +63,7 @@ impl fmt::Debug for Time {
 
 /// A monotonic source of time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The present time.
+    /// The time since the clock's epoch; it never decreases.
     fn now(&self) -> Time;
 }
 

@@ -35,7 +35,7 @@ pub struct HashedWheel<P> {
 }
 
 impl<P> HashedWheel<P> {
-    /// An empty queue.
+    /// Creates an empty queue with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::with(&TimerOptions::new())

@@ -33,7 +33,7 @@ struct Entry {
 }
 
 impl<P> TimerHeap<P> {
-    /// An empty queue.
+    /// Creates an empty queue with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::with(&TimerOptions::new())

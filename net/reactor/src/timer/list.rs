@@ -20,11 +20,11 @@ pub struct TimerList<P> {
     list: Lists,
 }
 
-/// The only list.
+/// The list of the whole queue in the slab.
 const LIST: u16 = 0;
 
 impl<P> TimerList<P> {
-    /// An empty queue.
+    /// Creates an empty queue with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::with(&TimerOptions::new())

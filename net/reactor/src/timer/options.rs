@@ -12,7 +12,7 @@ pub struct TimerOptions {
 }
 
 impl TimerOptions {
-    /// The defaults.
+    /// The defaults: at most 2^21 timers, ticks of 2^20 ns, 4096 buckets.
     #[must_use]
     pub const fn new() -> Self {
         Self { limit: 2 << 20, capacity: 0, resolution: Duration::from_nanos(1 << 20), buckets: 4096 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::clock::Time;
 use super::{Expired, Full, TimerId, TimerOptions};
 
-/// No index.
+/// The index of no node.
 pub(super) const NIL: u32 = u32::MAX;
 
 /// Whether a timer fires again.
@@ -17,7 +17,7 @@ enum Kind {
     Interval,
 }
 
-/// One timer.
+/// A scheduled timer with its links.
 pub(super) struct Node<L, P> {
     /// The strategy's links to its neighbours.
     pub(super) links: L,
@@ -81,7 +81,7 @@ impl<L, P> Slab<L, P> {
         self.limit
     }
 
-    /// Adds a timer.
+    /// Adds a timer, unless the limit is reached.
     #[inline]
     pub(super) fn insert(&mut self, links: L, interval: Option<Duration>, payload: P) -> Result<TimerId, Full> {
         if self.len == self.limit {

@@ -9,7 +9,7 @@ use super::{HashedWheel, TimerHeap, TimerList, TimerOptions, TimerQueue, TimerWh
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimerStrategy {
-    /// [`TimerHeap`]: exact, logarithmic.
+    /// [`TimerHeap`]: exact times, logarithmic costs.
     Heap,
     /// [`TimerWheel`]: constant steps, suits most.
     #[default]
@@ -21,7 +21,7 @@ pub enum TimerStrategy {
 }
 
 impl TimerStrategy {
-    /// All of them.
+    /// All four strategies, in the order of declaration.
     pub const ALL: [Self; 4] = [Self::Heap, Self::Wheel, Self::HashedWheel, Self::List];
 
     /// An empty queue of this kind.

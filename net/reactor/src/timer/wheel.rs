@@ -44,7 +44,7 @@ pub struct TimerWheel<P> {
 struct Upcoming {
     level: usize,
     slot: usize,
-    /// Its first tick.
+    /// The first tick that the slot covers.
     tick: u64,
 }
 
@@ -53,7 +53,7 @@ fn list_of(level: usize, slot: usize) -> u16 {
 }
 
 impl<P> TimerWheel<P> {
-    /// An empty queue.
+    /// Creates an empty queue with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::with(&TimerOptions::new())

@@ -93,11 +93,11 @@ pub enum OperationKind {
 /// The result of an operation.
 #[derive(Debug)]
 pub struct Completion {
-    /// The operation.
+    /// The operation that has ended or has another result.
     pub id: OperationId,
     /// The key that it was started with.
     pub key: u64,
-    /// Its kind.
+    /// The kind of that operation.
     pub kind: OperationKind,
     /// Whether the operation goes on, and has further completions ([`accept_each`](crate::Proactor::accept_each)).
     pub goes_on: bool,

@@ -70,7 +70,7 @@ impl<T> Table<T> {
         Some(operation)
     }
 
-    /// All operations.
+    /// All operations that have not ended.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten().map(|(_, operation)| operation)
     }

@@ -55,7 +55,7 @@ pub(super) enum AcceptCount {
 
 /// The consequence of a result of the kernel.
 pub(super) enum Step {
-    /// Another result.
+    /// Wait for another result of the same submission.
     Await,
     /// One connection of several. Unless the kernel goes on, the operation is submitted again.
     Accepted { handle: i32, is_submitted: bool },
