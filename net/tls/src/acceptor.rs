@@ -1,4 +1,4 @@
-//! Waiting for connections.
+//! Listening for TLS connections.
 
 use std::{fmt, io};
 
@@ -41,7 +41,7 @@ impl<F: Family> Acceptor<F> {
         Self { inner, config_source, timeouts }
     }
 
-    /// The underlying acceptor.
+    /// The acceptor of the connections below TLS.
     #[must_use]
     pub fn inner(&self) -> &F::Acceptor {
         &self.inner

@@ -15,7 +15,7 @@ use crate::wait::Wait;
 pub(crate) type Locked<'a> = MutexGuard<'a, Session>;
 pub(crate) type Step<'a> = (Locked<'a>, io::Result<()>);
 
-/// Transfers of plaintext.
+/// Transfers of plaintext, which the session encrypts and decrypts.
 impl<S: Transfer> Stream<S> {
     pub(crate) fn recv_as(&self, slices: &mut [IoSliceMut<'_>], mut wait: Wait) -> io::Result<usize> {
         if slices.iter().all(|slice| slice.is_empty()) {
@@ -122,9 +122,9 @@ impl<S: Transfer> Stream<S> {
     }
 }
 
-/// Transfers of ciphertext.
+/// Transfers of ciphertext between the session and the underlying stream.
 impl<S: Transfer> Stream<S> {
-    /// Completes the handshake.
+    /// Continues the handshake until it is complete.
     pub(crate) fn establish<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         while session.is_handshaking() {
             session.decrypt();

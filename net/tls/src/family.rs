@@ -1,4 +1,4 @@
-//! The TLS family.
+//! TLS over any family of streams.
 
 use std::io;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl<F: Family> Tls<F> {
         self
     }
 
-    /// The underlying family.
+    /// The family of the streams below TLS.
     #[must_use]
     pub fn inner(&self) -> &F {
         &self.inner

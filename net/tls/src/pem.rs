@@ -23,7 +23,7 @@ pub enum PemError {
     /// The file cannot be read.
     #[error("cannot read {}", .path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The operating system's error.
         #[source]
@@ -40,7 +40,7 @@ pub enum PemError {
     Malformed {
         /// The file or text.
         origin: PemOrigin,
-        /// The reason.
+        /// The reason why it is not PEM.
         #[source]
         cause: pem::Error,
     },
@@ -59,7 +59,7 @@ pub enum PemError {
         origin: PemOrigin,
         /// The index of the certificate, from 0 on.
         index: usize,
-        /// The reason.
+        /// The reason why it is not an authority.
         #[source]
         cause: rustls::Error,
     },
@@ -71,7 +71,7 @@ spandrel_error::debug_as_report!(PemError);
 pub enum PemOrigin {
     /// The file with this path.
     File(PathBuf),
-    /// A text.
+    /// A text in memory.
     Text,
 }
 
@@ -87,9 +87,9 @@ impl fmt::Display for PemOrigin {
 /// The source of PEM.
 #[derive(Clone, Copy, Debug)]
 pub enum Pem<'a> {
-    /// A file.
+    /// The path of a PEM file.
     File(&'a Path),
-    /// A text.
+    /// PEM text in memory.
     Text(&'a [u8]),
 }
 

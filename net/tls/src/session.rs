@@ -160,7 +160,7 @@ impl Session {
         self.output = Output::default();
     }
 
-    /// Ends both directions.
+    /// Makes both directions fail; the first reason stays.
     pub(crate) fn fail(&mut self, reason: Fault) {
         self.failed.get_or_insert(reason);
     }

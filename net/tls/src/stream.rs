@@ -1,4 +1,4 @@
-//! TLS streams.
+//! TLS connections as streams of octets.
 
 use std::fmt;
 use std::io;
@@ -261,7 +261,7 @@ impl<S: Transfer> Stream<S> {
         self.session.lock().connection.protocol_version()
     }
 
-    /// The cipher suite.
+    /// The cipher suite that the handshake agreed on, `None` before.
     #[must_use]
     pub fn cipher_suite(&self) -> Option<SupportedCipherSuite> {
         self.session.lock().connection.negotiated_cipher_suite()

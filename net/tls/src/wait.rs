@@ -37,11 +37,11 @@ impl Deadline {
 /// The time limit of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
-    /// Does not wait.
+    /// Returns `WouldBlock` in place of a wait.
     No,
     /// Until the deadline at which the underlying stream's own timeout, started now, ends.
     Configured(Deadline),
-    /// Until the deadline.
+    /// Waits until the deadline at most.
     Until(Deadline),
 }
 

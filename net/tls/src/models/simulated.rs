@@ -10,7 +10,7 @@ use spandrel_ipc::{Handle, Interest, Pollable, Prepared, Receive, Shutdown, Tran
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-/// One direction.
+/// The octets in flight in one direction.
 #[derive(Debug, Default)]
 struct Direction {
     state: Mutex<State>,
@@ -92,7 +92,7 @@ impl Direction {
     }
 }
 
-/// One end.
+/// One end of the simulated connection.
 #[derive(Debug)]
 pub(super) struct End {
     inbound: Arc<Direction>,

@@ -63,7 +63,7 @@ impl Wire {
     }
 }
 
-/// The available octets.
+/// The octets that can be received without a wait.
 fn drained(stream: &inet::Stream) -> Vec<u8> {
     let mut octets = Vec::new();
     let mut buffer = [0; 65_536];
