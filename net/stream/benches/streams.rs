@@ -35,7 +35,7 @@ const CAPACITY: usize = HIGH.div_ceil(OCTETS);
 /// The numbers of producers; one thread consumes.
 const PRODUCERS: [usize; 2] = [1, 4];
 
-/// Passes messages on.
+/// A task that passes messages on.
 struct Passing;
 
 impl Service for Passing {

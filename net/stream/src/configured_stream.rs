@@ -81,7 +81,7 @@ impl ConfiguredStream {
         Self(Stream::new(name))
     }
 
-    /// The stream.
+    /// The stream of modules that the directive built.
     #[must_use]
     pub fn stream(&self) -> &Stream {
         &self.0

@@ -83,7 +83,7 @@ impl Request {
         (Self { module: module.map(str::to_owned), query, reply: Arc::clone(&reply) }, reply)
     }
 
-    /// The query.
+    /// The question that the control message asks.
     #[must_use]
     pub fn query(&self) -> Query {
         self.query
@@ -95,7 +95,7 @@ impl Request {
         self.module.as_deref().is_none_or(|name| name == module)
     }
 
-    /// Answers the request.
+    /// Answers the request, and wakes its sender.
     pub fn answer(self, answer: Answer) {
         *self.reply.state.lock() = ReplyState::Answered(answer);
     }

@@ -13,7 +13,7 @@ const PARTS: usize = 8;
 pub(crate) struct Counter([CachePadded<AtomicU64>; PARTS]);
 
 impl Counter {
-    /// Adds one.
+    /// Adds one, in the part of this thread.
     #[inline]
     pub(crate) fn increase(&self) {
         self.0[part()].fetch_add(1, Ordering::Relaxed);

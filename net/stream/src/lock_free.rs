@@ -181,7 +181,7 @@ fn is_full(reserved: u64, present: Weight, marks: &WaterMarks) -> bool {
 }
 
 impl<T: Queued> LockFreeQueue<T> {
-    /// An empty queue.
+    /// Creates an empty queue with these water marks.
     #[must_use]
     pub fn new(marks: WaterMarks) -> Self {
         let shared = Shared {
@@ -487,7 +487,7 @@ impl<T: Queued> LockFreeQueue<T> {
         self.not_empty.notify_all();
     }
 
-    /// Changes the limits.
+    /// Replaces the water marks; waiting producers see the new ones.
     pub fn set_water_marks(&self, marks: WaterMarks) {
         let update = |change: &dyn Fn(u64, Weight) -> u64| {
             let update =
@@ -502,7 +502,7 @@ impl<T: Queued> LockFreeQueue<T> {
         self.not_full.notify_all();
     }
 
-    /// The limits.
+    /// The water marks in force.
     pub fn water_marks(&self) -> WaterMarks {
         self.shared.marks()
     }
@@ -522,7 +522,7 @@ impl<T: Queued> LockFreeQueue<T> {
         self.present().1.octets()
     }
 
-    /// Whether producers wait.
+    /// Whether flow control makes producers wait.
     pub fn is_full(&self) -> bool {
         let (reserved, present) = self.present();
         is_full(reserved, present, &self.shared.marks())

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The waits of threads for a lock that another one held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockWaits {
-    /// Their number.
+    /// The number of waits.
     pub count: u64,
     /// The sum of their times.
     pub time: Duration,

@@ -88,7 +88,7 @@ impl<E: Eq + Hash, I, L: Lock> MapManager<E, I, L> {
         self.bindings.lock().remove(external)
     }
 
-    /// The internal identifier.
+    /// Returns the internal identifier bound to the external one.
     pub fn find(&self, external: &E) -> Option<I>
     where
         I: Clone,

@@ -28,7 +28,7 @@ pub enum Flush {
     Reader,
     /// Those of the tasks that pass messages down.
     Writer,
-    /// Both.
+    /// Those of both directions.
     Both,
 }
 
@@ -95,14 +95,14 @@ impl Message {
         self
     }
 
-    /// The kind.
+    /// The kind: data, or one for the protocol.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> &MessageKind {
         &self.0.kind
     }
 
-    /// The priority.
+    /// The priority, for queues that are ordered by it; higher ones come first.
     #[must_use]
     pub fn priority(&self) -> u32 {
         self.0.priority
@@ -126,7 +126,7 @@ impl Message {
         self.0.control.take_if(|control| control.is::<C>())?.downcast().ok()
     }
 
-    /// The data.
+    /// The data, if there is any.
     #[inline]
     #[must_use]
     pub fn block(&self) -> Option<&MessageBlock> {
@@ -146,7 +146,7 @@ impl Message {
         self.0.data.take()
     }
 
-    /// Replaces the data.
+    /// Replaces the data; the kind and priority stay.
     pub fn set_block(&mut self, block: MessageBlock) {
         self.0.data = Some(block);
     }

@@ -31,7 +31,7 @@ pub enum AttachError {
     /// Messages would come back to the stream from which they started.
     #[error("the stream `{0}` would be above itself")]
     Circle(String),
-    /// It is closed.
+    /// The stream of this name is closed.
     #[error("the stream `{0}` is closed")]
     Closed(String),
 }

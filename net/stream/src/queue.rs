@@ -48,7 +48,7 @@ pub struct MessageQueue<T, L: Monitor = Mutex> {
 }
 
 impl<T: Queued, L: Monitor> MessageQueue<T, L> {
-    /// An empty queue.
+    /// Creates an empty queue with these water marks.
     #[must_use]
     pub fn new(marks: WaterMarks) -> Self {
         Self {
@@ -396,7 +396,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         self.state.lock().notification = notification;
     }
 
-    /// Changes the limits.
+    /// Replaces the water marks; waiting producers see the new ones.
     pub fn set_water_marks(&self, marks: WaterMarks) {
         let mut state = self.state.lock();
         self.is_full_now(&mut state); // the end of flow control by the old marks
@@ -408,7 +408,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         L::notify_all(&self.not_full);
     }
 
-    /// The limits.
+    /// The water marks in force.
     pub fn water_marks(&self) -> WaterMarks {
         self.state.lock().marks
     }
@@ -432,7 +432,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         state.octets()
     }
 
-    /// Whether producers wait.
+    /// Whether flow control makes producers wait.
     pub fn is_full(&self) -> bool {
         self.is_full_now(&mut self.state.lock())
     }

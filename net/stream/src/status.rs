@@ -11,7 +11,7 @@ use crate::{LockWaits, QueueStrategy, Side, TaskQueue, WaterMarks};
 /// call, but not all at the same one.
 #[derive(Clone, Debug)]
 pub struct StreamStatus {
-    /// Its name.
+    /// The name of the stream.
     pub name: String,
     /// Whether the whole stream is suspended.
     pub is_suspended: bool,
@@ -22,7 +22,7 @@ pub struct StreamStatus {
 /// The state of a module.
 #[derive(Clone, Debug)]
 pub struct ModuleStatus {
-    /// Its name.
+    /// The name of the module.
     pub name: String,
     /// Whether a control message has stopped it.
     pub is_stopped: bool,
@@ -43,7 +43,7 @@ pub struct TaskStatus {
     pub has_failed: bool,
     /// The messages in its queue.
     pub messages: usize,
-    /// Their octets.
+    /// The octets of those messages.
     pub octets: usize,
     /// The limits of the queue.
     pub marks: WaterMarks,

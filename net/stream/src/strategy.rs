@@ -90,11 +90,11 @@ pub trait TaskQueue: Sized + Operations<<Self as TaskQueue>::Position> {
     }
     /// The octets of all messages.
     fn octets(&self) -> usize;
-    /// Whether producers wait.
+    /// Whether flow control makes producers wait.
     fn is_full(&self) -> bool;
-    /// The limits.
+    /// The water marks in force.
     fn water_marks(&self) -> WaterMarks;
-    /// Changes the limits.
+    /// Replaces the water marks; waiting producers see the new ones.
     fn set_water_marks(&self, marks: WaterMarks);
     /// Drops all messages; returns their number.
     fn flush(&self) -> usize;

@@ -33,9 +33,9 @@ pub enum StreamError {
     /// There is no module of the name.
     #[error("the stream `{stream}` has no module `{module}`; it has {present}")]
     NoModule {
-        /// The stream.
+        /// The name of the stream.
         stream: String,
-        /// The name.
+        /// The name that was looked up.
         module: String,
         /// The names of its modules.
         present: String,
@@ -43,9 +43,9 @@ pub enum StreamError {
     /// There is a module of the name already.
     #[error("the stream `{stream}` has a module `{module}` already")]
     Duplicate {
-        /// The stream.
+        /// The name of the stream.
         stream: String,
-        /// The name.
+        /// The name that both modules have.
         module: String,
     },
     /// It has as many modules as it may have.
@@ -54,14 +54,14 @@ pub enum StreamError {
     /// A task refuses to open.
     #[error("module `{module}` of the stream `{stream}`: {reason}")]
     Open {
-        /// The stream.
+        /// The name of the stream.
         stream: String,
-        /// The module.
+        /// The name of the module.
         module: String,
-        /// The reason.
+        /// The reason that the task gave.
         reason: String,
     },
-    /// It is closed.
+    /// The stream of this name is closed.
     #[error("the stream `{0}` is closed")]
     Closed(String),
     /// Its tail or that of the other stream is linked already.
@@ -73,9 +73,9 @@ pub enum StreamError {
     /// Threads of modules have not ended in time.
     #[error("threads of the stream `{stream}` have not ended after {timeout:?}, in: {modules}")]
     StillRunning {
-        /// The stream.
+        /// The name of the stream.
         stream: String,
-        /// The time.
+        /// The time limit that has passed.
         timeout: Duration,
         /// The names of the modules.
         modules: String,
@@ -156,7 +156,7 @@ impl<L: QueueStrategy> Stream<L> {
         }
     }
 
-    /// The name.
+    /// The name, as given when the stream was made.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
@@ -339,7 +339,7 @@ impl<L: QueueStrategy> Stream<L> {
         self.set_suspended(true);
     }
 
-    /// Ends the suspension.
+    /// Ends a suspension of the whole stream.
     pub fn resume(&self) {
         self.set_suspended(false);
     }

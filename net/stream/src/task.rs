@@ -22,7 +22,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other direction.
+    /// The side for messages in the other direction.
     #[must_use]
     pub fn opposite(self) -> Self {
         match self {
@@ -103,9 +103,9 @@ pub enum PutFailure {
     PutFailure::Failed => "all threads of a task on its way have panicked",
 })]
 pub struct PutError {
-    /// The reason.
+    /// The reason why it was not passed on.
     pub reason: PutFailure,
-    /// The message.
+    /// The message that was not passed on.
     pub message: Message,
 }
 
@@ -223,7 +223,7 @@ impl<'s, L: QueueStrategy> Context<'s, L> {
         self.route.task(self.place.opposite())
     }
 
-    /// The task's queue.
+    /// The queue of this task.
     #[must_use]
     pub fn queue(&self) -> &'s L::Queue {
         self.route.queue(self.place)
@@ -346,7 +346,7 @@ impl<L: QueueStrategy> fmt::Debug for Context<'_, L> {
 pub struct OpenContext<'s> {
     pub(crate) module: &'s str,
     pub(crate) side: Side,
-    /// Starts threads.
+    /// Starts this number of threads that run `svc`.
     pub(crate) start: &'s dyn Fn(usize) -> Result<(), TaskError>,
 }
 

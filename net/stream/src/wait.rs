@@ -1,4 +1,4 @@
-//! Limits of waits.
+//! Time limits of calls that may wait.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use spandrel_sync::time::Instant;
 /// How long an operation may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all.
+    /// Returns at once in place of a wait.
     Never,
     /// For at most this time.
     For(Duration),
-    /// Without a limit.
+    /// Waits without a time limit.
     Forever,
 }
 

@@ -23,9 +23,9 @@ pub trait Queued {
 /// The place at which an item enters a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// Behind all others.
+    /// Behind all items in the queue.
     Tail,
-    /// Before all others.
+    /// Before all items in the queue.
     Head,
     /// Behind the last item of the same or a higher priority.
     Priority,
@@ -89,9 +89,9 @@ pub enum EnqueueFailure {
     EnqueueFailure::Closed => "the queue is closed",
 })]
 pub struct EnqueueError<T> {
-    /// The reason.
+    /// The reason why it was not enqueued.
     pub reason: EnqueueFailure,
-    /// The item.
+    /// The item that was not enqueued.
     pub item: T,
 }
 

@@ -30,7 +30,7 @@ impl<T, L: Monitor> Default for Front<T, L> {
 }
 
 impl<T, L: Monitor> Front<T, L> {
-    /// Sets the counts.
+    /// Publishes the number of items and octets.
     #[inline]
     pub(super) fn set(&self, len: usize, octets: usize) {
         // Threads that hold no lock of the front use them as former counts; a lock orders all other uses.

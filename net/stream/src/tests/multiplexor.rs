@@ -1,4 +1,4 @@
-//! Maps and multiplexors.
+//! Maps of identifiers, and multiplexors.
 
 use spandrel_sync::{Lock, Mutex, NullMutex, RwLock};
 

@@ -1,4 +1,4 @@
-//! Message queues.
+//! Message queues of both kinds, against a model.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -377,7 +377,7 @@ impl Model {
         self.is_controlled || self.items.len() >= self.marks.messages
     }
 
-    /// Items have left.
+    /// Updates the flow control after items have left.
     fn has_fallen(&mut self) {
         let octets = self.octets();
         let is_low = octets <= self.marks.low && octets < self.marks.high;

@@ -102,7 +102,7 @@ fn as_many_modules_as_allowed_are_inserted() {
     assert_eq!(trace_of(&get(&stream)).split(' ').count(), 2 * crate::MAX_MODULES - 1);
 }
 
-/// Counts its calls.
+/// A task that counts its calls.
 #[derive(Default)]
 struct Counted {
     opened: AtomicUsize,
