@@ -20,7 +20,7 @@ use crate::http::{self, EndpointRequest, EndpointResponse};
 const MAX_CONNECTIONS: usize = 16;
 /// The longest time of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest request.
+/// The longest request that is read, in octets.
 const MAX_REQUEST_OCTETS: usize = 4096;
 
 /// Renders all metrics as text.
@@ -87,7 +87,7 @@ impl Endpoint {
         self.state.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Stops serving.
+    /// Stops serving, and waits for the end of the thread.
     pub fn close(&self) {
         self.reactor.close();
         let thread = self.thread.lock().take();
@@ -111,7 +111,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// One connection.
+/// A connection of an HTTP client.
 struct EndpointConnection {
     state: Arc<EndpointState>,
     /// The octets of the request; empty after the response.

@@ -1,4 +1,4 @@
-//! Merging of metrics.
+//! Merging of the metric families of several sources.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,12 +1,12 @@
 //! The part of HTTP/1.1 (RFC 9112) that the endpoint needs: the request line, the end of the header, and
 //! responses of known length.
 
-/// A parsed request.
+/// The part of a request that decides the response.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum EndpointRequest<'r> {
     /// GET or HEAD of this path.
     Read(&'r str),
-    /// Another method.
+    /// A method other than GET and HEAD.
     Write,
     Malformed,
     TooLong,
@@ -41,7 +41,7 @@ pub(crate) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>
     Some((request, true))
 }
 
-/// A response.
+/// A response before its encoding.
 #[derive(Debug)]
 pub(crate) struct EndpointResponse {
     status: &'static str,

@@ -1,4 +1,4 @@
-//! Reading of metrics.
+//! Reading of metrics in the text format.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl<'t> Series<'t> {
         self.labels.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    /// The value.
+    /// The value of the sample, perhaps infinite or NaN.
     #[must_use]
     pub fn value(&self) -> f64 {
         self.value

@@ -1,4 +1,4 @@
-//! Writing of metrics.
+//! Writing of metrics in the text format.
 
 use std::fmt::{self, Write as _};
 
