@@ -15,7 +15,7 @@ spandrel_configurator::export_services!(
     module make_capitals => Capitals,
 );
 
-/// Sends octets back.
+/// A TCP service that sends octets back.
 #[derive(Default)]
 struct EchoService(Mutex<Option<Server<Inet>>>);
 

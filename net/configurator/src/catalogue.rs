@@ -8,11 +8,11 @@ use spandrel_sync::Arc;
 
 use crate::{ServiceKind, ServiceObject, StreamObject};
 
-/// Makes a service.
+/// Makes a service of a registered type.
 type MakeService = Arc<dyn Fn() -> Arc<dyn ServiceObject> + Send + Sync>;
 /// Makes a module, in a type that the implementation of streams knows.
 type MakeModule = Arc<dyn Fn() -> Box<dyn Any + Send> + Send + Sync>;
-/// Makes a stream.
+/// Makes a stream of a registered type.
 type MakeStream = Arc<dyn Fn() -> Arc<dyn StreamObject> + Send + Sync>;
 
 /// A factory of the program.

@@ -9,7 +9,7 @@ use crate::svc_conf::{Origin, ReadError};
 pub struct Problem {
     /// The place of the directive.
     pub origin: Origin,
-    /// The text.
+    /// The cause, as text for people.
     pub text: String,
 }
 
@@ -36,11 +36,11 @@ pub enum ConfigureError {
     /// A method of a service has failed.
     #[error("the service `{service}` cannot be {change}: {reason}")]
     Service {
-        /// The service.
+        /// The name of the service.
         service: String,
         /// The change that was asked for: `suspended`, `resumed`.
         change: &'static str,
-        /// The reason.
+        /// The reason that the service gave.
         reason: String,
     },
 }

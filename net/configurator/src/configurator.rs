@@ -68,7 +68,7 @@ impl Configurator {
         Self(Arc::new(shared))
     }
 
-    /// The services.
+    /// The repository of the running services.
     #[must_use]
     pub fn repository(&self) -> &ServiceRepository {
         &self.0.repository

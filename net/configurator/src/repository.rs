@@ -92,13 +92,13 @@ struct Shared {
 /// The state of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceStatus {
-    /// Its name.
+    /// The name in this process.
     pub name: String,
-    /// Its kind.
+    /// Service, module or stream.
     pub kind: ServiceKind,
     /// Its factory: the words of its directive after its name and type; `static` for one that the program contains.
     pub source: String,
-    /// Its parameters.
+    /// The parameters of its directive in one text.
     pub parameters: String,
     /// Whether it is suspended.
     pub is_suspended: bool,

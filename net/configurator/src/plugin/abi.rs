@@ -9,7 +9,7 @@ pub(super) const MAGIC: [u8; 8] = *b"SPNDRLSV";
 /// The name of the variable of a library that has its [`Abi`].
 pub(super) const ABI_SYMBOL: &str = "spandrel_service_abi";
 
-/// `spandrel_service_abi_t`.
+/// The C struct `spandrel_service_abi_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Abi {
@@ -31,7 +31,7 @@ pub(crate) const KIND_SERVICE: u32 = 1;
 /// The kind of a module.
 pub(crate) const KIND_MODULE: u32 = 2;
 
-/// `spandrel_handler`.
+/// The C struct `spandrel_handler`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawHandler {
@@ -46,7 +46,7 @@ pub(crate) struct RawHandler {
 
 pub(crate) type Run = unsafe extern "C" fn(*mut c_void);
 
-/// `spandrel_host`.
+/// The C struct `spandrel_host`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawHost {
@@ -66,7 +66,7 @@ pub(crate) struct RawHost {
     pub(crate) spawn: unsafe extern "C" fn(*mut c_void, Option<Run>, *mut c_void) -> c_int,
 }
 
-/// `spandrel_message`.
+/// The C struct `spandrel_message`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RawMessage {
@@ -81,7 +81,7 @@ pub(crate) struct RawMessage {
     pub(crate) release: Option<unsafe extern "C" fn(*mut RawMessage)>,
 }
 
-/// `spandrel_next`.
+/// The C struct `spandrel_next`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RawNext {
@@ -91,7 +91,7 @@ pub(crate) struct RawNext {
     pub(crate) reply: unsafe extern "C" fn(*mut c_void, *mut RawMessage) -> c_int,
 }
 
-/// `spandrel_service`.
+/// The C struct `spandrel_service`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawService {

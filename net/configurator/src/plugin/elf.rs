@@ -58,7 +58,7 @@ fn truncated(part: &str) -> String {
 /// Compares the table by which the loader finds symbols and relocations with the segments.
 fn check_dynamic(file: &[u8], segments: &[Segment]) -> Result<(), String> {
     const END: u64 = 0;
-    /// `DT_STRTAB` and `DT_SYMTAB`.
+    /// The tags `DT_STRTAB` and `DT_SYMTAB`.
     const TABLES: [u64; 2] = [5, 6];
     let dynamic = segments.iter().find(|segment| segment.kind == SEGMENT_DYNAMIC);
     let dynamic = dynamic.ok_or("it is no shared library: it has no dynamic section")?;

@@ -43,14 +43,14 @@ use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
 #[macro_export]
 macro_rules! export_services {
     (@one module $function:ident => $make:expr) => {
-        /// Makes a module.
+        /// Makes a module for the host.
         #[unsafe(no_mangle)]
         pub extern "C" fn $function() -> *mut $crate::plugin::RawService {
             $crate::plugin::exported_module(|| ::std::boxed::Box::new($make))
         }
     };
     (@one $function:ident => $make:expr) => {
-        /// Makes a service.
+        /// Makes a service for the host.
         #[unsafe(no_mangle)]
         pub extern "C" fn $function() -> *mut $crate::plugin::RawService {
             $crate::plugin::exported_service(|| ::std::boxed::Box::new($make))

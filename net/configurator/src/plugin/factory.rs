@@ -13,7 +13,7 @@ use crate::svc_conf::{Location, ServiceKind};
 /// The time that a factory may take.
 const MAKE_TIME: Duration = Duration::from_secs(10);
 
-/// A made service.
+/// A service or module that a library's function made.
 pub(crate) enum ForeignFactory {
     Service(ForeignService),
     Module(ForeignModule),

@@ -119,7 +119,7 @@ impl ForeignMessage {
         unsafe { self.0.as_ref() }
     }
 
-    /// Its purpose.
+    /// Whether it carries data or controls the protocol.
     #[must_use]
     pub fn kind(&self) -> ForeignKind {
         if self.raw().kind == 0 { ForeignKind::Data } else { ForeignKind::Protocol }
@@ -147,7 +147,7 @@ impl ForeignMessage {
         })
     }
 
-    /// All octets, copied.
+    /// Copies the octets of all blocks.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         self.blocks().flatten().copied().collect()

@@ -1,4 +1,4 @@
-//! Directives, as values.
+//! The directives of `svc.conf`, as values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// A place in a file. Lines and columns (in characters) count from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
+    /// The line, from 1 on.
     pub line: u32,
-    /// The column.
+    /// The column in characters, from 1 on.
     pub column: u32,
 }
 
 /// A directive and the place where it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive {
-    /// Its content.
+    /// The kind of directive, with its operands.
     pub kind: DirectiveKind,
     /// The place of its first word.
     pub origin: Origin,
@@ -47,9 +47,9 @@ pub enum DirectiveKind {
     Dynamic(Dynamic),
     /// `static NAME ["PARAMETERS"]`: initializes a service that the program contains.
     Static(Static),
-    /// `suspend NAME`.
+    /// `suspend NAME`, of a running service.
     Suspend(String),
-    /// `resume NAME`.
+    /// `resume NAME`, of a suspended service.
     Resume(String),
     /// `remove NAME`: finalizes a service and unlinks it.
     Remove(String),
@@ -62,9 +62,9 @@ pub enum DirectiveKind {
 pub struct Dynamic {
     /// The name of the service in this process.
     pub name: String,
-    /// Its kind.
+    /// Service, module or stream.
     pub kind: ServiceKind,
-    /// The factory.
+    /// The function or variable that makes it, and its library.
     pub location: Location,
     /// Whether it runs at once; suspended otherwise.
     pub is_active: bool,
@@ -84,16 +84,16 @@ pub struct Static {
 /// The kind of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
-    /// `Service_Object`.
+    /// `Service_Object`: a service of its own.
     ServiceObject,
     /// `Module`: a layer of a stream.
     Module,
-    /// `STREAM`.
+    /// `STREAM`: modules on top of each other.
     Stream,
 }
 
 impl ServiceKind {
-    /// Its keyword.
+    /// The keyword in a directive, e.g. `Service_Object`.
     #[must_use]
     pub fn keyword(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl fmt::Display for Location {
 /// A stream and changes of its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamDirective {
-    /// The stream.
+    /// The stream that the directives concern.
     pub head: StreamHead,
     /// The directives between the braces: `dynamic` and `static` push a module below the head, the others are for a
     /// module of that name.

@@ -7,9 +7,9 @@ use super::directive::Position;
 /// An error in the text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The place.
+    /// The line and column of the error.
     pub position: Position,
-    /// The text.
+    /// The error and the expected text.
     pub text: String,
 }
 

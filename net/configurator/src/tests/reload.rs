@@ -1,4 +1,4 @@
-//! Reading files again.
+//! Reading of configuration files again, after changes.
 
 use std::fs;
 use std::path::Path;
