@@ -30,7 +30,7 @@ pub fn start<P: Protocol>(port: &Port, protocol: P, settings: &Settings) -> io::
 }
 // ANCHOR_END: start
 
-/// The lock itself.
+/// The lock around `accept`, or none.
 enum Locking {
     None,
     Mutex(Mutex<()>),

@@ -46,7 +46,7 @@ impl Adaptation {
         Self { thresholds: [workers, MANY.max(workers) + 1], level: 0, rising: 0, falling: 0 }
     }
 
-    /// The present architecture.
+    /// The architecture of the present level of load.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
         LEVELS[self.level]

@@ -11,25 +11,25 @@ use crate::{
 #[cfg(target_os = "linux")]
 use crate::{pre_forked, process_per_connection};
 
-/// A server architecture.
+/// The way in which a server maps connections to threads or processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Architecture {
-    /// [`iterative`]
+    /// [`iterative`]: one connection at a time.
     Iterative,
-    /// [`reactive`]
+    /// [`reactive`]: all connections on one thread.
     Reactive,
-    /// `process_per_connection`, on Linux
+    /// `process_per_connection`, on Linux: a child for each connection.
     ProcessPerConnection,
-    /// `pre_forked`, on Linux
+    /// `pre_forked`, on Linux: children that accept.
     PreForked,
-    /// [`thread_per_connection`]
+    /// [`thread_per_connection`]: a thread for each connection.
     ThreadPerConnection,
-    /// [`queue_pool`]
+    /// [`queue_pool`]: one acceptor, workers at a queue.
     QueuePool,
-    /// [`accept_pool`]
+    /// [`accept_pool`]: workers that accept.
     AcceptPool,
-    /// [`leader_followers`]
+    /// [`leader_followers`]: workers that take turns to wait for events.
     LeaderFollowers,
     /// `asynchronous`, where the target has an `io_uring` or completion ports
     Asynchronous,

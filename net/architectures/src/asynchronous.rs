@@ -91,11 +91,11 @@ impl<P: Protocol> Drop for Counted<'_, P> {
 /// The pending operation that accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accepting {
-    /// None.
+    /// No operation accepts connections.
     Not,
-    /// One connection.
+    /// An operation that accepts one connection.
     One(OperationId),
-    /// All.
+    /// An operation that accepts connections until it is cancelled.
     Each(OperationId),
     /// It is cancelled, and ends with a completion.
     Cancelled,

@@ -55,7 +55,7 @@ impl Http {
         self.files.folder()
     }
 
-    /// Whether it drains.
+    /// The flag that the server sets when it drains.
     #[cfg(target_os = "linux")]
     pub(crate) fn drain_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_draining)
@@ -115,7 +115,7 @@ pub struct HttpSession {
 /// How far the end of a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Requests are answered.
+    /// Requests are read and answered.
     Open,
     /// The last response is made. The rest of its request is discarded: so many octets at most.
     Discarding(u64),
@@ -198,7 +198,7 @@ impl HttpSession {
         }
     }
 
-    /// Answers a request.
+    /// Queues the response to a request, and notes whether the connection ends.
     fn respond(&mut self, request: &Request) {
         let is_draining = self.is_draining.load(Ordering::Relaxed);
         let is_too_large = matches!(request.body, BodyLen::Octets(len) if len > MAX_BODY);

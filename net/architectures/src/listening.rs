@@ -88,7 +88,7 @@ impl Port {
         limit.saturating_sub(self.former.load(Ordering::Relaxed))
     }
 
-    /// The socket.
+    /// The listening socket of this port.
     pub(crate) fn acceptor(&self) -> &Arc<Acceptor> {
         &self.acceptor
     }

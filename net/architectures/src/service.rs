@@ -7,7 +7,7 @@ use crate::transfer::{Transfer, TransferSession};
 /// A protocol chosen at run time, which processes of a server can be told.
 #[derive(Clone, Debug)]
 pub enum Service {
-    /// The paper's service.
+    /// The paper's transfer service, of the wanted numbers of octets.
     Transfer(Transfer),
     /// Static files over HTTP/1.1.
     Http(Http),
@@ -16,9 +16,9 @@ pub enum Service {
 /// The session of a [`Service`].
 #[derive(Debug)]
 pub enum ServiceSession {
-    /// Of [`Transfer`].
+    /// A session of [`Transfer`].
     Transfer(TransferSession),
-    /// Of [`Http`].
+    /// A session of [`Http`].
     Http(Box<HttpSession>),
 }
 

@@ -80,7 +80,7 @@ pub enum AcceptLock {
     /// None: the kernel chooses one of the waiting workers.
     #[default]
     None,
-    /// [`spandrel_sync::Mutex`].
+    /// [`spandrel_sync::Mutex`], which sleeps in the kernel.
     Mutex,
     /// [`spandrel_sync::AdaptiveMutex`], which spins before it sleeps.
     Adaptive,
@@ -89,7 +89,7 @@ pub enum AcceptLock {
 }
 
 impl AcceptLock {
-    /// All of them.
+    /// All of them, `None` first.
     pub const ALL: [Self; 4] = [Self::None, Self::Mutex, Self::Adaptive, Self::Semaphore];
 
     /// Its name on command lines.

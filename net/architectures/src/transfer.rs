@@ -25,7 +25,7 @@ pub const FILLER: u8 = b'A';
 static REPLY: [u8; 9_999] = [FILLER; 9_999];
 const _: () = assert!(REPLY.len() <= MAX_PIECE);
 
-/// The protocol.
+/// The paper's transfer service: each reply has as many octets as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// Whether the server speaks first.

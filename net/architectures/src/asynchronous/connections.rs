@@ -13,7 +13,7 @@ const MAX_KEPT: usize = 16 << 10;
 /// A time limit of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeLimit {
-    /// That of transfers.
+    /// The limit of the time between transfers.
     Idle,
     /// That of the present request.
     Request,
@@ -131,7 +131,7 @@ impl<S, E> Connections<S, E> {
         self.slots.iter_mut().flatten()
     }
 
-    /// The pending operations.
+    /// The operations that have not completed.
     pub(super) fn operations(&self) -> impl Iterator<Item = OperationId> {
         self.slots.iter().flatten().filter_map(|connection| connection.operation)
     }

@@ -46,7 +46,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.";
 /// The longest time limit, in seconds: a day.
 const LONGEST: u64 = 86_400;
 
-/// The command line.
+/// The command line of the server.
 struct Arguments {
     architecture: Architecture,
     address: SocketAddr,

@@ -7,20 +7,20 @@ use super::response::Status;
 /// The preconditions of a request. `If-Range` is none: it belongs to the range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// `If-Match`.
+    /// `If-Match`, with the tags that permit the request.
     pub matches: Option<Tags>,
-    /// `If-None-Match`.
+    /// `If-None-Match`, with the tags that make the answer 304 (Not Modified).
     pub none_match: Option<Tags>,
-    /// `If-Modified-Since`.
+    /// `If-Modified-Since`, ignored if the date is invalid.
     pub modified_since: Option<Date>,
-    /// `If-Unmodified-Since`.
+    /// `If-Unmodified-Since`, ignored if the date is invalid.
     pub unmodified_since: Option<Date>,
 }
 
 /// The value of `If-Match` or `If-None-Match`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tags {
-    /// `*`
+    /// `*`: any present file.
     Any,
     /// Entity tags. We send none, so a file has none of them, neither by the strong comparison nor by the weak one
     /// (RFC 9110, 8.8.3.2).
@@ -30,7 +30,7 @@ pub enum Tags {
 /// The value of a field that has one date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Date {
-    /// A date.
+    /// A date in a form of RFC 9110.
     Valid(SystemTime),
     /// No date, or more than one.
     Invalid,
@@ -44,7 +44,7 @@ impl Tags {
 }
 
 impl Date {
-    /// Takes a field.
+    /// Adds the value of a header field; a second one makes the date invalid.
     pub(super) fn add(date: &mut Option<Self>, value: &str) {
         let valid = httpdate::parse_http_date(value).ok().filter(|_| date.is_none());
         *date = Some(valid.map_or(Self::Invalid, Self::Valid));

@@ -16,7 +16,7 @@ const INDEX: &str = "index.html";
 /// The characters of a segment that are encoded in a `Location`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A folder.
+/// The files below a folder.
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,

@@ -14,16 +14,16 @@ pub const MAX_BODY: u64 = 1 << 20;
 /// The greatest number of header fields.
 const MAX_FIELDS: usize = 64;
 
-/// A request.
+/// The parts of a request that the response depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The method.
+    /// GET or HEAD; other methods are rejected.
     pub method: Method,
     /// The segments of the path, decoded. None is empty, `.`, `..`, or contains `/` or a zero octet.
     pub segments: Vec<Vec<u8>>,
     /// Whether the path ends with `/` or `/.`.
     pub is_folder: bool,
-    /// The preconditions.
+    /// The conditions under which it is executed.
     pub conditions: Conditions,
     /// `Range`, if the method is GET, and if there is one range of octets.
     pub range: Option<Range>,
@@ -40,9 +40,9 @@ pub struct Request {
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// `GET`
+    /// `GET`: the file with its headers.
     Get,
-    /// `HEAD`
+    /// `HEAD`: the headers only.
     Head,
     /// A method of RFC 9110 that files do not have.
     Other,

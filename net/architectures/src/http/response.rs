@@ -55,9 +55,9 @@ pub(crate) struct Response {
     pub(crate) status: Status,
     pub(crate) content_type: &'static str,
     pub(crate) modified: Option<SystemTime>,
-    /// `Location`.
+    /// The URL of `Location`, for redirects.
     pub(crate) location: Option<String>,
-    /// `Content-Range`.
+    /// The octets of `Content-Range`, for parts of files.
     pub(crate) content_range: Option<String>,
     /// The file, positioned at the first octet to be sent, and the number of octets.
     pub(crate) file: Option<(File, u64)>,
