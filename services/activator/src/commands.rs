@@ -35,7 +35,7 @@ const MAX_CONFIGURATION: u64 = 1 << 20;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commands {
-    /// The commands.
+    /// The commands by their names.
     #[serde(default)]
     pub commands: BTreeMap<String, Command>,
 }
@@ -51,7 +51,7 @@ pub struct Command {
     /// `{{name}}` the text `{name}`.
     #[serde(default, deserialize_with = "arguments")]
     pub arguments: Vec<String>,
-    /// Environment variables.
+    /// Environment variables of the process besides PATH, HOME, LANG and TZ.
     #[serde(default, deserialize_with = "environment")]
     pub environment: BTreeMap<String, String>,
     /// The absolute path of the working directory; that of the data by default.
@@ -82,7 +82,7 @@ pub struct ResourceLimits {
     /// Address space, in octets (`RLIMIT_AS`).
     #[serde(default, deserialize_with = "at_least_one")]
     pub memory: Option<u64>,
-    /// Open files (`RLIMIT_NOFILE`).
+    /// Files open at the same time (`RLIMIT_NOFILE`).
     #[serde(default, deserialize_with = "at_least_one")]
     pub descriptors: Option<u64>,
     /// Processes of this command at the same time, over all servers.
@@ -217,15 +217,15 @@ pub enum CommandsError {
     /// It cannot be read.
     #[error("cannot read the commands {}: {source}", .file.display())]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         file: PathBuf,
         /// The operating system's error.
         source: io::Error,
     },
-    /// It is malformed.
+    /// It is not TOML of the expected form.
     #[error("cannot read the commands {}: {reason}", .file.display())]
     Syntax {
-        /// The file.
+        /// The file with the error.
         file: PathBuf,
         /// The error with its line.
         reason: String,

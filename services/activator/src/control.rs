@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) logs: Logs,
 }
 
-/// The servers.
+/// The registered servers and their state, behind one lock.
 #[derive(Default)]
 pub(crate) struct Core {
     pub(crate) servers: BTreeMap<String, Server>,
@@ -353,7 +353,7 @@ impl Shared {
         core.waiting = 0;
     }
 
-    /// Checks all servers.
+    /// Checks the process, the start and the waiting requests of each server.
     fn check(&self, core: &mut Core, now: Instant, actions: &mut Vec<Action>) {
         let names: Vec<String> = core.servers.keys().cloned().collect();
         for name in names {
@@ -630,7 +630,7 @@ pub(crate) fn is_gone(exception: &SystemException) -> bool {
     }
 }
 
-/// A random token.
+/// A random token of 16 octets.
 pub(crate) fn new_token() -> String {
     let mut octets = [0; 16];
     getrandom::fill(&mut octets).expect("the operating system has random octets");

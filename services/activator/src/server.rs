@@ -73,7 +73,7 @@ pub(crate) enum Admission {
     Refuse(String),
 }
 
-/// A registered server.
+/// A registered server and its process.
 pub(crate) struct Server {
     pub(crate) registration: Registration,
     pub(crate) phase: Phase,

@@ -42,7 +42,7 @@ pub struct ActivatorOptions {
     pub data: PathBuf,
     /// The programs that may be run.
     pub commands: Commands,
-    /// Limits and times.
+    /// Limits of starts and of waiting requests.
     pub limits: Limits,
     /// The check of administrative operations; none by default.
     pub path_check: Option<PathCheck>,
@@ -71,7 +71,7 @@ pub enum ActivatorError {
     /// The adapters could not be created, or the ORB could not listen.
     #[error("cannot serve the implementation repository")]
     Adapter(#[from] PoaError),
-    /// As `Adapter`.
+    /// The ORB raised an exception instead, as for `Adapter`.
     #[error("cannot serve the implementation repository")]
     System(#[from] SystemException),
     /// The ORB cannot listen.
@@ -105,7 +105,7 @@ pub struct Activator {
     shared: Arc<Shared>,
     reference: ObjectRef,
     adapters: [Poa; 2],
-    /// Of the store.
+    /// Keeps the administration object of the store active.
     _store_administration: Administration,
     control: Option<thread::JoinHandle<()>>,
     is_stopped: AtomicBool,

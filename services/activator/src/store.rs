@@ -48,7 +48,7 @@ pub(crate) struct Registration {
     pub(crate) command: String,
     pub(crate) activation: Mode,
     pub(crate) start_limit: u32,
-    /// In milliseconds.
+    /// The limit in milliseconds.
     pub(crate) start_timeout: u32,
     pub(crate) owner: String,
     pub(crate) permissions: String,
@@ -56,7 +56,7 @@ pub(crate) struct Registration {
     pub(crate) is_enabled: bool,
 }
 
-/// [`ActivationMode`] on disk.
+/// [`ActivationMode`] as it is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
@@ -120,7 +120,7 @@ pub enum StoreError {
     File(#[from] StoreFileError),
 }
 
-/// The store.
+/// The store of the registered servers.
 #[derive(Debug)]
 pub(crate) struct Store(Mutex<StoreFile>);
 

@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
 /// A running activator, which is killed when dropped.
 struct Running {
     process: ChildProcess,
-    /// `HOST:PORT`.
+    /// The address as `HOST:PORT`.
     address: String,
 }
 

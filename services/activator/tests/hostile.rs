@@ -1,4 +1,4 @@
-//! Hostile input.
+//! Hostile input to the activator.
 
 use spandrel::services::activation;
 use spandrel::services::implementation_repository::administration::{ServerIsRunningError, ServerIsShuttingDownError};

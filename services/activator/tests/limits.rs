@@ -1,4 +1,4 @@
-//! Resource limits.
+//! Resource limits of started servers.
 
 use std::time::Duration;
 
