@@ -62,7 +62,7 @@ type Kept = HashMap<String, (Instant, Arc<InterfaceDescription>)>;
 #[derive(Debug)]
 pub(crate) struct Objects {
     orb: Orb,
-    /// The root context.
+    /// The root context of the naming service.
     root: ObjectRef,
     kept: Mutex<Kept>,
 }
