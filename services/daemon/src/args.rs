@@ -163,7 +163,7 @@ impl DaemonArgs {
 /// An object of a running service, for a subcommand.
 #[derive(Clone, Debug)]
 pub struct ServedObject {
-    /// The object.
+    /// The reference of the object.
     pub object: ObjectRef,
     /// The address of its service with the port, or the start of the URL that was given, for messages.
     pub address: String,

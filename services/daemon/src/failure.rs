@@ -11,9 +11,9 @@ use spandrel::net::error::output::remark;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// Any other reason.
+    /// An operation failed for a reason without a code of its own.
     Failed = 1,
-    /// Wrong usage.
+    /// Wrong options or arguments on the command line.
     Usage = 2,
     /// An address is in use.
     AddressInUse = 3,
@@ -60,7 +60,7 @@ impl Failure {
         Self::of_listening(error.into().context("cannot listen (--listen)"))
     }
 
-    /// Its exit code.
+    /// The exit code of the process, from 1 to 5.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)

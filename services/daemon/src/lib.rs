@@ -156,13 +156,13 @@ impl DaemonArgs {
 }
 
 impl Daemon {
-    /// The ORB.
+    /// The ORB that serves the daemon's objects.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.orb
     }
 
-    /// The data folder.
+    /// The data folder, which is locked.
     #[must_use]
     pub fn data(&self) -> &Path {
         &self.data
