@@ -36,7 +36,7 @@ pub enum OmniLogError {
     Line {
         /// Its number, from 1.
         line: usize,
-        /// The reason.
+        /// The reason why it is not valid.
         reason: String,
     },
     /// The file has octets that are no characters.
@@ -45,7 +45,7 @@ pub enum OmniLogError {
     /// A name has a character that the code set has not.
     #[error("{0:?} is no character of ISO-8859-1 (--code-set UTF-8 has it)")]
     NotLatin1(char),
-    /// The store failed.
+    /// The store cannot be changed.
     #[error("cannot change the naming graph")]
     Store(#[from] StoreError),
 }
@@ -94,7 +94,7 @@ impl CodeSet {
 pub struct Entries {
     /// Contexts besides the root context.
     pub contexts: usize,
-    /// Bindings.
+    /// Bindings of names to objects and contexts.
     pub bindings: usize,
 }
 

@@ -82,7 +82,7 @@ pub enum NamingError {
     /// The adapters could not be created, or the ORB could not listen.
     #[error("cannot serve the naming contexts")]
     Adapter(#[from] PoaError),
-    /// As `Adapter`.
+    /// The ORB raised an exception instead, as for `Adapter`.
     #[error("cannot serve the naming contexts")]
     System(#[from] SystemException),
 }
@@ -195,13 +195,13 @@ impl NamingService {
         })
     }
 
-    /// The root context.
+    /// The reference of the root context.
     #[must_use]
     pub fn reference(&self) -> &ObjectRef {
         &self.root
     }
 
-    /// The store.
+    /// The store that holds the contexts.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.contexts.store

@@ -22,7 +22,7 @@ fn command(data: &Path) -> Command {
 /// A running service, which is killed when dropped.
 struct Running {
     process: ChildProcess,
-    /// `HOST:PORT`.
+    /// The address as `HOST:PORT`.
     address: String,
 }
 

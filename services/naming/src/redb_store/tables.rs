@@ -60,7 +60,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Repeats encoded writes.
+    /// Applies the writes of a redo log record to the tables.
     pub(super) fn repeat(&mut self, mut writes: &[u8]) -> Result<(), Failure> {
         while !writes.is_empty() {
             let write = TableWrite::decode(&mut writes).ok_or_else(|| corrupt("a record of the redo log"))?;
