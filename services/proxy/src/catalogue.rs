@@ -89,7 +89,7 @@ impl Catalogue {
         })
     }
 
-    /// The ORB.
+    /// The ORB that calls the objects.
     pub(crate) fn orb(&self) -> &Orb {
         &self.orb
     }

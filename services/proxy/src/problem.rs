@@ -40,7 +40,7 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed").detail(detail)
     }
 
-    /// Adds an explanation.
+    /// Adds an explanation for people, cut at `MAX_DETAIL`.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.members.insert("detail".to_owned(), json!(escape(&detail.into()).at_most(MAX_DETAIL).to_string()));
@@ -60,7 +60,7 @@ impl Problem {
         self.header(RETRY_AFTER, seconds)
     }
 
-    /// Its status.
+    /// The HTTP status of the response.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status

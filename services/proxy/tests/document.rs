@@ -1,4 +1,4 @@
-//! The OpenAPI document.
+//! The OpenAPI document of served interfaces.
 
 use serde_json::{Value, json};
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};

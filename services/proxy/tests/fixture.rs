@@ -323,7 +323,7 @@ impl Drop for Fixture {
     }
 }
 
-/// A response.
+/// The response to an HTTP request.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,

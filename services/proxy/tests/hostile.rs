@@ -94,7 +94,7 @@ fn a_header_is_as_long_as_the_limit_permits() {
     assert_eq!(response.status, 431, "{response:?}");
 }
 
-/// RFC 9112, 3.2.
+/// RFC 9112, 3.2: one valid `Host` field.
 #[test]
 fn a_request_has_one_valid_host() {
     let fixture = Fixture::bank(Settings::default());

@@ -34,16 +34,16 @@ pub enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the tokens in {file}")]
     Unreadable {
-        /// The file.
+        /// The file of tokens.
         file: String,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
     /// The file is readable by others than its owner and group.
     #[error("the tokens in {file} can be read by every user of this machine: chmod 640 {file}")]
     Exposed {
-        /// The file.
+        /// The file of tokens.
         file: String,
     },
     /// A file without a token, with which no client could identify itself.
@@ -51,13 +51,13 @@ pub enum TokenError {
         "there is no token in {file}: each line has a name, a blank, and a token of at least {MIN_TOKEN} characters"
     )]
     Empty {
-        /// The file.
+        /// The file of tokens.
         file: String,
     },
     /// A line of another form.
     #[error("{file}:{line}: expected a name, a blank, and a token of at least {MIN_TOKEN} characters")]
     Line {
-        /// The file.
+        /// The file of tokens.
         file: String,
         /// The line, from one.
         line: usize,
@@ -65,7 +65,7 @@ pub enum TokenError {
 }
 
 impl Tokens {
-    /// One token.
+    /// A single token with the name of its client.
     #[must_use]
     pub fn one(name: impl Into<String>, token: impl Into<String>) -> Self {
         Self(vec![(name.into(), token.into())])
@@ -129,7 +129,7 @@ pub struct Caller(pub ReceivedCredentials);
 /// The ways in which a caller may show its identity.
 #[derive(Clone, Debug, Default)]
 pub struct Authentication {
-    /// The tokens.
+    /// The tokens that clients may show.
     pub tokens: Tokens,
     /// Whether a verified client certificate suffices.
     pub certificates: bool,

@@ -106,7 +106,7 @@ fn certificates_of(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> 
 /// The other end of a connection, as an extension of each request.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its address.
+    /// The IP address and port of the client.
     pub address: SocketAddr,
     /// The certificates that it has shown in TLS, its own first; verified. Empty without one.
     pub certificates: Arc<[CertificateDer<'static>]>,
@@ -153,7 +153,7 @@ impl HttpServer {
         self.address
     }
 
-    /// Its URL.
+    /// The URL with the port on which it listens.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}/", if self.is_secure { "https" } else { "http" }, self.address)

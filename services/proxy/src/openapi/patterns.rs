@@ -10,7 +10,7 @@ pub(super) const FLOAT: &str = "^(?:-?Infinity|NaN|NaN:0x[7f]f[89a-f][0-9a-f]{5}
 pub(super) const NO_FLOAT: [&str; 2] = ["NaN:0x7f800000", "NaN:0xff800000"];
 /// As [`FLOAT`], of a `double`, with [`NO_DOUBLE`].
 pub(super) const DOUBLE: &str = "^(?:-?Infinity|NaN|NaN:0x[7f]ff[0-9a-f]{13})$";
-/// As [`NO_FLOAT`].
+/// The same as [`NO_FLOAT`], for `double`.
 pub(super) const NO_DOUBLE: [&str; 2] = ["NaN:0x7ff0000000000000", "NaN:0xfff0000000000000"];
 /// As [`DOUBLE`], or the bits of a `long double`.
 pub(super) const LONG_DOUBLE: &str = "^(?:-?Infinity|NaN|NaN:0x[7f]ff[0-9a-f]{13}|0x[0-9a-f]{32})$";
@@ -20,7 +20,7 @@ pub(super) const BASE64: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|
 pub(super) const REFERENCE: &str = "^(?:[Ii][Oo][Rr]|[Cc][Oo][Rr][Bb][Aa][Ll][Oo][Cc]):";
 /// References that would have to be looked up elsewhere.
 pub(super) const LOOKED_UP: &str = "^[Cc][Oo][Rr][Bb][Aa][Ll][Oo][Cc]:[Rr][Ii][Rr]";
-/// A repository id.
+/// The form of repository ids: a format, a colon, and more.
 pub(super) const ID: &str = r"^[^:]+:[^\u0000]";
 /// A repository id of a type that may have none.
 pub(super) const OPTIONAL_ID: &str = r"^(?:$|[^:]+:[^\u0000])";

@@ -308,7 +308,7 @@ impl Schemas {
     }
 }
 
-/// An object reference.
+/// The schema of an object reference.
 fn reference() -> Value {
     json!({
         "description": "An object reference, `IOR:…` or `corbaloc:…`.",
@@ -341,7 +341,7 @@ fn any() -> Value {
     json!({ "anyOf": [{ "type": "null" }, with("_value", json!({})), undecoded] })
 }
 
-/// Octets in Base64.
+/// The schema of octets as Base64.
 fn octets(is_array: bool, length: u32) -> Value {
     let mut schema = text(patterns::BASE64);
     schema["contentEncoding"] = json!("base64");
