@@ -219,7 +219,7 @@ impl Core {
     }
 }
 
-/// Changes a definition.
+/// Replaces a definition by a changed copy of it.
 pub(crate) fn update(
     edit: &mut Edit<'_>,
     number: Number,
@@ -290,7 +290,7 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// Checks an identifier.
+/// Checks that a name is an IDL identifier.
 pub(crate) fn check_name(name: &str) -> Result<(), SystemException> {
     let mut letters = name.chars();
     let is_valid = letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')

@@ -10,7 +10,7 @@ pub(crate) type Number = u64;
 
 /// The number for no definition.
 pub(crate) const NONE: Number = 0;
-/// The repository itself.
+/// The number of the repository's own definition.
 pub(crate) const ROOT: Number = 1;
 /// The number of the first primitive type (`pk_null`). The others follow in the order of `PrimitiveKind`.
 const FIRST_PRIMITIVE: Number = 2;

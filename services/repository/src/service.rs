@@ -29,7 +29,7 @@ pub const ADAPTER: &str = "InterfaceRepository";
 pub struct RepositoryOptions {
     /// The folder of the store. It must exist.
     pub data: PathBuf,
-    /// The limits.
+    /// Limits of sizes and numbers of definitions.
     pub limits: Limits,
     /// The check of operations on definitions; none by default. The path of a definition is its scoped name with `/`
     /// (`Bank/Account`), that of the repository is empty; types without a name have none.
@@ -56,7 +56,7 @@ pub enum RepositoryError {
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve the interface repository")]
     Adapter(#[from] PoaError),
-    /// As `Adapter`.
+    /// The ORB raised an exception instead, as for `Adapter`.
     #[error("cannot serve the interface repository")]
     System(#[from] SystemException),
 }

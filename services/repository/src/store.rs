@@ -57,9 +57,9 @@ pub enum StoreError {
     /// A definition has no encoding.
     #[error("definition {number} cannot be stored: {reason}")]
     Definition {
-        /// Its number.
+        /// The number of the definition.
         number: u64,
-        /// The reason.
+        /// The reason why it cannot be encoded or decoded.
         reason: String,
     },
 }
