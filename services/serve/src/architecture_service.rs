@@ -76,7 +76,7 @@ impl std::fmt::Debug for ArchitectureService {
 }
 
 impl ArchitectureService {
-    /// Files over HTTP/1.1.
+    /// A service of files over HTTP/1.1.
     pub(crate) fn http(handover: Arc<Handover>) -> Self {
         let make = |args: &Args| {
             let folder = args.folder.as_ref().ok_or("expected a folder: -r FOLDER")?;

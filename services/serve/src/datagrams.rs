@@ -27,7 +27,7 @@ const ALLOWANCES: usize = 4096;
 /// Answers a datagram; `None` sends nothing.
 pub(crate) type Answer = fn(&[u8]) -> Option<Vec<u8>>;
 
-/// Answers datagrams.
+/// A socket whose datagrams are answered.
 pub(crate) struct Datagrams {
     socket: Dgram,
     answer: Answer,

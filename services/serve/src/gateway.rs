@@ -78,7 +78,7 @@ struct Running {
     shared: Arc<Shared>,
 }
 
-/// The service.
+/// The service that forwards connections by rules.
 #[derive(Default)]
 pub struct Gateway {
     running: Mutex<Option<Running>>,

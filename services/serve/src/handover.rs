@@ -82,7 +82,7 @@ impl Handover {
 }
 
 impl Drop for Handover {
-    /// The process ends.
+    /// Ends the servers that still wait: the process ends.
     fn drop(&mut self) {
         let left = std::mem::take(&mut *self.waiting.servers.lock());
         self.waiting.changed.notify_all();

@@ -44,7 +44,7 @@ struct Args {
 /// The place of the records.
 struct Output {
     path: Option<PathBuf>,
-    /// `None`: standard output.
+    /// The file, or standard output for `None`.
     file: Option<File>,
 }
 

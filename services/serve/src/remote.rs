@@ -28,7 +28,7 @@ struct Servant {
     orb: String,
 }
 
-/// The active object.
+/// The administration object while it is active.
 pub(crate) struct ActiveObject {
     orb: Orb,
     adapter: Poa,
