@@ -11,7 +11,7 @@ use crate::service::Service;
 pub struct OpenError {
     /// The file of the database; empty for other storage.
     pub file: PathBuf,
-    /// The reason.
+    /// The reason why the file cannot be opened.
     #[source]
     pub cause: OpenCause,
 }
@@ -48,7 +48,7 @@ pub enum OpenCause {
     RedoLog {
         /// The file of the log.
         file: PathBuf,
-        /// The reason.
+        /// The error of the redo log.
         #[source]
         cause: RedoLogError,
     },
@@ -118,12 +118,12 @@ pub enum StoreFileError {
     /// The store could not be opened again after an earlier failure.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Nothing was changed.
+    /// The file cannot be used, and nothing was changed.
     #[error("cannot use the store {}: {cause}", .file.display())]
     Unavailable {
         /// The file of the database.
         file: PathBuf,
-        /// The reason.
+        /// The error of the database.
         #[source]
         cause: Box<redb::Error>,
     },
@@ -132,7 +132,7 @@ pub enum StoreFileError {
     Uncertain {
         /// The file of the database.
         file: PathBuf,
-        /// The reason.
+        /// The error of the database.
         #[source]
         cause: Box<redb::Error>,
     },

@@ -1,4 +1,4 @@
-//! Files of services.
+//! Files and folders that services create.
 
 use std::fs::{File, OpenOptions};
 use std::io;

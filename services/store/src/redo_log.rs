@@ -73,7 +73,7 @@ const MAX_FILE: u64 = 1 << 30;
 /// The failure to append a record.
 #[derive(Debug)]
 pub struct AppendError {
-    /// The reason.
+    /// The error of the operating system.
     pub cause: io::Error,
     /// Whether the record will not be replayed. Otherwise that is unknown.
     pub is_erased: bool,
@@ -346,9 +346,9 @@ impl RedoLog {
 /// The failure of a checkpoint.
 #[derive(Debug)]
 pub enum CheckpointError {
-    /// Nothing was written.
+    /// An error before anything was written.
     Before(redb::Error),
-    /// The commit failed.
+    /// The commit failed, perhaps after its writes.
     Commit(redb::CommitError),
 }
 
@@ -450,7 +450,7 @@ fn record_at(octets: &[u8], offset: usize, salt: u64) -> Option<(&[u8], u64, usi
 /// The octets behind the records of a log.
 #[derive(Debug, Eq, PartialEq)]
 enum End {
-    /// Zeros.
+    /// Zeros alone, or nothing.
     Sound,
     /// A part of a record, as a loss of power leaves it.
     Incomplete,

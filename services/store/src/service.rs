@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Service {
-    /// The naming service.
+    /// The naming service, contexts and bindings.
     Naming,
-    /// The interface repository.
+    /// The interface repository, definitions of IDL.
     Repository,
-    /// The implementation repository.
+    /// The implementation repository, registered servers.
     Activator,
 }
 

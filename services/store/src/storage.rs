@@ -48,7 +48,7 @@ pub enum LogPolicy {
 /// The tables of a service.
 #[derive(Debug)]
 pub struct Layout {
-    /// The service.
+    /// The service that the tables belong to.
     pub service: Service,
     /// The version of its tables.
     pub version: u32,

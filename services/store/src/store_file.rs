@@ -44,7 +44,7 @@ impl StoreFile {
         Ok(file)
     }
 
-    /// Its storage.
+    /// The database file or memory below it.
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
