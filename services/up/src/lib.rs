@@ -22,7 +22,7 @@ pub const PORT: u16 = 2809;
 /// The names of the services, by which a data folder is locked.
 pub const NAMES: [&str; 3] = ["naming", "repository", "activator"];
 
-/// The running services.
+/// The three services while they run.
 #[derive(Debug)]
 pub struct Services {
     naming: NamingService,

@@ -16,7 +16,7 @@ pub(crate) fn command(data: &Path) -> Command {
 /// A running process, which is killed when dropped. Its standard error is the file `errors` beside the data folder.
 pub(crate) struct Running {
     pub(crate) process: ChildProcess,
-    /// The first URL.
+    /// The URL that it printed first.
     pub(crate) url: String,
     errors: std::path::PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The web console.
+//! The web console of a running process.
 
 mod http;
 mod numbers;

@@ -19,7 +19,7 @@ pub(super) struct WithConsole {
     pub(super) naming: String,
     /// The URL of the console with the token.
     pub(super) login: String,
-    /// The console's `HOST:PORT`.
+    /// The console's address as `HOST:PORT`.
     pub(super) address: String,
     pub(super) token: String,
 }
