@@ -31,7 +31,7 @@ impl Histogram {
         Self { counts: vec![0; bucket(highest) + 1], highest, count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Records a value.
+    /// Records a value; those beyond the range count in the last bucket.
     #[inline]
     pub fn record(&mut self, value: u64) {
         let last = self.counts.len() - 1;

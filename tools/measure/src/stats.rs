@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct Summary {
     /// The middle value; for an even number of values, the mean of the two in the middle.
     pub median: f64,
-    /// The lowest value.
+    /// The lowest of the values.
     pub low: f64,
-    /// The highest value.
+    /// The highest of the values.
     pub high: f64,
     /// The number of values.
     pub count: usize,
@@ -65,7 +65,7 @@ pub fn percentile(values: &[f64], percent: usize) -> Option<f64> {
 pub struct Moments {
     /// The number of values.
     pub count: usize,
-    /// The arithmetic mean.
+    /// The arithmetic mean of the values.
     pub mean: f64,
     /// The standard deviation of the population as the sample shows it (divided by the number of values less one); 0
     /// for a single value.

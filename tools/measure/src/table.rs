@@ -5,9 +5,9 @@ use std::fmt;
 /// The side of its column at which a cell stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Words begin at the left.
     Left,
-    /// Numbers.
+    /// Numbers end at the right.
     Right,
 }
 

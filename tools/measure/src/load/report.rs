@@ -23,7 +23,7 @@ pub struct LoadReport {
     pub due: u64,
     /// Requests with an answer.
     pub answered: u64,
-    /// Requests that failed.
+    /// Requests that failed, of any kind.
     pub failed: u64,
     /// Requests that were never sent, because those before them took too long.
     pub given_up: u64,
@@ -41,9 +41,9 @@ pub struct LoadReport {
 /// A distribution of times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Times {
-    /// The shortest.
+    /// The shortest of the times.
     pub min: f64,
-    /// The mean.
+    /// The mean of the times.
     pub mean: f64,
     /// Half of the times are shorter.
     pub median: f64,
@@ -53,7 +53,7 @@ pub struct Times {
     pub p99: f64,
     /// 999 in 1,000 are shorter.
     pub p999: f64,
-    /// The longest.
+    /// The longest of the times.
     pub max: f64,
 }
 

@@ -13,7 +13,7 @@ pub enum Arrival {
     Closed,
     /// An open loop: requests are due at equal distances.
     Paced {
-        /// Requests per second.
+        /// The rate in requests per second.
         rate: f64,
     },
     /// An open loop: the distances between requests have an exponential distribution (a Poisson process).

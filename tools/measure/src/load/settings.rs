@@ -8,7 +8,7 @@ const MAX_REQUESTS: f64 = 1e15;
 /// The settings of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadSettings {
-    /// Requests per second.
+    /// The scheduled rate in requests per second.
     pub rate: f64,
     /// The time during which requests are due.
     pub duration: Duration,

@@ -1,4 +1,4 @@
-//! Scatter plots.
+//! Scatter plots as SVG images.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const NAME_HEIGHT: f64 = 24.0;
 /// The points of one series.
 #[derive(Clone, Debug)]
 pub struct ScatterSeries {
-    /// Its name.
+    /// The name in the legend.
     pub label: String,
     /// The points, each with its horizontal and its vertical value.
     pub points: Vec<(f64, f64)>,
@@ -25,7 +25,7 @@ pub struct ScatterSeries {
 /// that a page can hide them. Each point has a title with its values.
 #[derive(Clone, Debug)]
 pub struct ScatterPlot {
-    /// The title.
+    /// The title above the plot.
     pub title: String,
     /// The line below it.
     pub subtitle: String,
@@ -33,7 +33,7 @@ pub struct ScatterPlot {
     pub x_title: String,
     /// The name of the vertical axis.
     pub y_title: String,
-    /// The series.
+    /// The series of points, in the order of the legend.
     pub series: Vec<ScatterSeries>,
 }
 
@@ -78,7 +78,7 @@ impl Axis {
 }
 
 impl ScatterPlot {
-    /// Draws it.
+    /// Returns the plot as an SVG document.
     #[must_use]
     pub fn svg(&self) -> String {
         let right = self.right();

@@ -1,4 +1,4 @@
-//! Student's t distribution.
+//! Quantiles of Student's t distribution, for confidence intervals.
 
 /// The quantiles of the first degrees of freedom, for which the series below is not precise enough.
 const FIRST: [f64; 5] = [12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582];
