@@ -26,7 +26,7 @@ macro_rules! choice {
         pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
         impl $name {
-            /// All values.
+            /// All values in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
         }
 
@@ -50,7 +50,7 @@ macro_rules! choice {
 }
 
 choice! {
-    /// A process architecture.
+    /// A process architecture: the mapping of threads to protocol processing.
     Architecture,
     /// Two clusters of modules, each with a thread: data link with transport, and presentation with application.
     Task = "task",
@@ -61,14 +61,14 @@ choice! {
 choice! {
     /// A protocol of the transport layer.
     Protocol,
-    /// Connection-oriented: TCP.
+    /// Connection-oriented, with retransmission: TCP.
     Tcp = "tcp",
-    /// Connectionless: UDP.
+    /// Connectionless, without retransmission: UDP.
     Udp = "udp"
 }
 
 choice! {
-    /// A locking strategy.
+    /// A locking strategy for queues and control blocks.
     Locks,
     /// A thread that waits sleeps.
     Sleeping = "sleeping",
@@ -88,9 +88,9 @@ choice! {
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The architecture.
+    /// The process architecture of the run.
     pub architecture: Architecture,
-    /// The protocol.
+    /// TCP or UDP, for all connections.
     pub protocol: Protocol,
     /// The locks of queues, maps, control blocks and devices.
     pub locks: Locks,

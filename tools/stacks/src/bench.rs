@@ -14,11 +14,11 @@ use crate::{smoltcp_peer, ttcp};
 pub struct Plan {
     /// The parameters that all runs share.
     pub base: Settings,
-    /// The architectures.
+    /// The architectures that are measured.
     pub architectures: Vec<Architecture>,
-    /// The protocols.
+    /// The protocols that are measured.
     pub protocols: Vec<Protocol>,
-    /// The locking strategies.
+    /// The locking strategies that are measured.
     pub locks: Vec<Locks>,
     /// The queues of the task-based architecture. Lock-free ones are measured with the last of the locking strategies.
     pub queues: Vec<Queues>,
@@ -67,13 +67,13 @@ impl Plan {
 pub struct Row {
     /// The TCP: that of this crate, or `smoltcp`.
     pub stack: &'static str,
-    /// The protocol.
+    /// The protocol of the run.
     pub protocol: Protocol,
-    /// The architecture.
+    /// The architecture of the run.
     pub architecture: Architecture,
-    /// The locking strategy.
+    /// The locking strategy of the run.
     pub locks: Locks,
-    /// The queues.
+    /// The queues of the run, if it is task-based.
     pub queues: Queues,
     /// The number of threads.
     pub threads: usize,
@@ -83,7 +83,7 @@ pub struct Row {
     pub messages: Vec<u64>,
     /// Mbit/s of messages in each round, in their order.
     pub samples: Vec<f64>,
-    /// Mbit/s of messages.
+    /// The distribution of the Mbit/s of messages.
     pub mbits: Summary,
     /// Mbit/s divided by those of one thread in the same round, of the same configuration else.
     pub speedup: Option<Summary>,
@@ -103,12 +103,12 @@ pub struct Row {
     pub retransmissions: u64,
 }
 
-/// The results.
+/// The results of all runs, with the machine.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Results {
-    /// The machine.
+    /// The machine that made the measurements.
     pub machine: Machine,
-    /// The figures.
+    /// A row for each configuration.
     pub rows: Vec<Row>,
     /// The costs of single operations.
     pub costs: Vec<Cost>,
@@ -248,9 +248,9 @@ fn configuration(architecture: Architecture, locks: Locks, queues: Queues) -> St
 pub struct TtcpRow {
     /// The architecture of both stacks.
     pub architecture: Architecture,
-    /// The locking strategy.
+    /// The locking strategy of both stacks.
     pub locks: Locks,
-    /// The queues.
+    /// The queues of both stacks, if they are task-based.
     pub queues: Queues,
     /// The threads of the receiving side.
     pub threads: usize,
@@ -262,7 +262,7 @@ pub struct TtcpRow {
     pub messages: Vec<u64>,
     /// Mbit/s of messages in each round, in their order.
     pub samples: Vec<f64>,
-    /// Mbit/s of messages.
+    /// The distribution of the Mbit/s of messages.
     pub mbits: Summary,
     /// Segments of data that were sent again, of all rounds.
     pub retransmitted: u64,

@@ -22,7 +22,7 @@ pub(crate) struct Record {
 pub(crate) struct TcpAddr {
     /// The end of this stack.
     pub(crate) local: SocketAddrV4,
-    /// The other end.
+    /// The address and port of the other end.
     pub(crate) remote: SocketAddrV4,
 }
 

@@ -12,10 +12,10 @@ const ROUNDS: usize = 9;
 const LOCKS: u32 = 200_000;
 const SIGNALS: u32 = 20_000;
 
-/// A cost.
+/// The cost of a single operation on this machine.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Cost {
-    /// The operation.
+    /// The name of the operation in reports.
     pub operation: &'static str,
     /// Microseconds of one of them: the median, the least and the greatest of the repetitions.
     pub micros: spandrel_measure::stats::Summary,

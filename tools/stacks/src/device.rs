@@ -29,7 +29,7 @@ pub const FIRST_SENDER_PORT: u16 = 40_000;
 /// The time for which a receiver waits for a frame before it looks at timers.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A network interface.
+/// An interface from which frames are received, and to which they are sent.
 pub trait Device: Send + Sync + 'static {
     /// Waits for a frame for a short time. Several threads may wait.
     fn receive(&self) -> Received;
@@ -40,7 +40,7 @@ pub trait Device: Send + Sync + 'static {
 /// The outcome of [`Device::receive`].
 #[derive(Debug)]
 pub enum Received {
-    /// A frame.
+    /// A frame in one block of memory.
     Frame(MessageBlock),
     /// None came in time.
     Nothing,

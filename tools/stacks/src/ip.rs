@@ -15,9 +15,9 @@ pub const UDP: u8 = 17;
 /// An IPv4 header. Its data is neither fragmented nor to be fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header {
-    /// The sender's address.
+    /// The address of the sender.
     pub source: Ipv4Addr,
-    /// The receiver's address.
+    /// The address of the receiver.
     pub destination: Ipv4Addr,
     /// The number of the protocol above: [`TCP`] or [`UDP`].
     pub protocol: u8,

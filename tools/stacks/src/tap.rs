@@ -21,7 +21,7 @@ use crate::tcp::{Config, Segment, State, Statistics, Tcb, TcpHeader};
 const LIMIT: Duration = Duration::from_secs(60);
 /// The link addresses of the kernel, which is given to the device, and of this stack.
 pub const KERNEL_LINK: &str = "02:00:00:00:77:01";
-/// See [`KERNEL_LINK`].
+/// The link address of this stack; see [`KERNEL_LINK`].
 pub const OWN_LINK: &str = "02:00:00:00:77:02";
 
 /// The outcome of an exchange.

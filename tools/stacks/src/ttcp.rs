@@ -38,7 +38,7 @@ pub struct Settings {
     /// The threads of the receiving side: of one stack in the message-based architecture, of a stack for each two in
     /// the task-based one. Each receiving stack has a link and a sending stack of its own.
     pub threads: usize,
-    /// The locks.
+    /// The locks of queues, maps and control blocks.
     pub locks: Locks,
     /// The queues of the task-based architecture.
     pub queues: Queues,

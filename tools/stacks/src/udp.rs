@@ -11,9 +11,9 @@ pub const HEADER: usize = 8;
 /// The ports of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpHeader {
-    /// The sender's port.
+    /// The port of the sender.
     pub source: u16,
-    /// The receiver's port.
+    /// The port of the receiver.
     pub destination: u16,
 }
 

@@ -15,9 +15,9 @@ xdr_struct! {
     /// An element of a message.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Element {
-        /// An integral value.
+        /// An integer of the message's element.
         pub number: i32,
-        /// A real value.
+        /// A floating-point number of the message's element.
         pub real: f64,
     }
 }

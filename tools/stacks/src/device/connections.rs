@@ -76,7 +76,7 @@ pub struct SenderCounts {
     pub fast_retransmissions: u64,
     /// Frames that were sent again after a time without progress.
     pub timeouts: u64,
-    /// Acknowledgements.
+    /// Acknowledgements received from the receiver.
     pub acknowledgments: u64,
     /// Frames from the receiver that were not valid segments of the connection.
     pub invalid: u64,
@@ -89,7 +89,7 @@ pub struct PreparedSettings {
     pub connections: usize,
     /// The number of messages of each.
     pub messages: usize,
-    /// The messages.
+    /// The content of each message.
     pub content: Content,
     /// The octets of data in a segment.
     pub segment: usize,
@@ -236,7 +236,7 @@ impl Sending {
 }
 
 impl<L: Monitor> PreparedConnections<L> {
-    /// Prepares the segments.
+    /// Prepares the segments of all connections, before the measurement.
     #[must_use]
     pub fn new(settings: &PreparedSettings) -> Self {
         let line = Line {

@@ -19,9 +19,9 @@ pub struct Flags(u8);
 impl Flags {
     /// No more data from the sender.
     pub const FIN: Self = Self(0x01);
-    /// Synchronises sequence numbers.
+    /// Synchronises sequence numbers: the first segment of each side.
     pub const SYN: Self = Self(0x02);
-    /// Resets the connection.
+    /// Resets the connection, which ends at once.
     pub const RST: Self = Self(0x04);
     /// The receiver should pass the data to its application at once.
     pub const PSH: Self = Self(0x08);
@@ -65,18 +65,18 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A TCP header.
+/// The fields of a TCP header, with the options in use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TcpHeader {
-    /// The sender's port.
+    /// The port of the sender.
     pub source: u16,
-    /// The receiver's port.
+    /// The port of the receiver.
     pub destination: u16,
     /// The sequence number of the first octet of data, or of the SYN.
     pub sequence: u32,
     /// The sequence number that the sender expects next; valid with [`Flags::ACK`].
     pub acknowledgment: u32,
-    /// The control bits.
+    /// The control bits, such as SYN.
     pub flags: Flags,
     /// The window in units of the window scale.
     pub window: u16,
@@ -89,9 +89,9 @@ pub struct TcpHeader {
 /// A segment: a header and its data, which may be a chain of blocks.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// The header.
+    /// The fields of the header.
     pub header: TcpHeader,
-    /// The data.
+    /// The octets behind the header.
     pub data: MessageBlock,
 }
 

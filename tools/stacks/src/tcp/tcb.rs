@@ -100,7 +100,7 @@ pub enum SendError {
 /// Counts of the events of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Segments received.
+    /// Segments received from the network.
     pub received: u64,
     /// Acknowledgements that took the short path of header prediction.
     pub predicted_acknowledgments: u64,
@@ -110,7 +110,7 @@ pub struct Statistics {
     pub early: u64,
     /// Segments that were dropped because they lie outside of the window: duplicates above all.
     pub outside_window: u64,
-    /// Segments sent.
+    /// Segments sent to the network.
     pub sent: u64,
     /// Segments of data sent that had been sent before.
     pub retransmitted: u64,
@@ -227,7 +227,7 @@ impl Tcb {
         Self { state: State::SynSent, remote, ..Self::listen(port, config) }
     }
 
-    /// The state.
+    /// The state of the connection (RFC 9293, 3.3.2).
     #[must_use]
     pub fn state(&self) -> State {
         self.state
