@@ -29,7 +29,7 @@ fn path<'p>(ids: impl IntoIterator<Item = &'p str>) -> Vec<NameComponent> {
     ids.into_iter().map(|id| NameComponent { id: id.to_owned(), kind: String::new() }).collect()
 }
 
-/// A naming service.
+/// A naming service as the agents use it.
 #[derive(Clone, Debug)]
 pub struct Names(NamingContextExt);
 

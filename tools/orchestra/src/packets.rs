@@ -89,11 +89,11 @@ impl PacketsArgs {
     }
 }
 
-/// A TCP segment.
+/// The fields of a TCP segment that the lists show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     stream: u32,
-    /// Microseconds since 1970.
+    /// The time of capture, in microseconds since 1970.
     micros: u64,
     source: (IpAddr, u16),
     destination: (IpAddr, u16),

@@ -51,7 +51,7 @@ pub use steps::Step;
 /// The most samples of each server and load.
 pub const MAX_SAMPLES: u32 = 100_000;
 
-/// A plan.
+/// A plan of experiments: servers, loads and sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -96,10 +96,10 @@ pub struct Plan {
     /// The seed of the order of samples, and of loads.
     #[serde(default = "defaults::seed")]
     pub seed: u64,
-    /// The servers.
+    /// The servers that are measured.
     #[serde(rename = "server")]
     pub servers: Vec<ServerPlan>,
-    /// The loads.
+    /// The loads, each for every server.
     #[serde(rename = "load", default = "defaults::loads")]
     pub loads: Vec<LoadPlan>,
     /// The command to whose servers those of all other commands are compared, by architecture, pool and greeting.
@@ -125,7 +125,7 @@ pub struct ServerPlan {
     pub command: String,
     /// The name of its servers in results, by default the command: for the same command on several hosts.
     pub name: Option<String>,
-    /// The architectures.
+    /// The architectures to start, by the command's names.
     pub architectures: Vec<String>,
     /// Whether each runs with each of the pools of the plan.
     #[serde(default)]
@@ -143,7 +143,7 @@ pub struct ServerPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
-    /// Its name.
+    /// The name in results and reports.
     pub name: String,
     /// Closed or open loop.
     #[serde(default)]
@@ -171,38 +171,38 @@ pub enum ArrivalPlan {
     /// Each worker sends its next request after the answer.
     #[default]
     Closed,
-    /// At equal distances.
+    /// Requests at equal distances, whether answered or not.
     OpenPaced,
-    /// At exponential distances.
+    /// Requests at exponentially distributed distances.
     OpenPoisson,
 }
 
-/// A distribution.
+/// A distribution of sizes or times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum DistributionPlan {
-    /// Always the mean.
+    /// The same value each time.
     Constant {
-        /// The value.
+        /// The value each time.
         mean: f64,
     },
     /// From mean - spread to mean + spread.
     Uniform {
-        /// The mean.
+        /// The middle of the range.
         mean: f64,
-        /// Half the width.
+        /// Half the width of the range.
         spread: f64,
     },
-    /// Exponential.
+    /// The exponential distribution, as between independent events.
     Exponential {
-        /// The mean.
+        /// The mean, which is also the standard deviation.
         mean: f64,
     },
-    /// Normal.
+    /// The normal distribution, by its mean and deviation.
     Normal {
-        /// The mean.
+        /// The mean of the distribution.
         mean: f64,
-        /// The standard deviation.
+        /// The standard deviation of the distribution.
         spread: f64,
     },
 }
@@ -211,7 +211,7 @@ pub enum DistributionPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairPlan {
-    /// The first server.
+    /// The name of the first server.
     pub first: String,
     /// The second, to which the first is compared.
     pub second: String,

@@ -17,14 +17,14 @@ use crate::plan::Plan;
 pub enum Record {
     /// The plan: the first line, and again after an interruption.
     Plan {
-        /// Seconds since 1970.
+        /// The time of the start, in seconds since 1970.
         at: f64,
-        /// The plan itself.
+        /// The plan as it was read.
         plan: Box<Plan>,
     },
     /// A machine, and the versions of its commands.
     Host(Host),
-    /// A sample.
+    /// A sample that was taken.
     Sample(Box<Sample>),
     /// A sample that could not be taken.
     Failure(Failure),
@@ -35,7 +35,7 @@ pub enum Record {
 pub struct Host {
     /// Its name in the naming service.
     pub host: String,
-    /// `server` or `client`.
+    /// The part of the machine: `server` or `client`.
     pub role: String,
     /// The machine, as its agent describes it.
     pub properties: BTreeMap<String, String>,
@@ -46,9 +46,9 @@ pub struct Host {
 /// Processor time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// In user mode.
+    /// Seconds in user mode.
     pub user: f64,
-    /// In the kernel.
+    /// Seconds in the kernel.
     pub system: f64,
 }
 
@@ -60,10 +60,10 @@ impl Cpu {
     }
 }
 
-/// Latencies in seconds.
+/// Latencies of the requests of a sample, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// The mean.
+    /// The mean of all latencies.
     pub mean: f64,
     /// Half of the latencies are lower.
     pub p50: f64,
@@ -73,7 +73,7 @@ pub struct Latencies {
     pub p99: f64,
     /// 999 in 1,000 are lower.
     pub p999: f64,
-    /// The highest.
+    /// The highest of all latencies.
     pub highest: f64,
 }
 
@@ -94,9 +94,9 @@ pub struct Sample {
     pub requests: u64,
     /// Requests that were answered.
     pub answered: u64,
-    /// Requests that failed.
+    /// Requests that failed, of any kind.
     pub failed: u64,
-    /// Octets of answers.
+    /// Octets of the answers received.
     pub octets: u64,
     /// The failed requests by kind.
     pub errors: BTreeMap<String, u64>,
@@ -108,7 +108,7 @@ pub struct Sample {
     pub peak_resident: u64,
     /// Voluntary context switches of the threads that exist after the load.
     pub voluntary_switches: u64,
-    /// Involuntary ones.
+    /// Involuntary context switches of those threads.
     pub involuntary_switches: u64,
     /// Processes after the load.
     pub processes: u32,
@@ -128,7 +128,7 @@ pub struct LiveSample {
     pub cpu: f64,
     /// Octets of its resident memory.
     pub resident: u64,
-    /// Its processes.
+    /// The number of its processes.
     pub processes: u32,
     /// The threads of its first process.
     pub threads: usize,
@@ -157,18 +157,18 @@ pub struct Failure {
     pub load: String,
     /// The number of the sample.
     pub round: u32,
-    /// Seconds since 1970.
+    /// The time of the failure, in seconds since 1970.
     pub at: f64,
     /// The host of the agent that could not be reached, if that was the reason.
     pub lost_agent: Option<String>,
-    /// The reason.
+    /// The reason as text for people.
     pub reason: String,
 }
 
 /// The beginning of each line.
 const BEGINNING: &[u8] = b"{\"record\":\"";
 
-/// Seconds since 1970.
+/// The present time in seconds since 1970.
 #[must_use]
 pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
@@ -181,11 +181,11 @@ pub struct Results {
     pub plan: Option<Plan>,
     /// The versions that the plan had whenever it was carried out, by tool: several if a tool was replaced between.
     pub versions: BTreeMap<String, Vec<String>>,
-    /// The machines.
+    /// The machines that took part.
     pub hosts: Vec<Host>,
-    /// The samples.
+    /// The samples in the order in which they were taken.
     pub samples: Vec<Sample>,
-    /// The failures.
+    /// The samples that could not be taken.
     pub failures: Vec<Failure>,
 }
 

@@ -28,11 +28,11 @@ pub(crate) enum Behaviour {
     Short,
     /// Resets connections after the request.
     Reset,
-    /// Another text.
+    /// Sends another text as the greeting.
     WrongGreeting,
     /// Another octet at the end.
     WrongReply,
-    /// Never answers.
+    /// Reads the request, and never answers.
     Silent,
     /// One connection at a time; waits once, before it answers this request.
     Stall(u64, Duration),
@@ -122,7 +122,7 @@ pub(crate) fn program(folder: &Path) -> PathBuf {
     executable(&folder.join("server.sh"), &text)
 }
 
-/// Writes a program.
+/// Writes a program that the system can execute.
 pub(crate) fn executable(path: &Path, text: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -85,7 +85,7 @@ pub struct CommandConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// By SIGTERM.
+    /// By the signal SIGTERM.
     #[default]
     Signal,
     /// By the end of its standard input.

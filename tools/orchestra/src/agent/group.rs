@@ -62,7 +62,7 @@ impl Groups {
         }
     }
 
-    /// Makes a group.
+    /// Makes a control group for one server.
     pub(crate) fn make(&self) -> Result<Group, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("{PREFIX}{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));

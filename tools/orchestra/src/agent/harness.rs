@@ -69,7 +69,7 @@ impl Harness {
         Ok(started)
     }
 
-    /// Ends all servers.
+    /// Ends all servers, and the recording of their figures.
     pub(crate) fn end(&self) {
         self.recorder.stop();
         self.servers().end();

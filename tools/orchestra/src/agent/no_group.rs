@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::idl::orchestra::CpuTime;
 
-/// No script.
+/// No script: systems without control groups need none.
 pub(crate) const ENTER: &str = "";
 
 /// No place where groups can be made.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups(Infallible);
 
-/// No group.
+/// A control group, which does not exist on this system.
 #[derive(Debug)]
 pub(crate) struct Group(Infallible);
 

@@ -68,7 +68,7 @@ impl Servers {
         self.by_number.remove(&number).ok_or_else(|| self.stopped(number))
     }
 
-    /// Ends all servers.
+    /// Ends all servers together, within the grace.
     pub(super) fn end(&mut self) {
         let all = std::mem::take(&mut self.by_number);
         RunningServer::stop_all(all.into_values().collect(), GRACE);

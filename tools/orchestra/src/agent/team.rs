@@ -76,7 +76,7 @@ impl WorkTeam {
         self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the load.
+    /// Cancels the load, if one runs.
     pub(crate) fn end(&self) {
         if let Some(job) = self.job().take() {
             job.cancel();

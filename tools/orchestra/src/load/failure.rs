@@ -35,7 +35,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All kinds.
+    /// All kinds in the order of reports.
     pub const ALL: [Self; 12] = [
         Self::Refused,
         Self::Reset,

@@ -12,7 +12,7 @@ pub(super) struct Figure {
     pub(super) svg: String,
 }
 
-/// Draws all figures.
+/// Draws the figures of a report, in its order.
 pub(super) fn draw(results: &Results, summary: &Summary) -> Vec<Figure> {
     let mut figures = Vec::new();
     let loads = summary.loads();

@@ -102,7 +102,7 @@ pub(super) fn introduction(summary: &Summary) -> Vec<String> {
     [first].into_iter().chain(sliced).chain(absent).chain(summary.notes.iter().cloned()).collect()
 }
 
-/// All tables.
+/// The tables of a report, in its order.
 pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     let mut parts = Vec::new();
     let loads = summary.loads();
@@ -230,7 +230,7 @@ fn failures(summary: &Summary) -> Part {
     part
 }
 
-/// Table B.1.
+/// Table B.1: the versions of tools.
 fn versions(summary: &Summary) -> Part {
     let mut part = Part::new("Versions", &["tool", "version"]);
     let row = |(tool, versions): (&String, &Vec<String>)| vec![tool.clone(), versions.join(", then ")];

@@ -8,7 +8,7 @@ use spandrel_measure::stats::{Comparison, Moments};
 
 use crate::results::{Cpu, Failure, Host, Results, Sample};
 
-/// A report.
+/// The content of a report, computed from samples.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// The name of the plan.
@@ -33,7 +33,7 @@ pub struct Summary {
     pub rows: Vec<Row>,
     /// The servers and loads of the plan without a sample.
     pub absent: Vec<(String, String)>,
-    /// The chosen pairs.
+    /// The pairs that the plan compares.
     pub pairs: Vec<PairSummary>,
     /// The samples that could not be taken at first.
     pub failures: Vec<Failure>,
@@ -42,11 +42,11 @@ pub struct Summary {
 /// The figures of one server under one load.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The server.
+    /// The name of the server.
     pub target: String,
     /// The figure in which it stands.
     pub picture: String,
-    /// The load.
+    /// The name of the load.
     pub load: String,
     /// The number of its samples.
     pub count: usize,
@@ -73,11 +73,11 @@ pub struct Row {
 /// Processor time in seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CpuMoments {
-    /// In user mode.
+    /// Seconds in user mode.
     pub user: Moments,
-    /// In the kernel.
+    /// Seconds in the kernel.
     pub system: Moments,
-    /// Both.
+    /// The sum of both times.
     pub total: Moments,
 }
 
@@ -95,11 +95,11 @@ impl CpuMoments {
 /// The comparison of two servers under one load.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairSummary {
-    /// The first server.
+    /// The name of the first server.
     pub first: String,
     /// The second, to which the first is compared.
     pub second: String,
-    /// The load.
+    /// The name of the load.
     pub load: String,
     /// By the processor time of the servers.
     pub server: Option<Compared>,

@@ -106,7 +106,7 @@ impl Handle {
         })
     }
 
-    /// Calls an operation.
+    /// Calls an operation with arguments of a script.
     pub(super) fn call(&self, operation: &str, arguments: &Array) -> anyhow::Result<Dynamic> {
         let description = self.object.interface().callable(operation, false)?;
         let arguments = self.arguments(description, arguments)?;
@@ -121,7 +121,7 @@ impl Handle {
         Ok(value::of_json(&serde_json::from_str(&DynAny::new(&got)?.to_json()?)?))
     }
 
-    /// Assigns an attribute.
+    /// Assigns a value of a script to an attribute.
     pub(super) fn set(&self, attribute: &str, to: &Dynamic) -> anyhow::Result<()> {
         let description = self.object.interface().callable(attribute, true)?;
         let arguments = self.arguments(description, &vec![to.clone()])?;
@@ -145,7 +145,7 @@ impl Handle {
     }
 }
 
-/// The object's reference.
+/// The object's reference in stringified form.
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.object.object().fmt(f)
