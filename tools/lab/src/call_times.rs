@@ -14,7 +14,7 @@ pub struct CallTimes {
     pub calls: u64,
     /// From the first call to the last answer, in seconds.
     pub seconds: f64,
-    /// The fastest call.
+    /// The time of the fastest call, in microseconds.
     pub min: f64,
     /// Half of the calls were faster.
     pub median: f64,
@@ -24,9 +24,9 @@ pub struct CallTimes {
     pub p99: f64,
     /// 999 in 1,000 were faster.
     pub p999: f64,
-    /// The slowest call.
+    /// The time of the slowest call, in microseconds.
     pub max: f64,
-    /// The mean.
+    /// The mean of the calls' times, in microseconds.
     pub mean: f64,
 }
 

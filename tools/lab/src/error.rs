@@ -1,4 +1,4 @@
-//! Errors of experiments.
+//! Errors that end an experiment.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum LabError {
     Io {
         /// The attempted action, in words that follow "cannot".
         action: String,
-        /// The system's error.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -23,16 +23,16 @@ pub enum LabError {
     Call {
         /// The attempted action, in words that follow "cannot".
         action: String,
-        /// The exception.
+        /// The exception of the call.
         #[source]
         cause: SystemException,
     },
     /// A result file could not be written.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The file.
+        /// The path of the result file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -49,21 +49,21 @@ pub enum LabError {
     TimedOut {
         /// The process or peer.
         role: String,
-        /// The time limit.
+        /// The time limit in seconds.
         seconds: f64,
     },
     /// A message on the control connection violates the protocol.
     #[error("the {role} sent unexpected text: {found}")]
     Protocol {
-        /// The sender.
+        /// The process or peer that sent it.
         role: String,
-        /// The message.
+        /// The text of the message.
         found: String,
     },
     /// The mechanism does not exist on this platform or in this build.
     #[error("mechanism `{mechanism}` is not available here: {reason}")]
     Unavailable {
-        /// The mechanism's name.
+        /// The name of the mechanism.
         mechanism: &'static str,
         /// The reason, and the remedy.
         reason: String,

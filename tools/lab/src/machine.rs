@@ -20,7 +20,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine.
+    /// Describes the machine on which this process runs.
     #[must_use]
     pub fn here() -> Self {
         let build = if cfg!(debug_assertions) { " (debug build)" } else { "" };
@@ -89,9 +89,9 @@ pub fn resident_octets(process: u32) -> Option<u64> {
 pub struct Look {
     /// Octets of resident memory.
     pub resident: u64,
-    /// Open descriptors.
+    /// File descriptors that the process has open.
     pub descriptors: u64,
-    /// Threads.
+    /// Threads of the process.
     pub threads: u64,
     /// Active objects of the server.
     pub objects: u64,

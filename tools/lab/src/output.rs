@@ -1,4 +1,4 @@
-//! Folders of results.
+//! Folders into which experiments write results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,13 +56,13 @@ impl Directory {
         self.write(name, &(text + "\n"))
     }
 
-    /// The folder.
+    /// The folder as it was named.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The files written.
+    /// The files written so far, in order.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files

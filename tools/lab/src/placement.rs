@@ -18,7 +18,7 @@ pub enum Placement {
     One,
     /// Each on a core of its own: the realistic case.
     Two,
-    /// Not pinned.
+    /// Not pinned: the scheduler chooses the cores.
     Free,
 }
 
@@ -26,9 +26,9 @@ pub enum Placement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sends, or calls.
+    /// Sends data, or makes calls.
     Transmitter,
-    /// Receives, or serves.
+    /// Receives data, or serves calls.
     Receiver,
 }
 

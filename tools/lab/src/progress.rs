@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar from the terminal.
     pub fn finish(self) {
         if self.form == Form::Bar && self.last.is_some() {
             _ = write!(io::stderr(), "\r\x1b[K");

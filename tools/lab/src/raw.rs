@@ -17,7 +17,7 @@ pub(crate) mod unix;
 
 pub(crate) use epoll::Epoll;
 
-/// A socket's descriptor.
+/// The file descriptor of a socket, closed when dropped.
 #[derive(Debug)]
 pub(crate) struct Socket(c_int);
 

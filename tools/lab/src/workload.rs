@@ -19,15 +19,15 @@ pub const MAX_BUFFER_OCTETS: usize = 64 << 20;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum DataType {
-    /// `short`
+    /// `short`, integers of 16 bits.
     Short,
-    /// `char`
+    /// `char`, one octet of text.
     Char,
-    /// `long`
+    /// `long`, integers of 32 bits.
     Long,
-    /// `octet`
+    /// `octet`, which no code set converts.
     Octet,
-    /// `double`
+    /// `double`, numbers of 64 bits.
     Double,
     /// `BinStruct`: one of each of the others.
     Struct,
@@ -93,7 +93,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// Both.
+    /// Both kinds, one-way first.
     pub const ALL: [Self; 2] = [Self::OneWay, Self::TwoWay];
 
     /// The name that options and tables use.
@@ -135,7 +135,7 @@ named!(CallKind, "kind of call");
 /// One flood: equal buffers of one type, sent as fast as they are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flood {
-    /// The elements' type.
+    /// The IDL type of the elements.
     pub data: DataType,
     /// Whether each buffer is answered.
     pub call: CallKind,
@@ -178,7 +178,7 @@ impl Flood {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PingCase {
-    /// Nothing: `void ping()`.
+    /// Nothing: the operation `void ping()`.
     Void,
     /// 1,024 `BinStruct`s to the server, nothing back.
     Structs,
@@ -188,7 +188,7 @@ pub enum PingCase {
 pub const PING_STRUCTS: usize = 1024;
 
 impl PingCase {
-    /// Both.
+    /// Both cases, without parameters first.
     pub const ALL: [Self; 2] = [Self::Void, Self::Structs];
 
     /// The name that options and tables use.
@@ -216,9 +216,9 @@ named!(PingCase, "kind of ping");
 pub struct PingPong {
     /// The parameters of a call.
     pub case: PingCase,
-    /// Warm-up calls.
+    /// Calls before the timed ones.
     pub warm_up: u32,
-    /// Timed calls.
+    /// Calls whose times are recorded.
     pub calls: u32,
     /// Octets that a socket mechanism sends per call: as many as the ORB does.
     pub request_octets: usize,

@@ -15,15 +15,15 @@ use crate::workload::PingCase;
 /// The calls of one contender in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The placement.
+    /// The cores of both processes.
     pub placement: Placement,
     /// The parameters of a call.
     pub case: PingCase,
     /// The round; runs of a case in one round followed each other directly.
     pub round: u32,
-    /// The contender.
+    /// The ORB or mechanism that was called.
     pub contender: Contender,
-    /// The times.
+    /// The times of the calls.
     pub times: CallTimes,
     /// Octets of a request and of a reply, where they are known.
     pub wire: Option<(usize, usize)>,
@@ -32,11 +32,11 @@ pub struct Measurement {
 /// The rounds of one contender in one placement and case, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The placement.
+    /// The cores of both processes.
     pub placement: Placement,
     /// The parameters of a call.
     pub case: PingCase,
-    /// The contender.
+    /// The ORB or mechanism that was called.
     pub contender: Contender,
     /// The rounds' median times in microseconds; absent if the contender is.
     pub median_us: Option<Summary>,
@@ -44,7 +44,7 @@ pub struct Row {
     pub p99_us: Option<Summary>,
     /// The rounds' 99.9th percentiles in microseconds.
     pub p999_us: Option<Summary>,
-    /// Calls per second.
+    /// Calls per second over the rounds.
     pub calls_per_second: Option<Summary>,
     /// The ratio of the median to that of `c` in the same round.
     pub ratio: Option<Summary>,
@@ -58,16 +58,16 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each configuration.
     pub rows: Vec<Row>,
     /// The single rounds, in the order in which they were run.
     pub measured: Vec<Measurement>,

@@ -15,7 +15,7 @@ pub(super) trait Plain: Send + 'static {
     fn tune(socket: &raw::Socket) -> io::Result<()>;
 }
 
-/// TCP.
+/// Streams over TCP sockets.
 pub(super) struct Tcp;
 
 /// UNIX-domain streams, under abstract names.

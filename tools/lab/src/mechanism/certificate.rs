@@ -18,9 +18,9 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// `[0] EXPLICIT Version`.
+/// The tag of `[0] EXPLICIT Version` (X.509).
 const VERSION: u8 = 0xa0;
-/// `[3] EXPLICIT Extensions`.
+/// The tag of `[3] EXPLICIT Extensions` (X.509).
 const EXTENSIONS: u8 = 0xa3;
 /// `[7] IMPLICIT iPAddress` of a `GeneralName`.
 const IP_ADDRESS: u8 = 0x87;

@@ -148,10 +148,10 @@ named!(MechanismName, "mechanism");
 pub(super) enum Over {
     Tcp,
     Tls,
-    /// UNIX-domain sockets.
+    /// Connections over UNIX-domain sockets.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
     Uds,
-    /// Shared memory.
+    /// Connections over shared memory.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
     Shm,
 }
@@ -179,10 +179,10 @@ pub enum Work {
 /// One measurement: a mechanism, its sockets and its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// The mechanism.
+    /// The mechanism that is measured.
     pub mechanism: MechanismName,
-    /// The socket options.
+    /// The options of its sockets.
     pub sockets: SocketOptions,
-    /// The work.
+    /// The data or calls to send.
     pub work: Work,
 }

@@ -20,7 +20,7 @@ const RECEIVE_BUFFER_OCTETS: usize = 64 << 10;
 
 /// A kind of connected socket.
 pub(super) trait OctetStream: Sized + Send + 'static {
-    /// A listening one.
+    /// The endpoint that accepts such streams.
     type Listener: Send + Sync + 'static;
 
     /// Listens at a free address of this machine, and returns it in the syntax of `connect`.

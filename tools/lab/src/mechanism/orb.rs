@@ -24,7 +24,7 @@ use crate::call_times::CallTimes;
 use crate::mechanism::job::Over;
 use crate::workload::{CallKind, DataType, Flood, PING_STRUCTS, PingCase, PingPong};
 
-/// The mechanism.
+/// The ORB as a mechanism: calls in place of writes.
 #[derive(Debug)]
 pub(in crate::mechanism) struct OrbMechanism {
     /// The server's concurrency model; the ORB's default if none.
@@ -139,7 +139,7 @@ impl Drop for OrbReceiver {
     }
 }
 
-/// Counts received octets.
+/// A servant that counts the octets it receives.
 #[derive(Debug, Default)]
 struct Sink {
     octets: AtomicU64,

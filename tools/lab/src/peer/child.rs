@@ -16,7 +16,7 @@ use crate::mechanism::Job;
 /// The role of a child. The parent's program converts it to its own command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRole {
-    /// Receives or transmits.
+    /// The part of the child: it receives or transmits.
     pub kind: ChildKind,
     /// The core that it pins itself to.
     pub core: Option<usize>,
@@ -31,14 +31,14 @@ pub enum ChildKind {
     Transmit(String),
     /// Serves that many objects; prints a reference to their directory.
     ServantsServer {
-        /// Their number.
+        /// The number of objects.
         servants: u32,
         /// Whether through a dynamic skeleton.
         is_dynamic: bool,
     },
     /// Calls the objects of the directory with this reference, by commands on standard input.
     ServantsClient {
-        /// The reference.
+        /// The stringified reference of the directory.
         reference: String,
     },
     /// Serves a soak run; prints a reference to its object.
@@ -54,7 +54,7 @@ pub enum ChildKind {
 /// The time limit for a child to exit once its input is closed, before it is killed.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
-/// A running child.
+/// A child process, ended when dropped.
 pub struct ChildHandle {
     role: &'static str,
     child: Child,

@@ -45,7 +45,7 @@ enum ToReceiver {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FromReceiver {
-    /// The greeting.
+    /// The first message, with the protocol's version.
     Hello { protocol: u32 },
     /// The job is awaited at this endpoint.
     Opened { endpoint: String },

@@ -6,18 +6,18 @@ use libc::{c_int, c_void};
 
 use super::{Socket, check};
 
-/// `PERF_TYPE_HARDWARE`.
+/// The event type `PERF_TYPE_HARDWARE` of `perf_event_open(2)`.
 const HARDWARE: u32 = 0;
-/// `PERF_COUNT_HW_INSTRUCTIONS`.
+/// The event `PERF_COUNT_HW_INSTRUCTIONS` of `perf_event_open(2)`.
 const INSTRUCTIONS: u64 = 1;
 /// Octets of the attributes in their first version, which has all needed fields.
 const ATTRIBUTES: usize = 64;
 /// `inherit`, `exclude_kernel`, `exclude_hv`: bit fields from the lowest bit on, on little-endian machines.
 const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6;
-/// `PERF_FLAG_FD_CLOEXEC`.
+/// The flag `PERF_FLAG_FD_CLOEXEC` of `perf_event_open(2)`.
 const CLOSE_ON_EXEC: u64 = 8;
 
-/// A running counter.
+/// A counter of instructions that runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counter(Socket); // a descriptor, closed when dropped
 

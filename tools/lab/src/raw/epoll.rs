@@ -6,7 +6,7 @@ use libc::c_int;
 
 use super::{Socket, check};
 
-/// An epoll instance.
+/// An epoll instance, with room for events.
 #[derive(Debug)]
 pub(crate) struct Epoll {
     instance: Socket, // a descriptor, closed when dropped

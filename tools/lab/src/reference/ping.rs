@@ -49,14 +49,14 @@ pub enum Event<'e> {
     Begin {
         /// The type in the reference; empty without one.
         type_id: &'e str,
-        /// The address.
+        /// The address that answered, if there was one.
         address: Option<String>,
     },
-    /// A round.
+    /// The checks of one round.
     Round {
         /// Its number, from one.
         number: u32,
-        /// The LocateRequest.
+        /// The outcome of the LocateRequest.
         locate: &'e Answer,
         /// The call of `_non_existent`.
         non_existent: &'e Answer,
@@ -65,15 +65,15 @@ pub enum Event<'e> {
     },
     /// The end of all rounds.
     End {
-        /// The LocateRequests.
+        /// The outcomes of the LocateRequests.
         locates: &'e Answers,
-        /// The calls.
+        /// The outcomes of the calls.
         calls: &'e Answers,
     },
 }
 
 impl Answers {
-    /// Makes one check.
+    /// Makes one check, and records its time and outcome.
     fn ask<T>(
         &mut self,
         ask: impl FnOnce() -> Result<T, SystemException>,

@@ -7,7 +7,7 @@ use spandrel_giop::component::{Component, SslSecTrans};
 /// The offer of a reference or of one profile.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Security {
-    /// No TLS.
+    /// Connections without TLS: octets in the clear.
     Plain,
     /// TLS, and plain IIOP.
     TlsOrPlain,

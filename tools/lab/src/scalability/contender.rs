@@ -9,11 +9,11 @@ use crate::workload::named;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Contender {
-    /// This program.
+    /// This program, with its own ORB.
     Orb,
-    /// omniORB's, from `peers/omniorb`.
+    /// The program of `peers/omniorb`, with omniORB.
     OmniOrb,
-    /// JacORB's, from `peers/jacorb`.
+    /// The program of `peers/jacorb`, with JacORB.
     JacOrb,
 }
 

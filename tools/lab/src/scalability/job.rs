@@ -20,7 +20,7 @@ pub enum Algorithm {
     Train,
     /// One call on each servant in turn.
     RoundRobin,
-    /// Random servants.
+    /// Calls servants in random order.
     Random,
     /// The last servant, repeatedly: the worst case of a linear search.
     WorstCase,
@@ -77,7 +77,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// All of them.
+    /// All styles in the order of reports.
     pub const ALL: [Self; 4] = [Self::Static, Self::Dynamic, Self::DynamicReused, Self::DynamicSkeleton];
 
     /// The name that options, jobs and tables use.
@@ -110,7 +110,7 @@ pub struct Job {
     pub call: CallKind,
     /// The parameters of a call.
     pub case: PingCase,
-    /// The invocation interface.
+    /// The interface by which requests are made.
     pub style: Style,
 }
 
@@ -119,9 +119,9 @@ pub struct Job {
 pub struct JobRun {
     /// The quantity that is measured.
     pub job: Job,
-    /// Warm-up calls.
+    /// Calls before the timed ones.
     pub warm_up: u32,
-    /// Timed calls.
+    /// Calls whose times are recorded.
     pub calls: u32,
     /// The beginning of the [targets](Algorithm::targets).
     pub begin: u32,

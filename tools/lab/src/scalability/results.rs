@@ -14,34 +14,34 @@ use crate::workload::{CallKind, PingCase};
 /// The calls of one contender in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The placement.
+    /// The cores of both processes.
     pub placement: Placement,
     /// The number of servants of the server.
     pub servants: u32,
-    /// The job.
+    /// The calls that were made.
     pub job: Job,
     /// The round; runs of a job in one round followed each other directly.
     pub round: u32,
-    /// The contender.
+    /// The ORB that was called.
     pub contender: Contender,
     /// The beginning of the targets.
     pub begin: u32,
     /// The number of servants reached by the timed calls, as counted by their server.
     pub servants_called: u32,
-    /// The times.
+    /// The times of the calls.
     pub times: CallTimes,
 }
 
 /// The reason why a contender has no figures for some servants or style.
 #[derive(Clone, Debug)]
 pub(super) struct Absent {
-    /// The contender.
+    /// The ORB that is not here.
     pub(super) contender: Contender,
     /// The number of servants, or all if none.
     pub(super) servants: Option<u32>,
     /// The style, or all if none.
     pub(super) style: Option<Style>,
-    /// The reason.
+    /// The reason why it cannot be measured.
     pub(super) reason: String,
 }
 
@@ -49,9 +49,9 @@ pub(super) struct Absent {
 /// series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The contender.
+    /// The ORB whose server it is.
     pub contender: Contender,
-    /// Its servants.
+    /// The number of its servants.
     pub servants: u32,
     /// Resident octets of its process.
     pub resident: u64,
@@ -60,17 +60,17 @@ pub struct Memory {
 /// The rounds of one contender, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The placement.
+    /// The cores of both processes.
     pub placement: Placement,
     /// The order of servants.
     pub algorithm: Algorithm,
-    /// One-way or two-way.
+    /// One-way or two-way calls.
     pub call: CallKind,
     /// The parameters of calls.
     pub case: PingCase,
-    /// The invocation interface.
+    /// The interface by which requests are made.
     pub style: Style,
-    /// The contender.
+    /// The ORB that was called.
     pub contender: Contender,
     /// The number of servants of the server.
     pub servants: u32,
@@ -103,16 +103,16 @@ impl Row {
     }
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each configuration.
     pub rows: Vec<Row>,
     /// The memory of servers.
     pub memory: Vec<Memory>,

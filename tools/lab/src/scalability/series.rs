@@ -1,4 +1,4 @@
-//! Runs the rounds.
+//! The rounds of a series, one job after another.
 
 use super::contender::Contender;
 use super::job::{Job, Style};

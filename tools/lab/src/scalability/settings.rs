@@ -17,17 +17,17 @@ const MAX_SERVANTS: u32 = 10_000_000;
 /// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Numbers of servants.
+    /// The numbers of servants to measure.
     pub servants: Vec<u32>,
     /// The placements, one series each.
     pub placements: Vec<Placement>,
     /// Orders in which servants are called.
     pub algorithms: Vec<Algorithm>,
-    /// One-way, two-way.
+    /// One-way calls, two-way calls, or both.
     pub calls: Vec<CallKind>,
     /// The parameters of calls.
     pub cases: Vec<PingCase>,
-    /// Invocation interfaces.
+    /// The interfaces by which requests are made.
     pub styles: Vec<Style>,
     /// The contenders, in the order of the report.
     pub contenders: Vec<Contender>,

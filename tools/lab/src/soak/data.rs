@@ -1,4 +1,4 @@
-//! Random test data.
+//! Random data of the soak's calls.
 
 use fastrand::Rng;
 use spandrel::types::{Any, WString};

@@ -24,13 +24,13 @@ const NOTES: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Octets, echoed.
+    /// Octets that the servant returns.
     Octets,
     /// Structs, echoed, with a union that the servant changes.
     Records,
     /// A value of any type, echoed.
     Any,
-    /// A user exception.
+    /// A call that raises a user exception.
     UserException,
     /// A system exception of the servant.
     SystemException,
@@ -44,7 +44,7 @@ pub enum Kind {
     Churn,
     /// A call during which the server calls back.
     CallBack,
-    /// A LocateRequest.
+    /// A LocateRequest without a call.
     Locate,
     /// An ORB, and with it a connection, for one call.
     NewConnection,
@@ -55,7 +55,7 @@ pub enum Kind {
 named!(Kind, "kind of traffic");
 
 impl Kind {
-    /// All of them.
+    /// All kinds in the order of reports.
     pub const ALL: [Self; 13] = [
         Self::Octets,
         Self::Records,

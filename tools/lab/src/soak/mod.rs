@@ -71,7 +71,7 @@ impl Settings {
     }
 }
 
-/// A random seed.
+/// A seed from the system's randomness, below 2^32.
 #[must_use]
 pub fn any_seed() -> u64 {
     fastrand::u64(..1 << 32)

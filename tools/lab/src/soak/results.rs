@@ -15,7 +15,7 @@ const TOLERATED_COUNT: u64 = 8;
 /// The results of one kind of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The kind.
+    /// The kind of traffic.
     pub kind: Kind,
     /// Calls with the expected answer; connections, where there are no calls.
     pub calls: u64,
@@ -26,9 +26,9 @@ pub struct Row {
 /// The resources of one process, at rest after each cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// The process.
+    /// The name of the process in reports.
     pub name: String,
-    /// The samples.
+    /// The resources in the order in which they were sampled.
     pub looks: Vec<Look>,
 }
 
@@ -55,14 +55,14 @@ impl Process {
     }
 }
 
-/// A whole run.
+/// The results of a soak run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the run.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the run.
     pub settings: Settings,
     /// The results of each kind.
     pub rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! The server's process.
+//! The process that serves the soak's calls.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

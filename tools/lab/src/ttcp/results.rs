@@ -16,24 +16,24 @@ use crate::workload::{CallKind, DataType, Flood};
 pub struct Run {
     /// The round; runs of a cell in one round followed each other directly.
     pub round: u32,
-    /// The mechanism.
+    /// The mechanism that carried the data.
     pub mechanism: MechanismName,
-    /// The data.
+    /// The data that was sent.
     pub flood: Flood,
-    /// The outcome.
+    /// The time and figures, or the failure.
     pub outcome: Outcome,
 }
 
 /// The runs of one mechanism with one type and size, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Kind of call.
+    /// One-way or two-way calls.
     pub call: CallKind,
-    /// Elements' type.
+    /// The IDL type of the elements.
     pub data: DataType,
     /// Nominal size of a buffer.
     pub buffer_octets: usize,
-    /// The mechanism.
+    /// The mechanism that carried the data.
     pub mechanism: MechanismName,
     /// Throughput of user data in Mbit/s.
     pub mbps: Summary,
@@ -44,16 +44,16 @@ pub struct Cell {
     pub cpu_ms_per_mib: Option<Summary>,
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each cell.
     pub cells: Vec<Cell>,
     /// The single runs, in the order in which they were made.
     pub runs: Vec<Run>,

@@ -15,7 +15,7 @@ pub struct Settings {
     pub types: Vec<DataType>,
     /// Buffer sizes, in the order of the report.
     pub sizes: Vec<Octets>,
-    /// Kinds of call.
+    /// The kinds of call to measure.
     pub calls: Vec<CallKind>,
     /// Mechanisms, in the order of the report.
     pub mechanisms: Vec<MechanismName>,
@@ -25,7 +25,7 @@ pub struct Settings {
     pub repetitions: u32,
     /// The data connections' sockets.
     pub sockets: SocketOptions,
-    /// The placement.
+    /// The cores of both processes.
     pub placement: Placement,
     /// The control address of a running receiver, instead of one of our own.
     pub remote: Option<String>,

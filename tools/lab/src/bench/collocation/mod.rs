@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use calls::Callee;
 pub use calls::Path;
 
-/// The operations called.
+/// The names of the operations called.
 pub const OPERATIONS: [&str; 3] = ["void", "two numbers", "128 doubles"];
 
 /// Settings of the series.
@@ -35,12 +35,12 @@ pub struct Settings {
     pub core: Option<usize>,
 }
 
-/// One run.
+/// The time of one path in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The path.
+    /// The path of the calls.
     pub path: Path,
-    /// The round.
+    /// The number of the round.
     pub round: u32,
     /// Nanoseconds per call, for each of [`OPERATIONS`].
     pub nanos: [f64; 3],
@@ -49,22 +49,22 @@ pub struct Measurement {
 /// The runs of one path, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The path.
+    /// The path of the calls.
     pub path: Path,
     /// Nanoseconds per call, for each of [`OPERATIONS`].
     pub nanos: [Summary; 3],
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each path.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
     pub measured: Vec<Measurement>,

@@ -56,11 +56,11 @@ const OBJECTS: u32 = 100;
 /// One run of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCall {
-    /// The predictions.
+    /// The predictions of client and server.
     pub predictions: CallPredictions,
     /// The order of objects.
     pub algorithm: Algorithm,
-    /// The round.
+    /// The number of the round.
     pub round: u32,
     /// One two-way call, both sides.
     pub cost: Cost,
@@ -69,7 +69,7 @@ pub struct MeasuredCall {
 /// The rounds of one combination, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
-    /// The predictions.
+    /// The predictions of client and server.
     pub predictions: CallPredictions,
     /// The order of objects.
     pub algorithm: Algorithm,

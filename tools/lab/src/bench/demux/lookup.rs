@@ -1,4 +1,4 @@
-//! The timed loops.
+//! The loops whose times are measured.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -24,7 +24,7 @@ use crate::counter::Instructions;
 /// The cost of one lookup, without the loop around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Nanoseconds.
+    /// The time of one lookup, in nanoseconds.
     pub nanos: f64,
     /// Instructions in user mode, where the machine counts them.
     pub instructions: Option<f64>,
@@ -259,7 +259,7 @@ impl<'l> FoundServants<'l> {
 /// The end of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunLimit {
-    /// After this time.
+    /// Ends the run after this time.
     Time(Duration),
     /// After that many lookups.
     Lookups(u64),

@@ -12,7 +12,7 @@ pub enum Algorithm {
     RequestTrain,
     /// Each once, then from the beginning.
     RoundRobin,
-    /// At random.
+    /// The requests go to random objects.
     Random,
     /// Always the last operation of the last object.
     WorstCase,

@@ -18,18 +18,18 @@ pub struct Measurement {
     pub operations: u32,
     /// The order of requests.
     pub algorithm: Algorithm,
-    /// The lookup strategy.
+    /// The strategy of the lookup.
     pub strategy: Strategy,
     /// The round; runs that differ in their strategy only followed each other directly.
     pub round: u32,
-    /// The cost.
+    /// The costs of the lookups in this run.
     pub costs: Costs,
 }
 
 /// The rounds of one part of a lookup, summarised.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Nanoseconds.
+    /// The nanoseconds of one lookup over the rounds.
     pub nanos: Summary,
     /// Instructions in user mode.
     pub instructions: Option<Summary>,
@@ -51,7 +51,7 @@ pub struct Row {
     pub operations: u32,
     /// The order of requests.
     pub algorithm: Algorithm,
-    /// The lookup strategy.
+    /// The strategy of the lookup.
     pub strategy: Strategy,
     /// Finding the object, its operation, and both; absent if it was not run.
     pub figures: Option<[Figures; 3]>,
@@ -60,21 +60,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// Finding both.
+    /// The figures of finding object and operation together.
     #[must_use]
     pub fn both(&self) -> Option<&Figures> {
         self.figures.as_ref().map(|[_, _, both]| both)
     }
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
     /// The summaries of lookups.
     pub rows: Vec<Row>,

@@ -27,7 +27,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies in the order of reports.
     pub const ALL: [Self; 6] =
         [Self::Active, Self::PerfectHash, Self::DynamicHash, Self::Adaptive, Self::BinarySearch, Self::Linear];
 
@@ -80,13 +80,13 @@ named!(Strategy, "demultiplexing strategy");
 pub struct Settings {
     /// Strategies, in the order of the report.
     pub strategies: Vec<Strategy>,
-    /// Numbers of objects.
+    /// The numbers of objects to measure.
     pub objects: Vec<u32>,
     /// Numbers of operations of their interface.
     pub operations: Vec<u32>,
     /// The number of adapters that the objects are spread over.
     pub adapters: u32,
-    /// Orders of requests.
+    /// The orders of requests to measure.
     pub algorithms: Vec<Algorithm>,
     /// The number of rounds.
     pub rounds: u32,
@@ -102,7 +102,7 @@ pub struct Settings {
     pub budget_seconds: Option<u64>,
 }
 
-/// Some gigabytes.
+/// The most objects, which take some gigabytes.
 const MAX_OBJECTS: u32 = 10_000_000;
 /// Indexes of operations have sixteen bits.
 const MAX_OPERATIONS: u32 = 10_000;

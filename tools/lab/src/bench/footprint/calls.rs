@@ -32,7 +32,7 @@ fn text() -> String {
 /// An operation of appendix C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A primitive.
+    /// An operation with a primitive parameter.
     Short,
     /// A string without bound.
     String,
@@ -116,7 +116,7 @@ impl Step {
 
 /// A client of one engine.
 trait Client {
-    /// Calls once.
+    /// Makes one call and waits for its reply.
     fn call(&self, operation: Operation) -> Result<(), SystemException>;
     /// Makes one step of a call's marshaling.
     fn step(&self, operation: Operation, step: Step, message: &mut Message) -> Result<(), CdrError>;
@@ -355,19 +355,19 @@ macro_rules! engine {
 }
 
 engine! {
-    /// Straight-line code.
+    /// Straight-line code for each type.
     compiled straight "/param_test.rs"
 }
 engine! {
-    /// Tables.
+    /// Tables that an interpreter reads.
     interpretive tables "/interpretive/param_test.rs"
 }
 engine! {
-    /// Tables first.
+    /// Tables at first, straight-line code after the switch.
     adaptive straight "/adaptive/param_test.rs"
 }
 
-/// Runs all rounds.
+/// Measures all operations and engines in turn, round by round.
 pub(super) fn measure(settings: &Settings) -> Result<Vec<Call>, LabError> {
     on_core(settings.core, || rounds(settings))?
 }

@@ -66,7 +66,7 @@ fn statements(idl: &str) -> Vec<String> {
     statements
 }
 
-/// The services, whole.
+/// The IDL of the measured services.
 pub(super) fn services() -> Vec<Fixture> {
     let all = [
         ("Param_Test", PARAM_TEST),

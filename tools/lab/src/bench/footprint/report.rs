@@ -105,7 +105,7 @@ fn latencies(text: &mut String, results: &Results) {
     _ = writeln!(text, "{}", steps(results));
 }
 
-/// Table 7.4.
+/// Table 7.4: the steps of marshaling.
 fn steps(results: &Results) -> table::Table {
     let header = ["operation", "role", "step", "values"].into_iter().chain(Engine::ALL.iter().map(|it| it.name()));
     let mut table = table::with_header(header.map(str::to_owned).collect());

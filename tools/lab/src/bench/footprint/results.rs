@@ -12,28 +12,28 @@ use crate::machine::Machine;
 pub struct Footprint {
     /// The operation of appendix C.
     pub operation: String,
-    /// The engine.
+    /// The engine of the stubs and skeletons.
     pub engine: Engine,
-    /// The side.
+    /// The measured side: stubs or skeletons.
     pub side: Side,
-    /// The optimisation goal.
+    /// The goal for which the compiler optimised.
     pub optimisation: Optimisation,
-    /// Octets.
+    /// The sizes in octets.
     pub sizes: Sizes,
 }
 
 /// The size of one side of all of a service's interfaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Service {
-    /// The service.
+    /// The name of the service.
     pub service: String,
-    /// The engine.
+    /// The engine of the stubs and skeletons.
     pub engine: Engine,
-    /// The side.
+    /// The measured side: stubs or skeletons.
     pub side: Side,
-    /// The optimisation goal.
+    /// The goal for which the compiler optimised.
     pub optimisation: Optimisation,
-    /// Octets.
+    /// The sizes in octets.
     pub sizes: Sizes,
 }
 
@@ -44,7 +44,7 @@ pub struct Call {
     pub operation: String,
     /// The engine of both sides.
     pub engine: Engine,
-    /// The round.
+    /// The number of the round.
     pub round: u32,
     /// Nanoseconds of a two-way call.
     pub two_way: f64,
@@ -80,22 +80,22 @@ pub struct Minimum {
     pub client: u64,
 }
 
-/// The whole results.
+/// The results of all parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the run.
     pub settings: Settings,
-    /// Sizes by operation.
+    /// The sizes of the code of each operation.
     pub footprints: Vec<Footprint>,
-    /// Sizes by service.
+    /// The sizes of the code of each service.
     pub services: Vec<Service>,
     /// Calls, in the order in which they were made.
     pub calls: Vec<Call>,
-    /// The smallest programs.
+    /// The sizes of the smallest programs, if they were built.
     pub minimum: Option<Minimum>,
 }
 

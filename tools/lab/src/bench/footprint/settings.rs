@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::workload::named;
 
-/// A marshaling engine.
+/// The code that encodes and decodes the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
@@ -36,9 +36,9 @@ impl Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimisation {
-    /// `opt-level = 3`
+    /// Speed: Cargo's `opt-level = 3`.
     Speed,
-    /// `opt-level = "z"`
+    /// Size: Cargo's `opt-level = "z"`.
     Size,
 }
 
@@ -55,7 +55,7 @@ impl Optimisation {
         }
     }
 
-    /// Cargo's `opt-level`.
+    /// The value of Cargo's `opt-level` in TOML.
     pub(super) fn level(self) -> &'static str {
         match self {
             Self::Speed => "3",
@@ -68,9 +68,9 @@ impl Optimisation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The caller's side.
+    /// The caller's side: stubs.
     Stub,
-    /// The servant's side.
+    /// The servant's side: skeletons.
     Skeleton,
 }
 
@@ -94,14 +94,14 @@ impl Side {
 pub enum Part {
     /// The sizes of stubs and skeletons.
     Sizes,
-    /// Two-way latencies.
+    /// The latencies of two-way calls.
     Latency,
     /// The size that the smallest client adds to a program with a socket.
     Minimum,
 }
 
 impl Part {
-    /// All of them.
+    /// All parts in the order of reports.
     pub const ALL: [Self; 3] = [Self::Sizes, Self::Latency, Self::Minimum];
 
     fn name(self) -> &'static str {

@@ -31,7 +31,7 @@ pub enum CallKind {
     Closure,
     /// A closure behind a pointer, `Box<dyn Fn>`.
     BoxedClosure,
-    /// A function pointer.
+    /// A call through a function pointer.
     FunctionPointer,
 }
 
@@ -165,7 +165,7 @@ fn add_to<A: Add>(adder: &mut A, value: u64) {
     adder.add(value);
 }
 
-/// A boxed closure.
+/// A step as a boxed closure.
 type Step = Box<dyn Fn(&mut u64, u64)>;
 
 /// Runs so many calls of a kind; returns their time and the sum of their arguments.

@@ -28,7 +28,7 @@ pub const ITERATIONS: u64 = 10_000_000;
 pub struct Settings {
     /// The calls of each run.
     pub iterations: u64,
-    /// Interleaved rounds.
+    /// The number of rounds, each with every kind.
     pub rounds: u32,
     /// The core of the thread, if it is pinned.
     pub core: Option<usize>,
@@ -39,9 +39,9 @@ pub struct Settings {
 /// One run of one kind of call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The round.
+    /// The number of the round.
     pub round: u32,
-    /// The kind.
+    /// The kind of call that was measured.
     pub kind: CallKind,
     /// Nanoseconds for an iteration with the call.
     pub nanos: f64,
@@ -50,21 +50,21 @@ pub struct Measurement {
 /// The rounds of a kind of call, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The kind.
+    /// The kind of call that was measured.
     pub kind: CallKind,
     /// Nanoseconds for a call: an iteration without the empty one of its round, not below zero. For the empty iteration, the
     /// whole.
     pub nanos: Summary,
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each kind.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
     pub measured: Vec<Measurement>,

@@ -16,32 +16,32 @@ const TEXT: &str = "a text that is longer than what fits beside a pointer";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Without parameters.
+    /// A two-way call without parameters.
     TwoWay,
-    /// A text, echoed.
+    /// A call that returns its text.
     Echo,
-    /// A user exception.
+    /// A call that raises a user exception.
     Exception,
-    /// A one-way.
+    /// A one-way call, without a reply.
     OneWay,
-    /// A LocateRequest.
+    /// A LocateRequest without a call.
     Locate,
     /// An object that is created, called and destroyed.
     Churn,
     /// A call during which the server calls back.
     CallBack,
-    /// A future.
+    /// A call whose reply is a future.
     Asynchronous,
     /// A call answered after its upcall has returned.
     Deferred,
-    /// A dynamic invocation.
+    /// A call through the dynamic invocation interface.
     Dynamic,
     /// A text, echoed within the server's own ORB.
     Collocated,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds in the order of reports.
     pub const ALL: [Self; 11] = [
         Self::TwoWay,
         Self::Echo,

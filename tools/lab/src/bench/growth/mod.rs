@@ -35,7 +35,7 @@ pub struct Settings {
 /// The results of one kind of call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The kind.
+    /// The kind of call.
     pub kind: Kind,
     /// The number of calls after the first sample.
     pub calls: u64,
@@ -68,14 +68,14 @@ impl Row {
     }
 }
 
-/// A whole run.
+/// The results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the run.
     pub settings: Settings,
     /// The results of each kind.
     pub rows: Vec<Row>,

@@ -119,7 +119,7 @@ impl Data {
         }
     }
 
-    /// Writes the sequence.
+    /// Encodes the sequence with one engine.
     pub(super) fn encode<'a>(&'a self, engine: Engine, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         /// The interpreter knows sequences of primitives too; other engines have the same code for them.
         fn write<'a, T: Encode + Interpreted>(

@@ -17,11 +17,11 @@ pub struct Measurement {
     pub octets: usize,
     /// The type of its elements.
     pub data_type: DataType,
-    /// The direction.
+    /// The measured direction: encoding or decoding.
     pub direction: Direction,
     /// The round; runs of one type and size in one round followed each other directly.
     pub round: u32,
-    /// The engine.
+    /// The engine that was measured.
     pub contender: Contender,
     /// MiB of user data per second.
     pub rate: f64,
@@ -34,9 +34,9 @@ pub struct Row {
     pub octets: usize,
     /// The type of its elements.
     pub data_type: DataType,
-    /// The direction.
+    /// The measured direction: encoding or decoding.
     pub direction: Direction,
-    /// The engine.
+    /// The engine that was measured.
     pub contender: Contender,
     /// MiB of user data per second.
     pub rate: Summary,
@@ -47,26 +47,26 @@ pub struct Row {
 /// The number of calls of a rung's methods for one element, as in the paper's profiles of chapter 5.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    /// The rung.
+    /// The rung of the ladder that was counted.
     pub contender: Contender,
     /// The type of the elements.
     pub data_type: DataType,
-    /// The direction.
+    /// The measured direction: encoding or decoding.
     pub direction: Direction,
     /// Calls per element, by method; methods that were never called are left out.
     pub calls: Vec<(String, f64)>,
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each configuration.
     pub rows: Vec<Row>,
     /// Calls of the interpreters' methods.
     pub counted: Vec<Counted>,

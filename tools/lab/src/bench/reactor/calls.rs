@@ -13,7 +13,7 @@ use crate::mechanism::orb::AnsweringServant;
 /// The messages exchanged over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
-    /// The octets sent.
+    /// The octets sent and expected back.
     pub(super) message: Vec<u8>,
     /// The number of octets of the answer.
     pub(super) reply_octets: usize,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::peer::EchoServer;
 
-/// An echo server.
+/// An echo server that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum Contender {
     C,
     /// ACE's reactor over epoll, with its acceptor and service handlers.
     Ace,
-    /// Standalone Asio.
+    /// A server with standalone Asio, in C++.
     Asio,
     /// A server of this project.
     Ours(EchoServer),

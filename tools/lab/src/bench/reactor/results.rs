@@ -12,7 +12,7 @@ use crate::placement::Placement;
 /// The results of one run. Times are in microseconds, from sending a message until its echo has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Echoed {
-    /// Messages echoed.
+    /// Messages that were echoed in full.
     pub events: u64,
     /// From the first message to the last counted answer, in seconds.
     pub seconds: f64,
@@ -20,7 +20,7 @@ pub struct Echoed {
     pub p50_us: f64,
     /// 99 in 100 took less.
     pub p99_us: f64,
-    /// The slowest.
+    /// The longest time of an echo, in microseconds.
     pub max_us: f64,
 }
 
@@ -47,15 +47,15 @@ impl Echoed {
 /// One run of one contender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The placement.
+    /// The cores of client and server.
     pub placement: Placement,
-    /// The connections.
+    /// The idle and active connections.
     pub load: Load,
     /// The round; runs of a load in one round followed each other directly.
     pub round: u32,
-    /// The server.
+    /// The server that was measured.
     pub contender: Contender,
-    /// The echoes.
+    /// The number and times of the echoes.
     pub echoed: Echoed,
     /// Processor time of the server's process meanwhile, in seconds; none if the system does not report it.
     pub server_cpu: Option<f64>,
@@ -84,11 +84,11 @@ pub(super) struct Absent {
 /// The rounds of one contender in one placement and load, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The placement.
+    /// The cores of client and server.
     pub placement: Placement,
-    /// The connections.
+    /// The idle and active connections.
     pub load: Load,
-    /// The server.
+    /// The server that was measured.
     pub contender: Contender,
     /// Messages echoed per second; none if the contender is absent.
     pub events_per_second: Option<Summary>,
@@ -110,16 +110,16 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each configuration.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
     pub measured: Vec<Measurement>,

@@ -109,7 +109,7 @@ struct Series<'a> {
     measured: Vec<Measurement>,
 }
 
-/// A running server.
+/// The process of an echo server.
 struct Server {
     contender: Contender,
     process: ChildHandle,

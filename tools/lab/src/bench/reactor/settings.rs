@@ -15,14 +15,14 @@ use crate::placement::Placement;
 /// The connections of a server, written `IDLE+ACTIVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Load {
-    /// Open and silent.
+    /// Connections that are open and silent.
     pub idle: u32,
     /// With a message in flight at any time.
     pub active: u32,
 }
 
 impl Load {
-    /// All of them.
+    /// The number of idle and active connections.
     #[must_use]
     pub fn connections(self) -> u64 {
         u64::from(self.idle) + u64::from(self.active)

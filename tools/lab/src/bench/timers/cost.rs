@@ -1,4 +1,4 @@
-//! The timed loops.
+//! The loops whose times are measured.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ pub struct Measurement {
     pub count: u32,
     /// The round; runs with as many timers in one round followed each other directly.
     pub round: u32,
-    /// The timer queue.
+    /// The strategy of the timer queue.
     pub strategy: Strategy,
     /// Nanoseconds per timer, for each of [`OPERATIONS`](super::OPERATIONS).
     pub nanos: [f64; 4],
@@ -24,7 +24,7 @@ pub struct Measurement {
 pub struct Row {
     /// The number of timers.
     pub count: u32,
-    /// The timer queue.
+    /// The strategy of the timer queue.
     pub strategy: Strategy,
     /// Nanoseconds per timer, for each of [`OPERATIONS`](super::OPERATIONS); absent if it was not run.
     pub nanos: Option<[Summary; 4]>,
@@ -32,16 +32,16 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
-/// A whole series.
+/// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings.
+    /// The settings of the series.
     pub settings: Settings,
-    /// The summaries.
+    /// A summary of each configuration.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
     pub measured: Vec<Measurement>,

@@ -14,7 +14,7 @@ use crate::LabError;
 pub struct Strategy(pub TimerStrategy);
 
 impl Strategy {
-    /// All of them.
+    /// All strategies of the reactor's timer queues.
     #[must_use]
     pub fn all() -> Vec<Self> {
         TimerStrategy::ALL.into_iter().map(Self).collect()

@@ -32,17 +32,17 @@ impl Node {
         Self::primitive(Kind::Octet, 1)
     }
 
-    /// `short`
+    /// The description of a `short`.
     pub(in super::super) fn short() -> Self {
         Self::primitive(Kind::Short, 2)
     }
 
-    /// `long`
+    /// The description of a `long`.
     pub(in super::super) fn long() -> Self {
         Self::primitive(Kind::Long, 4)
     }
 
-    /// `double`
+    /// The description of a `double`.
     pub(in super::super) fn double() -> Self {
         Self::primitive(Kind::Double, 8)
     }
@@ -58,7 +58,7 @@ impl Node {
         Self { kind: Kind::Struct(members), size: end.next_multiple_of(align), align, offset: 0 }
     }
 
-    /// A sequence.
+    /// The description of a sequence of such elements.
     pub(in super::super) fn sequence(element: Self) -> Self {
         Self { size: element.size, align: element.align, offset: 0, kind: Kind::Sequence(Box::new(element)) }
     }

@@ -109,7 +109,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         }
     }
 
-    /// `CDR::encoder`
+    /// Encodes a value, as `CDR::encoder` of the papers does.
     fn encoder(node: &Node, memory: &[u8], out: &mut Stream, probe: &mut P) {
         probe.called(Method::Visit);
         match &node.kind {
@@ -237,7 +237,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         Some(())
     }
 
-    /// `CDR::decoder`
+    /// Decodes a value, as `CDR::decoder` of the papers does.
     fn decoder(node: &Node, memory: &mut [u8], input: &mut Source<'_>, probe: &mut P) -> Option<()> {
         probe.called(Method::Visit);
         match &node.kind {

@@ -6,10 +6,10 @@ pub(in super::super) enum Method {
     Traverse,
     StructTraverse,
     CalcNested,
-    /// `CDR::encoder` or `CDR::decoder`
+    /// The papers' `CDR::encoder` or `CDR::decoder`.
     Visit,
     Free,
-    /// `put_…` or `get_…`
+    /// The methods `put_…` and `get_…` of primitives.
     Primitive,
 }
 
@@ -38,7 +38,7 @@ pub(super) trait Probe {
     fn called(&mut self, method: Method);
 }
 
-/// Nothing is counted.
+/// A probe that counts nothing.
 pub(super) struct Silent;
 
 impl Probe for Silent {
@@ -46,7 +46,7 @@ impl Probe for Silent {
     fn called(&mut self, _method: Method) {}
 }
 
-/// Everything is counted.
+/// A probe that counts each method's calls.
 #[derive(Default)]
 pub(super) struct Counting([u64; Method::ALL.len()]);
 

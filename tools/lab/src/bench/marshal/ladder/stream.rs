@@ -1,6 +1,6 @@
 //! A CDR stream as the engine of the paper had it: every primitive aligns, checks for room and copies.
 
-/// Octets being written.
+/// The octets that an encoder has written.
 pub(super) struct Stream {
     octets: Vec<u8>,
 }
@@ -36,7 +36,7 @@ impl Stream {
     }
 }
 
-/// Octets being read.
+/// The octets that a decoder reads, and its position.
 pub(super) struct Source<'m> {
     octets: &'m [u8],
     at: usize,
