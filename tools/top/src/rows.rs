@@ -6,23 +6,23 @@ use crate::sample::{Sample, label};
 /// The most connections that are shown.
 const MAX_CONNECTIONS: usize = 50;
 
-/// All rows.
+/// The rows of all tables, from one set of metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     /// The services of `spandrel serve`.
     pub services: Vec<ServiceRow>,
     /// The tasks of streams: by stream, from head to tail, the writer before the reader.
     pub tasks: Vec<TaskRow>,
-    /// The ORBs.
+    /// A row for each ORB of the process.
     pub orbs: Vec<OrbRow>,
     /// Connections of the ORBs, those with the most requests first.
     pub connections: Vec<ConnectionRow>,
 }
 
-/// A service.
+/// A row of the table of services.
 #[derive(Clone, Debug)]
 pub struct ServiceRow {
-    /// Its name.
+    /// The name in the service's process.
     pub name: String,
     /// Its kind: `Service_Object` or `STREAM`.
     pub kind: String,
@@ -35,17 +35,17 @@ pub struct ServiceRow {
 /// A task of a module.
 #[derive(Clone, Debug)]
 pub struct TaskRow {
-    /// The stream.
+    /// The name of the stream.
     pub stream: String,
-    /// The module.
+    /// The name of the module.
     pub module: String,
-    /// `reader` or `writer`.
+    /// The side of the task: `reader` or `writer`.
     pub side: String,
-    /// Messages each second.
+    /// Messages received each second, once two readings exist.
     pub rate: Option<f64>,
     /// Messages in its queue.
     pub messages: u64,
-    /// Their octets.
+    /// The octets of the messages in the queue.
     pub octets: u64,
     /// The high water mark of the queue.
     pub high: u64,
@@ -59,7 +59,7 @@ pub struct TaskRow {
     pub lock_wait: Option<f64>,
 }
 
-/// An ORB.
+/// A row of the table of ORBs.
 #[derive(Clone, Debug)]
 pub struct OrbRow {
     /// Its service; empty if the process shows the numbers of one ORB alone.
@@ -70,7 +70,7 @@ pub struct OrbRow {
     pub client_connections: u64,
     /// Requests each second. Without `-ORBMetrics yes`, an ORB measures neither requests nor calls.
     pub requests: Option<f64>,
-    /// Calls each second.
+    /// Calls that it makes each second.
     pub calls: Option<f64>,
     /// Requests that have not ended.
     pub running: u64,
@@ -93,7 +93,7 @@ pub struct ConnectionRow {
     pub side: String,
     /// The address of the peer.
     pub peer: String,
-    /// Requests each second.
+    /// Requests on the connection each second.
     pub rate: Option<f64>,
     /// Octets of requests each second.
     pub octets: Option<f64>,

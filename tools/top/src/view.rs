@@ -1,4 +1,4 @@
-//! The screen.
+//! Drawing of the tables on the terminal.
 
 use std::fmt::Write as _;
 
@@ -50,7 +50,7 @@ impl View {
         self.left = u16::try_from(left).unwrap_or(u16::MAX);
     }
 
-    /// Draws the screen.
+    /// Draws the tables in the space of the frame.
     pub fn draw(&self, frame: &mut Frame<'_>) {
         let error = Constraint::Length(self.error.is_some().into());
         let rows = [Constraint::Length(1), error, Constraint::Min(0), Constraint::Length(1)];
