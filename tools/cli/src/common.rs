@@ -17,7 +17,7 @@ use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_measure::units::{Octets, UnitError, parse_sizes};
 
-/// As [`output::print`].
+/// The same as [`output::print`], with its error as `anyhow::Error`.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(output::print(text)?)
 }

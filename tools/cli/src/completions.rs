@@ -31,7 +31,7 @@ Examples:
 const VARIABLE: &str = "COMPLETE";
 /// The longest time for the answers of services.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// The most candidates.
+/// The most candidates that a completion returns.
 const MAX_CANDIDATES: usize = 2000;
 
 /// The end for bash: a function that the shell calls instead of the one before.

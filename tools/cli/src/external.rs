@@ -31,7 +31,7 @@ pub(crate) fn run(words: &[OsString], own: &[String]) -> anyhow::Result<ExitCode
     start(command).with_context(|| format!("cannot run {}", program.display()))
 }
 
-/// Replaces this process.
+/// Replaces this process by the program; returns its error only.
 #[cfg(unix)]
 fn start(mut command: Command) -> std::io::Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;

@@ -146,7 +146,7 @@ impl Server {
         self.address.to_string()
     }
 
-    /// A new connection.
+    /// Opens a new connection to the server.
     pub(crate) fn connect(&self) -> anyhow::Result<Arc<dyn Transport>> {
         (self.connect)().with_context(|| format!("cannot connect to {}", self.address))
     }

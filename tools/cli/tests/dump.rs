@@ -100,7 +100,7 @@ fn deposit(by: Writer, id: u32) -> [Vec<u8>; 2] {
     [request, reply]
 }
 
-/// The link header.
+/// The header in front of IP.
 #[derive(Clone, Copy, Debug)]
 enum Front {
     Ethernet,

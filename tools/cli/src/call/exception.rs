@@ -1,4 +1,4 @@
-//! Exceptions of operations.
+//! Exceptions that operations raise, as text.
 
 use std::fmt;
 

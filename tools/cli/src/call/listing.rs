@@ -51,7 +51,7 @@ fn comment(text: Option<&str>, indentation: &str) -> String {
     }
 }
 
-/// One object.
+/// The description of one object's interface as JSON.
 pub(crate) fn json(interface: &InterfaceDescription) -> String {
     let attributes = interface.attributes().iter().map(|attribute| {
         JsonObject::new()

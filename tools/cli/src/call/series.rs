@@ -137,7 +137,7 @@ impl SeriesArgs {
 }
 
 impl CallText {
-    /// Reads the arguments.
+    /// Finds the operation, and reads the arguments as its types.
     pub(super) fn prepare(&self, orb: &Orb, found: &Found) -> anyhow::Result<Call> {
         let is_set = !matches!(self.arguments.as_str(), "" | "{}" | "[]");
         let operation = interface::operation(&found.interface, &self.operation, usize::from(is_set));

@@ -15,10 +15,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The maximum number of interfaces of one section.
 const MAX_INTERFACES: usize = 4096;
 
-/// One packet.
+/// A packet of a capture, without its header.
 #[derive(Debug)]
 pub(super) struct Packet<'p> {
-    /// Since 1970.
+    /// The time of capture, since 1970.
     pub(super) time: Duration,
     pub(super) link: Link,
     pub(super) octets: &'p [u8],

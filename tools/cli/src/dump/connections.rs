@@ -19,7 +19,7 @@ const MAX_BUFFERED: usize = 256 << 20;
 /// Both addresses, the lesser first, so that both directions have the same key.
 type Endpoints = (SocketAddr, SocketAddr);
 
-/// The followed connections.
+/// The TCP connections whose messages are followed.
 #[derive(Debug)]
 pub(super) struct Connections {
     open: HashMap<Endpoints, Connection>,

@@ -23,7 +23,7 @@ const MAX_PENDING: usize = 4096;
 /// The maximum length of an operation's name remembered for its reply, in octets.
 const MAX_NAME: usize = 256;
 
-/// Output options.
+/// The form in which messages are printed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Bodies are also shown as octets.
@@ -37,7 +37,7 @@ pub(super) enum FlowDirection {
     Back,
 }
 
-/// A connection.
+/// Both directions of a GIOP connection.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     flows: [Flow; 2],

@@ -15,7 +15,7 @@ const MAX_FRAGMENTS: u64 = 1024;
 /// The parts of the header that all fragments of a datagram have in common: addresses, protocol and identification.
 pub(super) type Key = (IpAddr, IpAddr, u8, u32);
 
-/// A fragment.
+/// A fragment of an IP datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragment<'p> {
     pub(super) key: Key,
@@ -25,7 +25,7 @@ pub(super) struct Fragment<'p> {
     pub(super) octets: &'p [u8],
 }
 
-/// The incomplete datagrams.
+/// The IP datagrams of which fragments are missing.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     datagrams: HashMap<Key, Datagram>,

@@ -23,7 +23,7 @@ pub(super) enum Omission {
     Discarded,
 }
 
-/// The counts.
+/// The counts by kind of omission.
 #[derive(Debug, Default)]
 pub(super) struct Omitted(BTreeMap<Omission, u64>);
 

@@ -22,7 +22,7 @@ mod ether_type {
     pub(super) const WITHOUT_IP: [u16; 6] = [0x0806, 0x8035, 0x88cc, 0x888e, 0x9000, 0x8808];
 }
 
-/// Protocol numbers (<https://www.iana.org/assignments/protocol-numbers>).
+/// Protocol numbers above IP, of the [IANA registry](https://www.iana.org/assignments/protocol-numbers).
 mod protocol {
     pub(super) const HOP_BY_HOP: u8 = 0;
     pub(super) const IPV4: u8 = 4;
@@ -38,7 +38,7 @@ mod protocol {
     pub(super) const WITHOUT_GIOP: [u8; 7] = [1, 2, 58, 59, 89, 103, 112];
 }
 
-/// Flags of TCP.
+/// Flags of the TCP header (RFC 9293, 3.1).
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
@@ -60,7 +60,7 @@ pub(super) enum Link {
     Cooked,
     /// Linux "cooked", version 2.
     Cooked2,
-    /// The Point-to-Point Protocol.
+    /// PPP, the Point-to-Point Protocol.
     Ppp,
     /// As [`Link::Ppp`], behind an octet that says the direction.
     PppWithDirection,
@@ -69,11 +69,11 @@ pub(super) enum Link {
     /// HDLC as routers of Cisco use it.
     CiscoHdlc,
     Mpls,
-    /// IEEE 802.11.
+    /// IEEE 802.11, a wireless link.
     Wireless,
     /// IEEE 802.11 behind a header of radiotap.
     Radiotap,
-    /// Another one.
+    /// The number of another link type.
     Other(u32),
 }
 
@@ -97,7 +97,7 @@ impl From<u32> for Link {
     }
 }
 
-/// A TCP segment.
+/// A TCP segment inside a packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Segment<'p> {
     pub(super) from: SocketAddr,

@@ -197,7 +197,7 @@ fn copy(from: &dyn Transport, to: &dyn Transport, connection: usize, direction: 
     display.show(Event { connection, time: now(), kind: EventKind::Ended(direction) });
 }
 
-/// Writes all octets.
+/// Writes all octets, in several calls if necessary.
 fn send_octets(to: &dyn Transport, mut octets: &[u8]) -> io::Result<()> {
     while !octets.is_empty() {
         match to.send(octets) {

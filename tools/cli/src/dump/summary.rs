@@ -10,7 +10,7 @@ use crate::json::{self, JsonObject};
 /// The description of one message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MessageSummary {
-    /// Since 1970.
+    /// The time of capture, since 1970.
     pub(super) time: Duration,
     /// The number of the connection, from one.
     pub(super) connection: usize,

@@ -61,7 +61,7 @@ impl fmt::Display for DisplayValue {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct OperationIndex(usize, usize);
 
-/// The known interfaces.
+/// The interfaces whose operations have decoded values.
 #[derive(Debug)]
 pub(super) struct Types {
     interfaces: Vec<InterfaceDescription>,

@@ -1,4 +1,4 @@
-//! `spandrel bind`.
+//! `spandrel bind`: binds a name to an object.
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::services::cos_naming::{NamingContext, naming_context};

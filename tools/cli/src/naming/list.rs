@@ -1,4 +1,4 @@
-//! `spandrel list`.
+//! `spandrel list`: the bindings of a naming context.
 
 use std::slice::from_ref;
 

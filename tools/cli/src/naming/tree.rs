@@ -1,4 +1,4 @@
-//! `spandrel tree`.
+//! `spandrel tree`: a naming context and those below it.
 
 use std::slice::from_ref;
 

@@ -1,4 +1,4 @@
-//! `spandrel unbind`.
+//! `spandrel unbind`: removes a binding.
 
 use anyhow::{Context as _, bail};
 use spandrel::services::cos_naming::naming_context::DestroyError;

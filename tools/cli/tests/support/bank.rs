@@ -151,7 +151,7 @@ impl Bank {
         self.profile().port
     }
 
-    /// Its first profile.
+    /// The first profile of its reference.
     pub(crate) fn profile(&self) -> IiopProfile {
         let object = self.orb.string_to_object(&self.reference).unwrap();
         IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap()
