@@ -12,7 +12,7 @@ use crate::workspace;
 pub enum Profile {
     /// That of the tests, which have built most of the programs.
     Dev,
-    /// Optimised, for measurements.
+    /// With optimisation, for measurements.
     Release,
 }
 

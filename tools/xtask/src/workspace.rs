@@ -10,7 +10,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-/// The repository's root.
+/// The root folder of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).expect("tools/xtask lies two below the root").to_owned()

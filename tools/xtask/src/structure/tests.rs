@@ -20,7 +20,7 @@ fn graphs_of(files: &[(&str, &str)]) -> Graphs {
     graphs(&[krate("a", files)], 0)
 }
 
-/// Edges as `from>to:names`.
+/// Edges of a graph as `from>to:names`.
 fn edges(graph: &Graph) -> Vec<String> {
     let words = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(",");
     graph.edges.iter().map(|((from, to), names)| format!("{from}>{to}:{}", words(names))).collect()

@@ -13,7 +13,7 @@ pub(crate) fn paths(tokens: TokenStream) -> Vec<PathNames> {
     scan.found
 }
 
-/// Adds all identifiers.
+/// Adds all identifiers of the tokens.
 pub(crate) fn names(tokens: TokenStream, names: &mut HashSet<String>) {
     for token in tokens {
         match token {
