@@ -60,8 +60,10 @@ pub use client::{
 };
 #[doc(hidden)]
 pub use client::{call_kind, destination, task};
+#[cfg(feature = "asynchronous")]
+pub use configuration::command_line::ASYNCHRONOUS_OPTIONS;
 pub use configuration::{
-    command_line::InitError,
+    command_line::{GENERAL_OPTIONS, InitError, OrbOption, SERVER_OPTIONS},
     options::{OrbBuilder, OrbProfile, UnknownProfile},
 };
 pub use diagnostics::statistics::{self, Statistics};

@@ -4,75 +4,217 @@ use std::str::FromStr;
 
 use spandrel_transport::Endpoint;
 
-use super::values::{InitError, InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
-use crate::{Collocation, OrbBuilder, QueueOverflow, servant_side::concurrency::SYNTAX as CONCURRENCY};
+use super::{
+    table::option_table,
+    values::{milliseconds, milliseconds_or_off, number, number_or_off, octets, yes_or_no},
+};
+use crate::{Collocation, QueueOverflow, servant_side::concurrency::SYNTAX as CONCURRENCY};
 
-/// Applies an option of servers.
-pub(super) fn option(
-    builder: OrbBuilder,
-    option: &str,
-    value: &str,
-    bad: InvalidValue<'_>,
-) -> Result<Parsed, InitError> {
-    let builder = match option {
-        "-ORBListenEndpoints" | "-ORBListenEndpoint" | "-ORBEndpoint" | "-ORBendPoint" => {
+option_table! {
+    /// The `-ORB…` options of servers.
+    pub static SERVER_OPTIONS;
+
+    ["-ORBListenEndpoints", "-ORBListenEndpoint", "-ORBEndpoint", "-ORBendPoint"] {
+        value: "endpoints, separated by `;`",
+        default: "a port of `127.0.0.1`",
+        help: "the addresses to listen at",
+        page: "[transports](transports.md)",
+        apply: |builder, value| {
             let endpoints = value.split(';').filter(|text| !text.is_empty());
-            endpoints
-                .map(Endpoint::from_str)
-                .try_fold(builder, |builder, endpoint| Ok::<_, InitError>(builder.listen(endpoint?)))?
-        }
-        "-ORBPublish" | "-ORBendPointPublish" => builder.publish(value),
-        "-ORBServerTransportRule" | "-ORBserverTransportRule" => builder.server_transport_rule(value).map_err(bad)?,
-        "-ORBExceptionDetails" => builder.exception_details(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBConcurrency" => builder.concurrency(value.parse().map_err(|_| bad(CONCURRENCY))?),
-        "-ORBReplyBatching" => builder.reply_batching(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBMaxConnectionMemory" => {
-            builder.max_connection_memory(value.parse().map_err(|_| bad("a number of octets"))?)
-        }
-        "-ORBMaxServerMemory" => builder.max_server_memory(value.parse().map_err(|_| bad("a number of octets"))?),
-        "-ORBMaxRequestsPerConnection" => {
-            builder.max_requests_per_connection(value.parse().map_err(|_| bad("a number"))?)
-        }
-        "-ORBMaxServerThreads" => builder.max_server_threads(value.parse().map_err(|_| bad("a number"))?),
-        "-ORBMaxDeferredRequests" => builder.max_deferred_requests(value.parse().map_err(|_| bad("a number"))?),
-        "-ORBMaxConnectionsPerClient" => {
-            builder.max_connections_per_client(number_or_off(value).ok_or_else(|| bad("a number or off"))?)
-        }
-        "-ORBMaxConnectionRate" => {
-            builder.max_connection_rate(number_or_off(value).ok_or_else(|| bad("a number or off"))?)
-        }
-        "-ORBEvictIdle" => builder.evict_idle(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBServerIdleTimeout" => {
-            builder.server_idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds or off"))?)
-        }
-        "-ORBMessageTimeout" => builder.message_timeout(or_off(value).ok_or_else(|| bad("milliseconds or off"))?),
-        "-ORBQueueOverflow" => builder.queue_overflow(match value {
+            endpoints.map(Endpoint::from_str).try_fold(builder, |builder, endpoint| Ok(builder.listen(endpoint?)))
+        },
+    }
+
+    ["-ORBPublish", "-ORBendPointPublish"] {
+        value: "`host:port`, or several, separated by `,`",
+        default: "the addresses of the endpoints",
+        help: "the addresses in references, in place of those of the endpoints",
+        page: "[transports](transports.md)",
+        apply: |builder, value| Ok(builder.publish(value)),
+    }
+
+    ["-ORBServerTransportRule", "-ORBserverTransportRule"] {
+        value: "`ADDRESSES TRANSPORTS`, or several, separated by `;`",
+        default: "all addresses, all transports",
+        help: "the transports for the clients at these addresses",
+        page: "[transports](transports.md)",
+        apply: |builder, value| Ok(builder.server_transport_rule(value)?),
+    }
+
+    ["-ORBInheritDeadlines"] {
+        value: "`yes` or `no`",
+        default: "`yes`",
+        help: "whether calls of a servant inherit the deadline of its request",
+        page: "[deadlines](deadlines.md)",
+        apply: |builder, value| Ok(builder.inherit_deadlines(yes_or_no(value)?)),
+    }
+
+    ["-ORBExceptionDetails"] {
+        value: "`yes` or `no`",
+        default: "`no`",
+        help: "whether clients get the text of system exceptions",
+        page: "[GIOP](giop.md)",
+        apply: |builder, value| Ok(builder.exception_details(yes_or_no(value)?)),
+    }
+
+    ["-ORBConcurrency"] {
+        value: "`reactive`, `thread-per-connection:N`, `leader-followers[:N]` or `thread-pool:N:Q`",
+        default: "`thread-per-connection:64`",
+        help: "the threads that read and run requests",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.concurrency(value.parse().map_err(|_| CONCURRENCY)?)),
+    }
+
+    ["-ORBReplyBatching"] {
+        value: "`yes` or `no`",
+        default: "`no`",
+        help: "whether replies of several connections are sent by one system call",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.reply_batching(yes_or_no(value)?)),
+    }
+
+    ["-ORBQueueOverflow"] {
+        value: "`wait` or `refuse`",
+        default: "`wait`",
+        help: "whether a full queue of a thread pool makes clients wait, or refuses their requests",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.queue_overflow(match value {
             "wait" => QueueOverflow::Wait,
             "refuse" => QueueOverflow::Refuse,
-            _ => return Err(bad("wait or refuse")),
-        }),
-        "-ORBSendTimeout" => builder.send_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
-        "-ORBMaxConnections" => builder.max_connections(value.parse().map_err(|_| bad("a number"))?),
-        "-ORBBidirectional" => builder.bidirectional(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBTrustListenPoints" => builder.trust_listen_points(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBAdaptiveDemultiplexing" => {
-            builder.adaptive_demultiplexing(yes_or_no(value).ok_or_else(|| bad("yes or no"))?)
-        }
-        "-ORBOperationIndex" => builder.operation_index(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBDatagrams" => builder.datagrams(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBInheritDeadlines" => builder.inherit_deadlines(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBCollocation" => match value {
+            _ => return Err("wait or refuse".into()),
+        })),
+    }
+
+    ["-ORBMaxConnections"] {
+        value: "a number",
+        default: "32,768",
+        help: "the most connections of the server",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_connections(number(value)?)),
+    }
+
+    ["-ORBMaxConnectionsPerClient"] {
+        value: "a number, or `off`",
+        default: "`off`",
+        help: "the most connections from one address",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_connections_per_client(number_or_off(value)?)),
+    }
+
+    ["-ORBMaxConnectionRate"] {
+        value: "a number, or `off`",
+        default: "`off`",
+        help: "the most connections that are accepted in a second",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_connection_rate(number_or_off(value)?)),
+    }
+
+    ["-ORBEvictIdle"] {
+        value: "`yes` or `no`",
+        default: "`no`",
+        help: "whether the longest idle connection is closed for a new one at the limit",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.evict_idle(yes_or_no(value)?)),
+    }
+
+    ["-ORBMaxRequestsPerConnection"] {
+        value: "a number",
+        default: "64",
+        help: "the most requests of one connection that run at once",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_requests_per_connection(number(value)?)),
+    }
+
+    ["-ORBMaxDeferredRequests"] {
+        value: "a number",
+        default: "1,024",
+        help: "the most requests of one connection that are answered after their upcalls",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_deferred_requests(number(value)?)),
+    }
+
+    ["-ORBMaxServerThreads"] {
+        value: "a number",
+        default: "1,024",
+        help: "the most threads that read requests and run servants",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_server_threads(number(value)?)),
+    }
+
+    ["-ORBMaxConnectionMemory"] {
+        value: "octets",
+        default: "128 MiB",
+        help: "the most memory for the messages of one client",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_connection_memory(octets(value)?)),
+    }
+
+    ["-ORBMaxServerMemory"] {
+        value: "octets",
+        default: "1 GiB",
+        help: "the most memory for the messages of all clients together",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.max_server_memory(octets(value)?)),
+    }
+
+    ["-ORBServerIdleTimeout"] {
+        value: "milliseconds, or `off`",
+        default: "10 minutes",
+        help: "the time after which an idle connection is closed",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.server_idle_timeout(milliseconds_or_off(value)?)),
+    }
+
+    ["-ORBMessageTimeout"] {
+        value: "milliseconds, or `off`",
+        default: "a minute",
+        help: "the time limit for the rest of a message that has begun, or its next MiB",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.message_timeout(milliseconds_or_off(value)?)),
+    }
+
+    ["-ORBSendTimeout"] {
+        value: "milliseconds",
+        default: "30 s",
+        help: "the time limit for a client to accept a part of its reply",
+        page: "[concurrency](concurrency.md)",
+        apply: |builder, value| Ok(builder.send_timeout(Some(milliseconds(value)?))),
+    }
+
+    ["-ORBAdaptiveDemultiplexing"] {
+        value: "`yes` or `no`",
+        default: "`yes`",
+        help: "whether a connection predicts the object and operation of its next request",
+        page: "[adapters](adapters.md)",
+        apply: |builder, value| Ok(builder.adaptive_demultiplexing(yes_or_no(value)?)),
+    }
+
+    ["-ORBCollocation"] {
+        value: "`direct`, `through-poa` or `no`",
+        default: "`through-poa`",
+        help: "how objects of the same ORB are called",
+        page: "[the mapping](mapping.md)",
+        apply: |builder, value| Ok(match value {
             "direct" => builder.collocation(Collocation::Direct),
             "through-poa" => builder.collocation(Collocation::ThroughPoa),
             "no" => builder.collocation(Collocation::No),
-            _ => return Err(bad("direct, through-poa or no")),
-        },
-        _ => return Ok(Parsed::Unknown(Box::new(builder))),
-    };
-    Ok(Parsed::Known(Box::new(builder)))
-}
+            _ => return Err("direct, through-poa or no".into()),
+        }),
+    }
 
-/// Parses a number, or `off` for none.
-fn number_or_off(text: &str) -> Option<Option<usize>> {
-    if text == "off" { Some(None) } else { text.parse().ok().map(Some) }
+    ["-ORBBidirectional"] {
+        value: "`yes` or `no`",
+        default: "`no`",
+        help: "whether the client's connections also carry requests to its own objects",
+        page: "[bidirectional connections](bidirectional.md)",
+        apply: |builder, value| Ok(builder.bidirectional(yes_or_no(value)?)),
+    }
+
+    ["-ORBTrustListenPoints"] {
+        value: "`yes` or `no`",
+        default: "`no`",
+        help: "whether every address that a client announces is trusted, not only its own",
+        page: "[bidirectional connections](bidirectional.md)",
+        apply: |builder, value| Ok(builder.trust_listen_points(yes_or_no(value)?)),
+    }
 }

@@ -1,11 +1,9 @@
-//! Errors, results and values that the parsers of options share.
+//! The errors of options, and the parsers of their values.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use spandrel_giop::SystemException;
 use spandrel_transport::{EndpointError, OptionError};
-
-use crate::OrbBuilder;
 
 /// The reason why an ORB was not created.
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
@@ -56,38 +54,37 @@ fn unknown_option_hint(option: &str) -> &'static str {
     }
 }
 
-/// Creates the error for an invalid value from a description of the expected one.
-pub(super) type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;
-
-/// The builder after an option was applied, or unchanged if the option is unknown to it.
-pub(super) enum Parsed {
-    Known(Box<OrbBuilder>),
-    Unknown(Box<OrbBuilder>),
-}
-
-impl Parsed {
-    pub(super) fn or_else(self, parse: impl FnOnce(OrbBuilder) -> Result<Self, InitError>) -> Result<Self, InitError> {
-        match self {
-            Self::Known(_) => Ok(self),
-            Self::Unknown(builder) => parse(*builder),
-        }
-    }
-}
-
-pub(super) fn yes_or_no(text: &str) -> Option<bool> {
+/// Parses `yes` or `no`.
+pub(super) fn yes_or_no(text: &str) -> Result<bool, &'static str> {
     match text {
-        "yes" => Some(true),
-        "no" => Some(false),
-        _ => None,
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("yes or no"),
     }
 }
 
-/// Parses a time-out in milliseconds, or `off` for none.
-pub(super) fn or_off(text: &str) -> Option<Option<Duration>> {
-    if text == "off" { Some(None) } else { milliseconds(text).map(Some) }
+/// Parses a number that is not negative.
+pub(super) fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|_| "a number")
+}
+
+/// Parses a number, or `off` for none.
+pub(super) fn number_or_off(text: &str) -> Result<Option<usize>, &'static str> {
+    if text == "off" { Ok(None) } else { text.parse().map(Some).map_err(|_| "a number or off") }
+}
+
+/// Parses a number of octets, without a unit.
+pub(super) fn octets<N: FromStr>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|_| "a number of octets")
 }
 
 /// Parses a time-out in milliseconds. Zero is invalid, since every call would fail.
-pub(super) fn milliseconds(text: &str) -> Option<Duration> {
-    text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
+pub(super) fn milliseconds(text: &str) -> Result<Duration, &'static str> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.map(Duration::from_millis).ok_or("milliseconds")
+}
+
+/// Parses a time-out in milliseconds, or `off` for none.
+pub(super) fn milliseconds_or_off(text: &str) -> Result<Option<Duration>, &'static str> {
+    if text == "off" { Ok(None) } else { milliseconds(text).map(Some).map_err(|_| "milliseconds or off") }
 }
