@@ -125,6 +125,9 @@ pub use spandrel_dynamic as dynamic;
 pub use spandrel_orb::{
     CompletionStatus, Endpoint, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
 };
+#[cfg(feature = "clap")]
+#[doc(inline)]
+pub use spandrel_orb::{OrbArgs, OrbArgsError};
 #[cfg(feature = "server")]
 #[doc(inline)]
 pub use spandrel_poa::Poa;
@@ -213,7 +216,8 @@ pub mod cdr {
 pub mod options {
     #[doc(inline)]
     pub use spandrel_orb::{
-        AddressingDisposition, ConnectionSharing, OrbProfile, Purging, Spawn, Task, UnknownProfile, WaitStrategy,
+        AddressingDisposition, ConnectionSharing, GENERAL_OPTIONS, OrbOption, OrbProfile, Purging, SERVER_OPTIONS,
+        Spawn, Task, UnknownProfile, WaitStrategy,
     };
     #[cfg(feature = "server")]
     #[doc(inline)]

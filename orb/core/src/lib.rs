@@ -62,6 +62,8 @@ pub use client::{
 pub use client::{call_kind, destination, task};
 #[cfg(feature = "asynchronous")]
 pub use configuration::command_line::ASYNCHRONOUS_OPTIONS;
+#[cfg(feature = "clap")]
+pub use configuration::orb_args::{OrbArgs, OrbArgsError};
 pub use configuration::{
     command_line::{GENERAL_OPTIONS, InitError, OrbOption, SERVER_OPTIONS},
     options::{OrbBuilder, OrbProfile, UnknownProfile},

@@ -11,11 +11,10 @@ use spandrel::net::error::excerpt;
 use spandrel::net::transport::Address;
 use spandrel::services::activation;
 use spandrel::ssliop::Ssliop;
-use spandrel::{Endpoint, ObjectRef, Orb};
+use spandrel::{Endpoint, ObjectRef, Orb, OrbArgs};
 
-use crate::client::ClientArgs;
+use crate::client::client_orb;
 use crate::failure::{Failure, FailureKind};
-use crate::options::{split_option, tls_options};
 use crate::signals;
 
 /// The options that all service executables have.
@@ -29,19 +28,8 @@ pub struct DaemonArgs {
     /// more than once [default: the standard port of the service on 127.0.0.1]
     #[arg(long, value_name = "ENDPOINT")]
     listen: Vec<String>,
-    /// An option of the ORB and its value, such as '-ORBMetricsEndpoint 127.0.0.1:9464'; may be given more than once
-    #[arg(long = "orb", global = true, value_name = "OPTION", allow_hyphen_values = true)]
-    options: Vec<String>,
-    /// TLS: the certificate of this process, and those of intermediate authorities (PEM)
-    #[arg(long, global = true, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// TLS: the private key of the certificate (PEM)
-    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// TLS: the authorities of the peers' certificates (PEM). A service requires certificates of its clients then; a
-    /// subcommand calls HOST:PORT over TLS
-    #[arg(long, global = true, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    #[command(flatten)]
+    orb: OrbArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 }
@@ -78,10 +66,10 @@ impl PolicyArgs {
 }
 
 impl DaemonArgs {
-    /// Adds an option of the ORB and its value, such as `-ORBMetrics yes`. One of the command line has precedence.
+    /// Adds an option of the ORB and its value. One of the command line has precedence.
     #[must_use]
-    pub fn with_orb_option(mut self, option: &str) -> Self {
-        self.options.insert(0, option.to_owned());
+    pub fn with_orb_option(mut self, option: &str, value: &str) -> Self {
+        self.orb = self.orb.with_default(option, value);
         self
     }
 
@@ -94,12 +82,6 @@ impl DaemonArgs {
         given.or_else(default_folder).ok_or_else(|| {
             Failure::new(FailureKind::Data, anyhow!("there is no default folder for the state: --data names one"))
         })
-    }
-
-    /// The options of a subcommand, which calls a running service.
-    fn client(&self) -> ClientArgs {
-        let Self { options, cert, key, ca, .. } = self.clone();
-        ClientArgs { options, cert, key, ca }
     }
 
     /// The object with this plain key of a running service, for subcommands: at `server`, with this port by default and
@@ -117,8 +99,9 @@ impl DaemonArgs {
         key: &str,
         timeout: Duration,
     ) -> Result<ServedObject, Failure> {
-        let (url, address) = object_url(server, default_port, key, self.ca.is_some()).map_err(Failure::usage)?;
-        let orb = self.client().orb(timeout)?;
+        let (url, address) =
+            object_url(server, default_port, key, self.orb.authorities().is_some()).map_err(Failure::usage)?;
+        let orb = client_orb(&self.orb, timeout)?;
         let object = orb.string_to_object(&url).context("cannot read --server").map_err(Failure::usage)?;
         Ok(ServedObject { object, address })
     }
@@ -129,22 +112,17 @@ impl DaemonArgs {
         default_port: u16,
         authorizer: Option<&Authorizer>,
     ) -> Result<(Orb, Vec<Endpoint>), Failure> {
-        let mut args = tls_options([&self.cert, &self.key, &self.ca])?;
-        if self.ca.is_some() {
-            if self.cert.is_none() {
+        let mut options = self.orb.options().map_err(Failure::usage)?;
+        if self.orb.authorities().is_some() {
+            if self.orb.certificate().is_none() {
                 return Err(Failure::usage(anyhow!("--ca needs --cert and --key, the certificate of the service")));
             }
-            args.extend(["-ORBSSLVerify".to_owned(), "require".to_owned()]);
+            options.insert(0, ["-ORBSSLVerify", "require"].map(str::to_owned));
         }
-        for option in &self.options {
-            args.extend(split_option(option)?);
-        }
-        for endpoint in &self.listen {
-            args.extend(["-ORBListenEndpoints".to_owned(), endpoint.clone()]);
-        }
+        options.extend(self.listen.iter().map(|endpoint| ["-ORBListenEndpoints".to_owned(), endpoint.clone()]));
         let builder = activation::install(Orb::builder().accept_later()).map_err(Failure::failed)?;
         let mut builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
-        let mut endpoints = endpoints(&args)?;
+        let mut endpoints = endpoints(&options)?;
         if endpoints.is_empty() {
             endpoints.push(Endpoint::new("127.0.0.1", default_port));
             builder = builder.listen(Endpoint::new("127.0.0.1", default_port));
@@ -152,10 +130,8 @@ impl DaemonArgs {
         if let Some(authorizer) = authorizer {
             builder = authorizer.install(builder).map_err(Failure::failed)?;
         }
+        let mut args = options.into_iter().flatten().collect();
         let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::of_listening)?;
-        if let Some(unknown) = args.first() {
-            return Err(Failure::usage(anyhow!("unknown option of the ORB `{unknown}` (--orb)")));
-        }
         Ok((orb, endpoints))
     }
 }
@@ -198,9 +174,9 @@ fn object_url(server: &str, default_port: u16, key: &str, by_tls: bool) -> anyho
 const LISTEN_OPTIONS: [&str; 4] = ["-ORBListenEndpoints", "-ORBListenEndpoint", "-ORBEndpoint", "-ORBendPoint"];
 
 /// The endpoints among these options and values of an ORB.
-fn endpoints(args: &[String]) -> Result<Vec<Endpoint>, Failure> {
-    let values = args.chunks_exact(2).filter(|option| LISTEN_OPTIONS.contains(&option[0].as_str()));
-    let texts = values.flat_map(|option| option[1].split(';')).filter(|text| !text.is_empty());
+fn endpoints(options: &[[String; 2]]) -> Result<Vec<Endpoint>, Failure> {
+    let values = options.iter().filter(|[option, _]| LISTEN_OPTIONS.contains(&option.as_str()));
+    let texts = values.flat_map(|[_, value]| value.split(';')).filter(|text| !text.is_empty());
     texts.map(|text| text.parse().map_err(Failure::usage)).collect()
 }
 

@@ -41,7 +41,6 @@
 mod args;
 mod client;
 mod failure;
-mod options;
 mod signals;
 mod toml_text;
 
@@ -62,7 +61,7 @@ use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::{DaemonArgs, PolicyArgs, ServedObject};
-pub use client::ClientArgs;
+pub use client::client_orb;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;
 pub use spandrel_error::output::{parse, remark};

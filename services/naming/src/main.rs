@@ -21,7 +21,7 @@ use spandrel_store::{BackupCommand, Service};
 const PORT: u16 = 2809;
 /// Options of the ORB unless the command line has others. Calls are short: many clients cost the least processor time
 /// if they share threads.
-const ORB_OPTIONS: [&str; 2] = ["-ORBConcurrency thread-per-connection:2", "-ORBReplyBatching yes"];
+const ORB_OPTIONS: [[&str; 2]; 2] = [["-ORBConcurrency", "thread-per-connection:2"], ["-ORBReplyBatching", "yes"]];
 
 /// The OMG's naming service: names for object references, kept on disk.
 #[derive(Debug, Parser)]
@@ -101,7 +101,7 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 
 impl Args {
     fn serve(&self) -> Result<(), Failure> {
-        let with_option = |args: DaemonArgs, option: &&str| args.with_orb_option(option);
+        let with_option = |args: DaemonArgs, [option, value]: &[&str; 2]| args.with_orb_option(option, value);
         let daemon = ORB_OPTIONS.iter().fold(self.daemon.clone(), with_option).start(PORT)?;
         let purge = self.purge.map(|seconds| PurgeOptions {
             removes_unreachable: self.purge_unreachable,

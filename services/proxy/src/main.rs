@@ -11,8 +11,9 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use serde::Deserialize;
+use spandrel::OrbArgs;
 use spandrel::dynamic::describe_file;
-use spandrel_daemon::{ClientArgs, EXIT_CODES, Failure, PolicyArgs};
+use spandrel_daemon::{EXIT_CODES, Failure, PolicyArgs};
 use spandrel_proxy::http::{AllowedHosts, Authentication, HttpLimits, HttpServer, TlsFiles, Tokens};
 use spandrel_proxy::{CallLimits, Catalogue, Exposure, Proxy};
 
@@ -74,7 +75,7 @@ struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
-    client: ClientArgs,
+    orb: OrbArgs,
 }
 
 /// The file of `--config`.
@@ -108,7 +109,7 @@ impl Args {
         let idl = idl.transpose()?;
         let authorizer = self.policy.authorizer()?;
         let timeout = Duration::from_secs(self.timeout.into());
-        let orb = self.client.orb(timeout)?;
+        let orb = spandrel_daemon::client_orb(&self.orb, timeout)?;
         let catalogue = Catalogue::new(&orb, &exposures, idl)
             .context("there is no naming service: --orb '-ORBInitRef NameService=corbaloc::HOST:PORT/NameService'")
             .map_err(Failure::failed)?;

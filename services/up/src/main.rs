@@ -44,7 +44,7 @@ impl Args {
     #[cfg(feature = "console")]
     fn serve(&self, log: LogTail) -> Result<(), Failure> {
         let daemon = match self.console.is_on() {
-            true => self.daemon.clone().with_orb_option("-ORBMetrics yes"),
+            true => self.daemon.clone().with_orb_option("-ORBMetrics", "yes"),
             false => self.daemon.clone(),
         };
         let daemon = daemon.start_services(&NAMES, PORT)?;

@@ -6,7 +6,7 @@ use anyhow::bail;
 use spandrel::types::Ior;
 use spandrel::{ObjectRef, Orb, OrbBuilder};
 
-use crate::orb_args::OrbArgs;
+use crate::orb_args::ClientOrbArgs;
 use crate::{common, json};
 
 /// A time limit, and the options of the ORB.
@@ -16,7 +16,7 @@ pub(crate) struct CallArgs {
     #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = common::positive_time)]
     timeout: Duration,
     #[command(flatten)]
-    pub(crate) options: OrbArgs,
+    pub(crate) options: ClientOrbArgs,
 }
 
 impl CallArgs {

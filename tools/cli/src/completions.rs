@@ -18,7 +18,7 @@ use spandrel::services::name;
 
 use crate::call::interface::InterfaceArgs;
 use crate::client_args::Deadline;
-use crate::orb_args::OrbArgs;
+use crate::orb_args::ClientOrbArgs;
 use crate::{common, naming};
 
 const EXAMPLES: &str = "\
@@ -112,7 +112,7 @@ fn names_below(current: &str) -> Option<Vec<CompletionCandidate>> {
         return None;
     }
     let matches = words()?;
-    let orb = OrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
+    let orb = ClientOrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
     let context = naming::Place::of(&orb, before.trim_end_matches('/')).ok()?.context().ok()?;
     let mut found = Vec::new();
     naming::each_binding(&context, Deadline::after(TIMEOUT), &mut |binding| {
@@ -132,7 +132,7 @@ fn operations(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str().map(str::to_owned) else { return Vec::new() };
     bounded(move || {
         let matches = words()?;
-        let orb = OrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
+        let orb = ClientOrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
         let object = naming::object(&orb, matches.get_one::<String>("reference")?).ok()?;
         let interface = InterfaceArgs::from_arg_matches(&matches).ok()?.find(&orb, &object).ok()?.interface;
         let attributes = interface.attributes().iter().map(|attribute| (attribute.name.clone(), attribute.to_string()));

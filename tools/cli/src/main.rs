@@ -22,6 +22,7 @@ mod latency;
 #[cfg(feature = "man")]
 mod man;
 mod naming;
+mod options;
 mod orb_args;
 mod peer;
 mod ping;
@@ -62,6 +63,7 @@ enum Command {
     Watch(watch::Args),
     Dump(dump::Args),
     Idl(idl::Args),
+    Options(options::Args),
     #[cfg(feature = "completions")]
     Completions(completions::Args),
     #[cfg(feature = "man")]
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::Watch(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
+        Command::Options(args) => args.run(),
         #[cfg(feature = "completions")]
         Command::Completions(args) => args.run(),
         #[cfg(feature = "man")]

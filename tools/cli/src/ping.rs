@@ -6,7 +6,7 @@ use spandrel_lab::reference::ping::{self, Settings};
 
 use crate::common::{self, positive_time, time, whole};
 use crate::json::failure;
-use crate::orb_args::{OrbArgs, object, reference_text};
+use crate::orb_args::{ClientOrbArgs, object, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    orb: OrbArgs,
+    orb: ClientOrbArgs,
 }
 
 impl Args {

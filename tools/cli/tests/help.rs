@@ -9,6 +9,17 @@ use spandrel_test_support::check_output_errors;
 use support::{check_code, spandrel, stderr, stdout};
 
 #[test]
+fn the_options_of_an_orb_are_listed_and_searched() {
+    let all = stdout(&spandrel(&["options"]));
+    assert!(all.contains("-ORBListenEndpoints, -ORBListenEndpoint") && all.contains("[default: 64 MiB]"), "{all}");
+    let some = stdout(&spandrel(&["options", "KEEPalive", "-ORBId"]));
+    assert_eq!(some.matches("\n    ").count(), 2, "{some}");
+    let none = spandrel(&["options", "nothing-of-this-name"]);
+    check_code(&none, 1);
+    assert!(stderr(&none).contains("nothing-of-this-name"));
+}
+
+#[test]
 fn the_help_of_every_command_has_examples() {
     let output = spandrel(&["--help"]);
     check_code(&output, 0);

@@ -4,4 +4,6 @@ pub(crate) mod command_line;
 #[cfg(feature = "asynchronous")]
 mod metrics_endpoint;
 pub(crate) mod options;
+#[cfg(feature = "clap")]
+pub(crate) mod orb_args;
 mod orb_operations;

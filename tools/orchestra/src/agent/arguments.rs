@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use spandrel::authorization::Authorizer;
 use spandrel::services::cos_naming::NameComponent;
 use spandrel::ssliop::Ssliop;
-use spandrel::{Endpoint, ObjectRef, Orb, Poa};
+use spandrel::{Endpoint, ObjectRef, Orb, OrbArgs, Poa};
 use spandrel_daemon::{Failure, FailureKind};
 
 use super::config::AgentConfig;
@@ -40,21 +40,11 @@ pub struct AgentArgs {
     /// all interfaces with TLS, of loopback with --insecure]
     #[arg(long, value_name = "ENDPOINT")]
     listen: Vec<String>,
-    /// TLS: the certificate of this agent, and those of intermediate authorities (PEM)
-    #[arg(long, value_name = "FILE", requires_all = ["key", "ca"])]
-    cert: Option<PathBuf>,
-    /// TLS: the private key of the certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// TLS: the authorities of supervisors' certificates and of the naming service's (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    ca: Option<PathBuf>,
     /// No TLS: every process of this machine may use the agent. Only loopback is listened at
-    #[arg(long, conflicts_with = "cert")]
+    #[arg(long, conflicts_with_all = ["cert", "ca"])]
     insecure: bool,
-    /// An option of the ORB and its value, such as '-ORBMetrics yes'; may be given more than once
-    #[arg(long = "orb", value_name = "OPTION", allow_hyphen_values = true)]
-    options: Vec<String>,
+    #[command(flatten)]
+    orb: OrbArgs,
 }
 
 impl AgentArgs {
@@ -63,7 +53,8 @@ impl AgentArgs {
     /// # Errors
     /// A wrong configuration; neither TLS nor `--insecure`; a naming service that refuses.
     pub fn run(&self) -> Result<(), Failure> {
-        if !self.insecure && self.cert.is_none() {
+        let has_tls = self.orb.certificate().is_some() && self.orb.authorities().is_some();
+        if !self.insecure && !has_tls {
             return Err(Failure::usage(anyhow!(
                 "an agent starts programs: give --cert, --key and --ca, or --insecure on loopback"
             )));
@@ -103,35 +94,24 @@ impl AgentArgs {
     }
 
     fn orb(&self, config: &AgentConfig) -> Result<Orb, Failure> {
-        let mut args = Vec::new();
-        for (option, file) in [("-ORBSSLCertificate", &self.cert), ("-ORBSSLKey", &self.key), ("-ORBSSLCA", &self.ca)] {
-            if let Some(file) = file {
-                args.extend([option.to_owned(), file.display().to_string()]);
-            }
+        let mut options = self.orb.options().map_err(Failure::usage)?;
+        if self.insecure && options.iter().any(|[option, _]| option.to_ascii_lowercase().contains("endpoint")) {
+            return Err(Failure::usage(anyhow!("with --insecure, addresses are given by --listen")));
         }
         let mut builder = Orb::builder()
             .connect_timeout(Some(names::TIMEOUT))
             .request_timeout(Some(names::TIMEOUT))
             .protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
         if !self.insecure {
-            args.extend(["-ORBSSLVerify".to_owned(), "require".to_owned()]);
+            options.insert(0, ["-ORBSSLVerify", "require"].map(str::to_owned));
             let policy = config.policy().map_err(|error| Failure::new(FailureKind::Policy, error))?;
             builder = Authorizer::new(policy).install(builder).map_err(Failure::failed)?;
         }
         for endpoint in self.endpoints()? {
             builder = builder.listen(endpoint);
         }
-        for option in &self.options {
-            args.extend(option.split_whitespace().map(str::to_owned));
-        }
-        if self.insecure && args.iter().any(|word| word.to_ascii_lowercase().contains("endpoint")) {
-            return Err(Failure::usage(anyhow!("with --insecure, addresses are given by --listen")));
-        }
-        let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::cannot_listen)?;
-        match args.first() {
-            Some(unknown) => Err(Failure::usage(anyhow!("unknown option of the ORB `{unknown}` (--orb)"))),
-            None => Ok(orb),
-        }
+        let mut args = options.into_iter().flatten().collect();
+        builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::cannot_listen)
     }
 
     /// The endpoints: with TLS only, or on loopback only.

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::Orb;
-use spandrel_daemon::{ClientArgs, Failure};
+use spandrel::OrbArgs;
+use spandrel_daemon::Failure;
 use spandrel_lab::progress::Progress;
 
 use crate::idl::orchestra::{Command, Harness, Property, WorkTeam};
@@ -50,7 +51,7 @@ pub struct RunArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    client: ClientArgs,
+    orb: OrbArgs,
 }
 
 impl RunArgs {
@@ -69,7 +70,7 @@ impl RunArgs {
             return spandrel_daemon::print(&steps.into_iter().map(line).collect::<String>());
         }
         let path = self.results.clone().unwrap_or_else(|| self.plan.with_extension("jsonl"));
-        let orb = self.client.orb(TIMEOUT)?;
+        let orb = spandrel_daemon::client_orb(&self.orb, TIMEOUT)?;
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         let (file, results) = ResultsFile::open(&path, &plan).map_err(Failure::failed)?;
         let done = results.done();

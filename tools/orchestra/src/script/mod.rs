@@ -28,8 +28,9 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, NativeCallContext, Scope};
+use spandrel::OrbArgs;
 use spandrel::dynamic::{Descriptions, describe, describe_file};
-use spandrel_daemon::{ClientArgs, Failure};
+use spandrel_daemon::Failure;
 use spandrel_measure::stats::Moments;
 
 use crate::names::{DEFAULT_NAMING, Names};
@@ -69,7 +70,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = time)]
     timeout: Duration,
     #[command(flatten)]
-    client: ClientArgs,
+    orb: OrbArgs,
 }
 
 impl ScriptArgs {
@@ -90,7 +91,7 @@ impl ScriptArgs {
                 })?,
             );
         }
-        let orb = self.client.orb(self.timeout)?;
+        let orb = spandrel_daemon::client_orb(&self.orb, self.timeout)?;
         let names = Names::at(&orb, &self.naming).map_err(Failure::usage)?;
         idl.push(own_idl());
         let limit = TimeLimit::new(self.max_time, self.timeout);
