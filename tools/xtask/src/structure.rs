@@ -11,9 +11,10 @@
 //! - **Test programs**: their number, and that each file of a folder `tests` belongs to one ([`programs`]).
 //! - **First command**: the number of packages that it builds ([`first_command`]).
 //! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
+//! - **Words**: doc comments of a few words, and names that are participles or pronouns ([`words`]).
 //!
-//! Cycles of both kinds, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml`
-//! ([`allowed`]).
+//! Cycles of both kinds, the gates of `orb/` and `spandrel/`, and the words have bounds in
+//! `tools/xtask/structure.toml` ([`allowed`]).
 
 mod allowed;
 mod conditions;
@@ -33,6 +34,7 @@ mod spread;
 mod tests;
 mod tokens;
 mod tree;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -58,6 +60,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(name) => print_one(&measurements, &packages, name, options.edges)?,
         None => print_all(&measurements, &packages, options.edges),
     }
+    if options.words {
+        print_words(&measurements.rows, options.only.as_deref());
+    }
     if options.record {
         record(&root, &measurements)?;
     }
@@ -73,6 +78,9 @@ pub(crate) struct Options {
     /// Print all uses between modules and between files
     #[arg(long)]
     edges: bool,
+    /// Print the location of each short doc comment and vague name
+    #[arg(long)]
+    words: bool,
     /// Lower the bounds in tools/xtask/structure.toml to the present figures
     #[arg(long)]
     record: bool,
@@ -156,6 +164,15 @@ fn print_one(measurements: &Measurements, packages: &[Package], name: &str, all_
     Ok(())
 }
 
+/// Prints the locations of words in one package or, by default, in all.
+fn print_words(rows: &[Row], only: Option<&str>) {
+    let is_printed =
+        |row: &&Row| only.is_none_or(|name| row.package == name || row.folder == name.trim_end_matches('/'));
+    for row in rows.iter().filter(is_printed) {
+        row.measures.words.locations.iter().for_each(|location| println!("{location}"));
+    }
+}
+
 /// The list of allowed figures of a repository.
 fn allowed_text(root: &Path) -> Result<String> {
     let path = root.join(allowed::PATH);
@@ -200,6 +217,7 @@ fn complaints(
 fn figures(rows: &[Row]) -> Figures {
     let mut figures = Figures::default();
     for row in rows {
+        figures.words += row.measures.words.counts;
         if row.folder.starts_with("orb/") || row.folder == "spandrel" {
             figures.gates += row.measures.gates.all;
         }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
+use super::words::WordCounts;
+
 /// The list's path below the root.
 pub(crate) const PATH: &str = "tools/xtask/structure.toml";
 
@@ -18,6 +20,9 @@ const MAX_PAIRS: usize = 3;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Allowed {
     gates: usize,
+    /// Short doc comments and vague names of all packages.
+    #[serde(default)]
+    words: WordCounts,
     /// Cycles of modules, by package.
     #[serde(default)]
     cycles: BTreeMap<String, Bound>,
@@ -51,6 +56,7 @@ struct Pair {
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) gates: usize,
+    pub(crate) words: WordCounts,
     /// By package, the modules of each cycle.
     pub(crate) cycles: BTreeMap<String, Vec<Vec<String>>>,
     /// By package, the files of each cycle of files.
@@ -67,6 +73,7 @@ impl Allowed {
     pub(crate) fn complaints(&self, figures: &Figures) -> Vec<String> {
         let mut complaints = self.complaints_about_pairs(figures);
         complaints.extend(compare("gates in orb/ and spandrel/", figures.gates, self.gates));
+        complaints.extend(self.complaints_about_words(&figures.words));
         let packages: BTreeSet<&String> = figures.cycles.keys().chain(self.cycles.keys()).collect();
         for package in packages {
             let cycles = self.unlisted(package, figures);
@@ -84,6 +91,20 @@ impl Allowed {
             complaints.extend(of_package);
         }
         complaints.extend(self.complaints_about_files(figures));
+        complaints
+    }
+
+    fn complaints_about_words(&self, words: &WordCounts) -> Vec<String> {
+        let bounds = &self.words;
+        let mut complaints = Vec::from_iter(compare("short doc comments", words.short_docs, bounds.short_docs));
+        complaints.extend(compare("vague names", words.vague_names, bounds.vague_names));
+        complaints.extend(compare("matches on `()`", words.unit_matches, bounds.unit_matches));
+        if words.short_docs > bounds.short_docs
+            || words.vague_names > bounds.vague_names
+            || words.unit_matches > bounds.unit_matches
+        {
+            complaints.push("    their locations: cargo xtask structure --words".to_owned());
+        }
         complaints
     }
 
@@ -118,6 +139,9 @@ impl Allowed {
             let comment = value.find('#').map_or(String::new(), |at| format!(" {}", &value[at..]));
             if key == "gates" {
                 lines.push(format!("gates = {}{comment}", self.gates.min(figures.gates)));
+            } else if let Some(figure) = figures.words.figure(key).filter(|_| table.starts_with("[words]")) {
+                let bound = self.words.figure(key).unwrap_or(0).min(figure);
+                lines.push(format!("{key} = {bound}{comment}"));
             } else if let Some(bound) = self.cycles.get(key).filter(|_| table.starts_with("[cycles]")) {
                 let found = Bound::of(&self.unlisted(key, figures));
                 let (largest, all) = (bound.largest.min(found.largest), bound.all.min(found.all));
@@ -263,6 +287,15 @@ reason = "for good"
         let expected = LIST.replace("10", "9").replace("largest = 3, all = 5", "largest = 2, all = 2");
         assert_eq!(tightened, expected.replace("small = { largest = 2, all = 2 }\n", ""));
         assert_eq!(Allowed::parse(&tightened).unwrap().complaints(&figures), [""; 0]);
+    }
+
+    #[test]
+    fn bounds_of_words_are_lowered_and_never_raised() {
+        let list = "gates = 0\n[words]\nshort-docs = 5 # shrinks\nvague-names = 5\nunit-matches = 0\n";
+        let allowed = Allowed::parse(list).unwrap();
+        let words = WordCounts { short_docs: 4, vague_names: 6, unit_matches: 1 };
+        let tightened = allowed.tightened(list, &Figures { words, ..Figures::default() });
+        assert_eq!(tightened, list.replace("short-docs = 5", "short-docs = 4"));
     }
 
     const FILES: &str = r"gates = 0

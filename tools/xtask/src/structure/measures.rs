@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 
 use super::conditions::features;
+use super::words::Words;
 
 /// Words that say nothing about the subject of a sentence that they begin.
 const VAGUE: &[&str] = &["what", "who", "whoever", "nobody", "somebody", "everybody", "whose", "that which"];
@@ -23,6 +24,7 @@ pub(crate) const HUGE: usize = 600;
 pub(crate) struct Measures {
     pub(crate) gates: Gates,
     pub(crate) vague_docs: usize,
+    pub(crate) words: Words,
     /// Lines of each file below `src/`.
     pub(crate) lengths: Vec<usize>,
     /// Lines of each file beside `src/`: tests, examples, build scripts.
@@ -54,6 +56,7 @@ impl Measures {
         for file in files {
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             measures.add_file(&text, file.starts_with(&source)).with_context(|| format!("in {}", file.display()))?;
+            measures.words.add_file(&file, &text).with_context(|| format!("in {}", file.display()))?;
         }
         Ok(measures)
     }

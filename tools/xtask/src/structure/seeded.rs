@@ -182,3 +182,19 @@ fn too_many_test_programs_and_packages_and_another_default_are_found() {
     assert!(begins(format!("{packages} packages below spandrel-cli, where {} are allowed", first_command::MAX)));
     assert!(begins("Cargo.toml lacks `default-members = [\"tools/cli\"]`".to_owned()));
 }
+
+#[test]
+fn short_docs_vague_names_and_matches_on_unit_are_found() {
+    let violations = "/// The value.\npub fn value(of: u8) -> u8 { match () { () if of == 1 => 2, () => 3 } }\n";
+    let expected = [
+        "short doc comments: 1, at most 0 are allowed",
+        "vague names: 1, at most 0 are allowed",
+        "matches on `()`: 1, at most 0 are allowed",
+        "    their locations: cargo xtask structure --words",
+    ];
+    seed(&[(ROOT, violations)], &expected);
+    let bounds = "gates = 0\n[words]\nshort-docs = 1\nvague-names = 1\nunit-matches = 1\n";
+    seed(&[(ROOT, violations), (LIST, bounds)], &[]);
+    let lower = "vague names: 0, fewer than the bound 1: lower it with cargo xtask structure --record";
+    seed(&[(ROOT, "/// The value.\npub fn value() { match () { () => {} } }\n"), (LIST, bounds)], &[lower]);
+}
