@@ -158,8 +158,8 @@ impl Descriptions {
                 Err(error) => made.without(&*content.name, error.to_string()),
             };
         }
-        for of in made.named_types() {
-            let named = of.id().ok().and_then(|id| self.model.definitions().find(|it| it.repository_id == id));
+        for type_code in made.named_types() {
+            let named = type_code.id().ok().and_then(|id| self.model.definitions().find(|it| it.repository_id == id));
             named.inspect(|named| document(&self.model, named, &mut documentation));
         }
         Ok(made.with_documentation(&documentation))
@@ -167,17 +167,17 @@ impl Descriptions {
 
     fn operation(&self, definition: &Definition, body: &Operation) -> Result<OperationDescription, DescribeError> {
         let mut types = self.types.lock();
-        let mut of = |ty| types.of(&self.model, ty);
+        let mut type_code_of = |ty| types.of(&self.model, ty);
         let parameters = body.parameters.iter().map(|parameter| {
             let mode = match parameter.mode {
                 ParameterMode::In => ArgMode::In,
                 ParameterMode::Out => ArgMode::Out,
                 ParameterMode::InOut => ArgMode::InOut,
             };
-            Ok(ParameterDescription { name: parameter.name.clone(), mode, type_code: of(&parameter.ty)? })
+            Ok(ParameterDescription { name: parameter.name.clone(), mode, type_code: type_code_of(&parameter.ty)? })
         });
         let parameters = parameters.collect::<Result<_, DescribeError>>()?;
-        let result = body.result.as_ref().map(&mut of).transpose()?.unwrap_or(TypeCode::VOID);
+        let result = body.result.as_ref().map(&mut type_code_of).transpose()?.unwrap_or(TypeCode::VOID);
         drop(types);
         let made = OperationDescription {
             name: definition.name.clone(),

@@ -6,8 +6,8 @@ use spandrel_orb::ObjectRef;
 
 use crate::named::bad_param;
 
-fn is_reference(of: &TypeCode) -> bool {
-    matches!(of.without_aliases().kind(), TcKind::ObjRef | TcKind::Component | TcKind::Home)
+fn is_reference(type_code: &TypeCode) -> bool {
+    matches!(type_code.without_aliases().kind(), TcKind::ObjRef | TcKind::Component | TcKind::Home)
 }
 
 /// The reference in an [`Any`], of any interface; `None` if it is nil. As [`Any::to_object`], with the

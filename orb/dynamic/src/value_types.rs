@@ -24,9 +24,9 @@ impl ValueTypes {
     }
 
     /// Adds the value types and boxes inside a type, itself included. A type with a known id is not replaced.
-    pub fn add(&mut self, of: &TypeCode) -> &mut Self {
-        for of in of.value_types() {
-            self.insert(of);
+    pub fn add(&mut self, type_code: &TypeCode) -> &mut Self {
+        for type_code in type_code.value_types() {
+            self.insert(type_code);
         }
         self
     }
@@ -36,15 +36,15 @@ impl ValueTypes {
         if self.0.is_none() {
             self.0.clone_from(&others.0);
         } else if !matches!((&self.0, &others.0), (Some(mine), Some(its)) if Arc::ptr_eq(mine, its)) {
-            others.iter().for_each(|of| self.insert(of.clone()));
+            others.iter().for_each(|type_code| self.insert(type_code.clone()));
         }
         self
     }
 
-    fn insert(&mut self, of: TypeCode) {
-        if let Some(id) = of.id().ok().filter(|id| !id.is_empty() && self.get(id).is_none()) {
+    fn insert(&mut self, type_code: TypeCode) {
+        if let Some(id) = type_code.id().ok().filter(|id| !id.is_empty() && self.get(id).is_none()) {
             let id = id.to_owned();
-            Arc::make_mut(self.0.get_or_insert_default()).insert(id, of);
+            Arc::make_mut(self.0.get_or_insert_default()).insert(id, type_code);
         }
     }
 
@@ -69,8 +69,8 @@ impl ValueTypes {
 impl<'t> FromIterator<&'t TypeCode> for ValueTypes {
     fn from_iter<I: IntoIterator<Item = &'t TypeCode>>(types: I) -> Self {
         let mut all = Self::new();
-        for of in types {
-            all.add(of);
+        for type_code in types {
+            all.add(type_code);
         }
         all
     }

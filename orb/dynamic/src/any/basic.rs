@@ -68,9 +68,9 @@ macro_rules! basic {
                 /// # Errors
                 /// As for all basic types; strings beyond their bound are [`DynAnyError::InvalidValue`].
                 pub fn $insert(&mut self, value: $type) -> Result<(), DynAnyError> {
-                    self.put(Leaf::$variant(value), |old, of| match old {
+                    self.put(Leaf::$variant(value), |old, type_code| match old {
                         Leaf::$variant(_) => Ok(()),
-                        _ => Err(mismatch(concat!("a value of type `", $idl, "`"), of)),
+                        _ => Err(mismatch(concat!("a value of type `", $idl, "`"), type_code)),
                     })
                 }
 
@@ -114,9 +114,9 @@ impl DynAny {
     /// # Errors
     /// As for all basic types; [`DynAnyError::InvalidValue`] beyond the type's bound.
     pub fn insert_string(&mut self, value: &str) -> Result<(), DynAnyError> {
-        self.put(Leaf::String(value.to_owned()), |old, of| match old {
-            Leaf::String(_) => check_bound(value, of),
-            _ => Err(mismatch("a string", of)),
+        self.put(Leaf::String(value.to_owned()), |old, type_code| match old {
+            Leaf::String(_) => check_bound(value, type_code),
+            _ => Err(mismatch("a string", type_code)),
         })
     }
 
@@ -136,9 +136,9 @@ impl DynAny {
     /// # Errors
     /// As for all basic types; [`DynAnyError::InvalidValue`] beyond the type's bound.
     pub fn insert_wstring(&mut self, value: &str) -> Result<(), DynAnyError> {
-        self.put(Leaf::WString(value.into()), |old, of| match old {
-            Leaf::WString(_) => check_bound(value, of),
-            _ => Err(mismatch("a wide string", of)),
+        self.put(Leaf::WString(value.into()), |old, type_code| match old {
+            Leaf::WString(_) => check_bound(value, type_code),
+            _ => Err(mismatch("a wide string", type_code)),
         })
     }
 
@@ -158,9 +158,9 @@ impl DynAny {
     /// # Errors
     /// As for all basic types.
     pub fn insert_reference(&mut self, value: &Ior) -> Result<(), DynAnyError> {
-        self.put(Leaf::Reference(value.clone()), |old, of| match old {
+        self.put(Leaf::Reference(value.clone()), |old, type_code| match old {
             Leaf::Reference(_) => Ok(()),
-            _ => Err(mismatch("an object reference", of)),
+            _ => Err(mismatch("an object reference", type_code)),
         })
     }
 
@@ -192,8 +192,8 @@ impl DynAny {
     }
 }
 
-fn check_bound(text: &str, of: &TypeCode) -> Result<(), DynAnyError> {
-    let bound = of.length()? as usize;
+fn check_bound(text: &str, type_code: &TypeCode) -> Result<(), DynAnyError> {
+    let bound = type_code.length()? as usize;
     if bound > 0 && text.chars().count() > bound {
         return Err(DynAnyError::InvalidValue("the string exceeds the bound of its type"));
     }
@@ -206,7 +206,7 @@ impl DynAny {
     fn many(&self) -> Result<&Self, DynAnyError> {
         let is_many = |it: &&Self| matches!(it.kind(), TcKind::Sequence | TcKind::Array);
         if let Some(own) = Some(self).filter(is_many)
-            && own.resolved().content_type().is_ok_and(|of| !has_components(of.without_aliases().kind()))
+            && own.resolved().content_type().is_ok_and(|type_code| !has_components(type_code.without_aliases().kind()))
         {
             return Ok(own);
         }

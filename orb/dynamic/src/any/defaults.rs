@@ -52,15 +52,15 @@ impl DynAny {
     }
 }
 
-fn defaults_of_members(of: &TypeCode, meter: &mut Meter) -> Result<Vec<DynAny>, DynAnyError> {
-    (0..of.member_count()?).map(|index| DynAny::default_of(&of.member_type(index)?, meter)).collect()
+fn defaults_of_members(type_code: &TypeCode, meter: &mut Meter) -> Result<Vec<DynAny>, DynAnyError> {
+    (0..type_code.member_count()?).map(|index| DynAny::default_of(&type_code.member_type(index)?, meter)).collect()
 }
 
 /// The components for this value of the discriminator; the member has its default value.
-pub(crate) fn parts_for(of: &TypeCode, label: i128, meter: &mut Meter) -> Result<Value, DynAnyError> {
-    let mut parts = vec![discriminator_with(&of.discriminator_type()?, label)?];
-    if let Some(index) = of.selected_member(label)? {
-        parts.push(DynAny::default_of(&of.member_type(index)?, meter)?);
+pub(crate) fn parts_for(type_code: &TypeCode, label: i128, meter: &mut Meter) -> Result<Value, DynAnyError> {
+    let mut parts = vec![discriminator_with(&type_code.discriminator_type()?, label)?];
+    if let Some(index) = type_code.selected_member(label)? {
+        parts.push(DynAny::default_of(&type_code.member_type(index)?, meter)?);
     }
     Ok(Value::Parts(parts))
 }

@@ -29,9 +29,9 @@ pub(crate) fn label_of(discriminator: &DynAny) -> Result<i128, DynAnyError> {
 }
 
 /// The discriminator with this value.
-pub(crate) fn discriminator_with(of: &TypeCode, label: i128) -> Result<DynAny, DynAnyError> {
+pub(crate) fn discriminator_with(type_code: &TypeCode, label: i128) -> Result<DynAny, DynAnyError> {
     const RANGE: DynAnyError = DynAnyError::InvalidValue("the discriminator cannot have this value");
-    let leaf = match of.without_aliases().kind() {
+    let leaf = match type_code.without_aliases().kind() {
         TcKind::Boolean => Leaf::Boolean(label != 0),
         TcKind::Octet => Leaf::Octet(label.try_into().map_err(|_| RANGE)?),
         TcKind::Char => Leaf::Char(Char(label.try_into().map_err(|_| RANGE)?)),
@@ -43,15 +43,15 @@ pub(crate) fn discriminator_with(of: &TypeCode, label: i128) -> Result<DynAny, D
         TcKind::Enum => Leaf::Enum(label.try_into().map_err(|_| RANGE)?),
         TcKind::LongLong => Leaf::LongLong(label.try_into().map_err(|_| RANGE)?),
         TcKind::ULongLong => Leaf::ULongLong(label.try_into().map_err(|_| RANGE)?),
-        _ => return Err(mismatch(DISCRIMINATOR, of)),
+        _ => return Err(mismatch(DISCRIMINATOR, type_code)),
     };
-    Ok(DynAny::made_of(of, Value::Leaf(leaf)))
+    Ok(DynAny::made_of(type_code, Value::Leaf(leaf)))
 }
 
 /// All possible values of the discriminator.
-fn range(of: &TypeCode) -> Result<RangeInclusive<i128>, DynAnyError> {
-    let of = of.without_aliases();
-    Ok(match of.kind() {
+fn range(type_code: &TypeCode) -> Result<RangeInclusive<i128>, DynAnyError> {
+    let type_code = type_code.without_aliases();
+    Ok(match type_code.kind() {
         TcKind::Boolean => 0..=1,
         TcKind::Octet | TcKind::Char => 0..=0xff,
         TcKind::WChar => 0..=i128::from(u32::from(char::MAX)),
@@ -61,18 +61,18 @@ fn range(of: &TypeCode) -> Result<RangeInclusive<i128>, DynAnyError> {
         TcKind::ULong => 0..=u32::MAX.into(),
         TcKind::LongLong => i64::MIN.into()..=i64::MAX.into(),
         TcKind::ULongLong => 0..=u64::MAX.into(),
-        TcKind::Enum => 0..=i128::try_from(of.member_count()?).unwrap_or(0) - 1,
-        _ => return Err(mismatch(DISCRIMINATOR, &of)),
+        TcKind::Enum => 0..=i128::try_from(type_code.member_count()?).unwrap_or(0) - 1,
+        _ => return Err(mismatch(DISCRIMINATOR, &type_code)),
     })
 }
 
 /// A discriminator value without a member: the least from zero on, or else the greatest below zero. `None` if
 /// labels cover all values.
-pub(crate) fn value_without_member(of: &TypeCode) -> Result<Option<i128>, DynAnyError> {
-    let range = range(&of.discriminator_type()?)?;
+pub(crate) fn value_without_member(type_code: &TypeCode) -> Result<Option<i128>, DynAnyError> {
+    let range = range(&type_code.discriminator_type()?)?;
     let mut claimed = Vec::new();
-    for index in 0..of.member_count()? {
-        if let Label::Value(value) = of.member_label(index)? {
+    for index in 0..type_code.member_count()? {
+        if let Label::Value(value) = type_code.member_label(index)? {
             claimed.push(value);
         }
     }

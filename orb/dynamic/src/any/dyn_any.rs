@@ -56,7 +56,7 @@ impl ValueId {
 pub(crate) struct State {
     pub(crate) id: ValueId,
     /// Its type: the declared one, or one that derives from it.
-    pub(crate) of: TypeCode,
+    pub(crate) type_code: TypeCode,
     /// Its members, inherited ones first; or the content of a box.
     pub(crate) parts: Vec<DynAny>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct State {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) id: ValueId,
-    pub(crate) of: TypeCode,
+    pub(crate) type_code: TypeCode,
 }
 
 impl DynAny {
@@ -105,7 +105,7 @@ impl DynAny {
     /// declared one.
     pub(crate) fn actual(&self) -> TypeCode {
         match &self.value {
-            Value::State(State { of, .. }) | Value::Link(Link { of, .. }) => of.clone(),
+            Value::State(State { type_code, .. }) | Value::Link(Link { type_code, .. }) => type_code.clone(),
             _ => self.resolved(),
         }
     }
@@ -210,10 +210,10 @@ impl DynAny {
 
     /// Replaces all components; the first becomes the current one. Null becomes a value.
     pub(crate) fn set_parts(&mut self, parts: Vec<Self>) {
-        let of = self.actual();
+        let type_code = self.actual();
         self.value = match &self.value {
-            Value::State(State { id, .. }) => Value::State(State { id: *id, of, parts }),
-            _ if is_value_kind(of.kind()) => Value::State(State { id: ValueId::new(), of, parts }),
+            Value::State(State { id, .. }) => Value::State(State { id: *id, type_code, parts }),
+            _ if is_value_kind(type_code.kind()) => Value::State(State { id: ValueId::new(), type_code, parts }),
             _ => Value::Parts(parts),
         };
         self.rewind();

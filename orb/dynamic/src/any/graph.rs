@@ -34,8 +34,8 @@ impl DynAny {
     }
 
     /// A copy with this type.
-    pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
-        Copier::of([self]).copy_as(self, of)
+    pub(crate) fn retyped(&self, type_code: &TypeCode) -> Result<Self, DynAnyError> {
+        Copier::of([self]).copy_as(self, type_code)
     }
 
     /// All values with their states in this tree, itself included.
@@ -76,16 +76,18 @@ impl DynAny {
 
     /// Whether this value is permitted where the type is declared: a value of the same or a derived type, or
     /// any value or reference for an abstract interface.
-    pub(crate) fn fits(&self, of: &TypeCode) -> bool {
-        if self.type_code().equivalent(of) {
+    pub(crate) fn fits(&self, type_code: &TypeCode) -> bool {
+        if self.type_code().equivalent(type_code) {
             return true;
         }
-        let of = of.without_aliases();
+        let type_code = type_code.without_aliases();
         match &self.value {
-            Value::State(State { of: own, .. }) | Value::Link(Link { of: own, .. }) => own.derives_from(&of),
+            Value::State(State { type_code: own, .. }) | Value::Link(Link { type_code: own, .. }) => {
+                own.derives_from(&type_code)
+            }
             // Null is a value of every value type.
-            Value::Nothing => is_value_kind(self.kind()) && self.resolved().derives_from(&of),
-            Value::Leaf(_) => of.kind() == spandrel_cdr::TcKind::AbstractInterface && self.reference().is_ok(),
+            Value::Nothing => is_value_kind(self.kind()) && self.resolved().derives_from(&type_code),
+            Value::Leaf(_) => type_code.kind() == spandrel_cdr::TcKind::AbstractInterface && self.reference().is_ok(),
             Value::Parts(_) => false,
         }
     }
@@ -114,11 +116,11 @@ impl Copier {
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if it is not a value of the type.
-    pub(crate) fn copy_as(&self, original: &DynAny, of: &TypeCode) -> Result<DynAny, DynAnyError> {
-        if !original.fits(of) {
-            return Err(original.mismatch(format!("a value of type `{of}`")));
+    pub(crate) fn copy_as(&self, original: &DynAny, type_code: &TypeCode) -> Result<DynAny, DynAnyError> {
+        if !original.fits(type_code) {
+            return Err(original.mismatch(format!("a value of type `{type_code}`")));
         }
-        Ok(DynAny::made_of(of, self.value(&original.value)))
+        Ok(DynAny::made_of(type_code, self.value(&original.value)))
     }
 
     fn value(&self, original: &Value) -> Value {
@@ -128,10 +130,10 @@ impl Copier {
             Value::Nothing => Value::Nothing,
             Value::Leaf(leaf) => Value::Leaf(leaf.clone()),
             Value::Parts(parts) => Value::Parts(copies(parts)),
-            Value::State(State { id: own, of, parts }) => {
-                Value::State(State { id: id(own), of: of.clone(), parts: copies(parts) })
+            Value::State(State { id: own, type_code, parts }) => {
+                Value::State(State { id: id(own), type_code: type_code.clone(), parts: copies(parts) })
             }
-            Value::Link(link) => Value::Link(Link { id: id(&link.id), of: link.of.clone() }),
+            Value::Link(link) => Value::Link(Link { id: id(&link.id), type_code: link.type_code.clone() }),
         }
     }
 }
@@ -152,7 +154,7 @@ impl Pairs {
             (Value::Parts(a), Value::Parts(b)) => self.are_all_equal(a, b),
             (Value::State(a), Value::State(b)) => {
                 self.0.insert(a.id, b.id);
-                a.of.equivalent(&b.of) && self.are_all_equal(&a.parts, &b.parts)
+                a.type_code.equivalent(&b.type_code) && self.are_all_equal(&a.parts, &b.parts)
             }
             (Value::Link(a), Value::Link(b)) => self.0.get(&a.id).unwrap_or(&a.id) == &b.id,
             _ => false,

@@ -33,8 +33,8 @@ pub(crate) enum Leaf {
 
 impl Leaf {
     /// The default value of a type without components (16.2.2); `None` for types without dynamic values.
-    pub(crate) fn default_of(of: &TypeCode) -> Option<Self> {
-        Some(match of.kind() {
+    pub(crate) fn default_of(type_code: &TypeCode) -> Option<Self> {
+        Some(match type_code.kind() {
             TcKind::Boolean => Self::Boolean(false),
             TcKind::Octet => Self::Octet(0),
             TcKind::Char => Self::Char(Char(0)),
@@ -62,8 +62,8 @@ impl Leaf {
     }
 
     /// Decodes a value of this type, which has no components.
-    pub(crate) fn read(of: &TypeCode, input: &mut Decoder<'_>) -> Result<Self, DynAnyError> {
-        Ok(match of.kind() {
+    pub(crate) fn read(type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Self, DynAnyError> {
+        Ok(match type_code.kind() {
             TcKind::Boolean => Self::Boolean(input.bool()?),
             TcKind::Octet => Self::Octet(input.u8()?),
             TcKind::Char => Self::Char(input.u8()?.into()),
@@ -84,7 +84,7 @@ impl Leaf {
             TcKind::ObjRef | TcKind::Component | TcKind::Home => Self::Reference(Decode::decode(input)?),
             TcKind::Enum => Self::Enum(input.u32()?),
             TcKind::Fixed => {
-                let (digits, scale) = digits_and_scale(of)?;
+                let (digits, scale) = digits_and_scale(type_code)?;
                 Self::Fixed(Decimal::decode_as(digits, scale, input)?)
             }
             kind => return Err(DynAnyError::InconsistentTypeCode(kind)),
@@ -92,7 +92,7 @@ impl Leaf {
     }
 
     /// Encodes the value, which is of this type.
-    pub(crate) fn write<'a>(&'a self, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    pub(crate) fn write<'a>(&'a self, type_code: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         match self {
             Self::Boolean(value) => value.encode(out),
             Self::Octet(value) => value.encode(out),
@@ -114,7 +114,7 @@ impl Leaf {
             Self::Reference(value) => value.encode(out),
             Self::Fixed(value) => {
                 let (digits, scale) =
-                    digits_and_scale(of).map_err(|_| CdrError::Malformed("the type is not a valid fixed"))?;
+                    digits_and_scale(type_code).map_err(|_| CdrError::Malformed("the type is not a valid fixed"))?;
                 value.encode_as(digits, scale, out)
             }
         }
@@ -150,7 +150,8 @@ impl PartialEq for Leaf {
 
 /// Digits and scale of a `fixed` type. A negative scale, possible in a type code but not in IDL, has no
 /// values here.
-pub(crate) fn digits_and_scale(of: &TypeCode) -> Result<(u16, u16), DynAnyError> {
-    let scale = u16::try_from(of.fixed_scale()?).map_err(|_| DynAnyError::InconsistentTypeCode(TcKind::Fixed))?;
-    Ok((of.fixed_digits()?, scale))
+pub(crate) fn digits_and_scale(type_code: &TypeCode) -> Result<(u16, u16), DynAnyError> {
+    let scale =
+        u16::try_from(type_code.fixed_scale()?).map_err(|_| DynAnyError::InconsistentTypeCode(TcKind::Fixed))?;
+    Ok((type_code.fixed_digits()?, scale))
 }

@@ -7,19 +7,19 @@ use spandrel_cdr::TypeCode;
 use super::DynAnyError;
 
 /// The members of a struct, exception or value type: inherited ones first.
-pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAnyError> {
+pub(crate) fn members_of(type_code: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAnyError> {
     let mut members = Vec::new();
-    for of in bases_of(of)?.iter().rev() {
-        for index in 0..of.member_count()? {
-            members.push((of.member_name(index)?.to_owned(), of.member_type(index)?));
+    for type_code in bases_of(type_code)?.iter().rev() {
+        for index in 0..type_code.member_count()? {
+            members.push((type_code.member_name(index)?.to_owned(), type_code.member_type(index)?));
         }
     }
     Ok(members)
 }
 
 /// The type itself, and the value types from which it inherits state, nearest first.
-pub(crate) fn bases_of(of: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
-    let mut line = vec![of.clone()];
+pub(crate) fn bases_of(type_code: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
+    let mut line = vec![type_code.clone()];
     while let Ok(Some(base)) = line[line.len() - 1].concrete_base_type() {
         // Only in a hostile type code a type inherits from itself.
         if line.len() > MAX_BASES {

@@ -88,8 +88,8 @@ impl DynAny {
         let mut todo = vec![&apart];
         while let Some(value) = todo.pop() {
             match &value.value {
-                Value::State(State { of, .. }) => {
-                    types.add(of);
+                Value::State(State { type_code, .. }) => {
+                    types.add(type_code);
                 }
                 Value::Leaf(Leaf::Any(any)) => Self::add_types(any, types),
                 _ => {}
@@ -119,54 +119,54 @@ impl Reader {
     }
 
     /// Decodes a value of this type.
-    fn read(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<DynAny, DynAnyError> {
+    fn read(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<DynAny, DynAnyError> {
         self.meter.enter()?;
-        let value = self.value(of, input);
+        let value = self.value(type_code, input);
         self.meter.leave();
-        Ok(DynAny::made_of(of, value?))
+        Ok(DynAny::made_of(type_code, value?))
     }
 
     // A recursive function with a small frame, and loops for collections: values nest to a depth of hundreds.
-    fn value(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-        let of = of.without_aliases();
-        match of.kind() {
-            TcKind::Struct => self.members(&of, input).map(Value::Parts),
-            TcKind::Except => self.exception(&of, input),
-            TcKind::Sequence => self.sequence(&of, input),
-            TcKind::Array => self.elements(&of, of.length()? as usize, input),
-            TcKind::Union => self.union(&of, input),
+    fn value(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let type_code = type_code.without_aliases();
+        match type_code.kind() {
+            TcKind::Struct => self.members(&type_code, input).map(Value::Parts),
+            TcKind::Except => self.exception(&type_code, input),
+            TcKind::Sequence => self.sequence(&type_code, input),
+            TcKind::Array => self.elements(&type_code, type_code.length()? as usize, input),
+            TcKind::Union => self.union(&type_code, input),
             // A boolean distinguishes references from values (9.3.7).
-            TcKind::AbstractInterface if !input.bool()? => self.value_type(&of, input),
-            TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(&of, input),
-            _ => read_leaf(&of, input),
+            TcKind::AbstractInterface if !input.bool()? => self.value_type(&type_code, input),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(&type_code, input),
+            _ => read_leaf(&type_code, input),
         }
     }
 
-    fn exception(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+    fn exception(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
         // Its id should come first (CORBA 3.3 Part 2, 9.3.5.5), but omniORB writes none within an `any`.
         let ahead = input.clone().str();
-        if ahead.is_ok_and(|id| !id.is_empty() && of.id() == Ok(&*id)) {
+        if ahead.is_ok_and(|id| !id.is_empty() && type_code.id() == Ok(&*id)) {
             input.str()?;
         }
-        self.members(of, input).map(Value::Parts)
+        self.members(type_code, input).map(Value::Parts)
     }
 
     /// The members of a struct, exception or value type.
-    fn members(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Vec<DynAny>, DynAnyError> {
+    fn members(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Vec<DynAny>, DynAnyError> {
         let mut members = Vec::new();
-        for (_, member) in members_of(of)? {
+        for (_, member) in members_of(type_code)? {
             members.push(self.read(&member, input)?);
         }
         Ok(members)
     }
 
-    fn sequence(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+    fn sequence(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
         let len = input.sequence_len(1)?;
-        self.elements(of, len, input)
+        self.elements(type_code, len, input)
     }
 
-    fn elements(&mut self, of: &TypeCode, len: usize, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-        let element = of.content_type()?;
+    fn elements(&mut self, type_code: &TypeCode, len: usize, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let element = type_code.content_type()?;
         // Collected without a size hint, since the length is not validated yet.
         let mut elements = Vec::new();
         for _ in 0..len {
@@ -175,12 +175,12 @@ impl Reader {
         Ok(Value::Parts(elements))
     }
 
-    fn union(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-        let discriminator = self.read(&of.discriminator_type()?, input)?;
+    fn union(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let discriminator = self.read(&type_code.discriminator_type()?, input)?;
         let label = label_of(&discriminator)?;
         let mut parts = vec![discriminator];
-        if let Some(index) = of.selected_member(label)? {
-            parts.push(self.read(&of.member_type(index)?, input)?);
+        if let Some(index) = type_code.selected_member(label)? {
+            parts.push(self.read(&type_code.member_type(index)?, input)?);
         }
         Ok(Value::Parts(parts))
     }
@@ -192,13 +192,13 @@ impl Reader {
             ValueStart::Indirection(at) => return self.repetition(at, declared, input),
             ValueStart::New(started) => started,
         };
-        let Link { id, of } = self.begin_value(&started, declared, input)?;
+        let Link { id, type_code } = self.begin_value(&started, declared, input)?;
         self.meter.enter_value()?;
-        let parts = self.state(&of, input);
+        let parts = self.state(&type_code, input);
         self.meter.leave_value();
         let parts = parts?;
         input.leave_value(&started)?;
-        Ok(Value::State(State { id, of, parts }))
+        Ok(Value::State(State { id, type_code, parts }))
     }
 
     /// Decodes the identity of the next value, and its type.
@@ -209,34 +209,34 @@ impl Reader {
         input: &Decoder<'_>,
     ) -> Result<Link, DynAnyError> {
         // A derived value is truncated to a known type, which only chunks permit (9.3.4.3).
-        let Some((nth, of)) = started.state_type(declared, input) else {
+        let Some((nth, type_code)) = started.state_type(declared, input) else {
             let id = started.ids().first().map(|id| &**id).or(declared.id().ok()).unwrap_or_default();
             return Err(CdrError::UnknownValue { repository_id: id.into() }.into());
         };
         if nth > 0 && !self.meter.truncates {
             return Err(DynAnyError::MustTruncate);
         }
-        if bases_of(&of)?.iter().any(|of| of.type_modifier() == Ok(ValueModifier::Custom)) {
+        if bases_of(&type_code)?.iter().any(|type_code| type_code.type_modifier() == Ok(ValueModifier::Custom)) {
             return Err(
                 CdrError::Malformed("the state of a custom value type can be decoded by its own code only").into()
             );
         }
-        let link = Link { id: ValueId::new(), of };
+        let link = Link { id: ValueId::new(), type_code };
         self.read_values.insert(started.position(), link.clone());
         Ok(link)
     }
 
-    fn state(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Vec<DynAny>, DynAnyError> {
-        if of.kind() == TcKind::ValueBox {
-            return Ok(vec![self.read(&of.content_type()?, input)?]);
+    fn state(&mut self, type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Vec<DynAny>, DynAnyError> {
+        if type_code.kind() == TcKind::ValueBox {
+            return Ok(vec![self.read(&type_code.content_type()?, input)?]);
         }
-        self.members(of, input)
+        self.members(type_code, input)
     }
 
     /// A repetition of an earlier value.
     fn repetition(&mut self, at: usize, declared: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
         match self.read_values.get(&at) {
-            Some(link) if link.of.derives_from(declared) => Ok(Value::Link(link.clone())),
+            Some(link) if link.type_code.derives_from(declared) => Ok(Value::Link(link.clone())),
             Some(_) => Err(CdrError::Malformed("a value is not of the type that its position declares").into()),
             // It was skipped with the additions of a derived type to its base.
             None => input.read_skipped_value(at, |there| Ok(self.value_type(declared, there)))?,
@@ -244,11 +244,11 @@ impl Reader {
     }
 }
 
-fn read_leaf(of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-    Ok(match of.kind() {
+fn read_leaf(type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+    Ok(match type_code.kind() {
         TcKind::Null | TcKind::Void => Value::Nothing,
         TcKind::AbstractInterface => Value::Leaf(Leaf::Reference(Ior::decode(input)?)),
-        _ => Value::Leaf(Leaf::read(of, input)?),
+        _ => Value::Leaf(Leaf::read(type_code, input)?),
     })
 }
 
@@ -309,12 +309,12 @@ impl<'d> Writer<'d> {
                 }
                 parts.iter().try_for_each(|part| self.write(part, out))
             }
-            Value::State(State { id, of, .. }) | Value::Link(Link { id, of }) => {
+            Value::State(State { id, type_code, .. }) | Value::Link(Link { id, type_code }) => {
                 if is_abstract {
                     out.bool(false);
                 }
-                if is_abstract || resolved.id() != of.id() {
-                    self.types.borrow_mut().add(of);
+                if is_abstract || resolved.id() != type_code.id() {
+                    self.types.borrow_mut().add(type_code);
                 }
                 self.write_value(*id, value, out)
             }
@@ -333,13 +333,13 @@ impl<'d> Writer<'d> {
                 _ => None,
             }),
         };
-        let State { of, parts, .. } =
+        let State { type_code, parts, .. } =
             original.ok_or(CdrError::Malformed("a repeated value has its state outside the encoded value"))?;
         let limit = out.wire().limits.value_nesting;
         if self.depth.get() >= limit {
             return Err(CdrError::TooDeep { limit });
         }
-        let ids = truncatable_to(of)?;
+        let ids = truncatable_to(type_code)?;
         // Truncatable values are in chunks, so that a base's decoder can skip additions (9.3.4.3).
         let at = out.copy_header(&ids, ids.len() > 1)?;
         self.places.borrow_mut().insert(id, at);
@@ -352,12 +352,12 @@ impl<'d> Writer<'d> {
 
 /// The repository id of a value type, and those of the bases to which its values may be truncated, nearest
 /// first.
-fn truncatable_to(of: &TypeCode) -> Result<Vec<std::sync::Arc<str>>, CdrError> {
-    let bases = bases_of(of).map_err(|_| CdrError::Malformed("a value type has too many bases"))?;
+fn truncatable_to(type_code: &TypeCode) -> Result<Vec<std::sync::Arc<str>>, CdrError> {
+    let bases = bases_of(type_code).map_err(|_| CdrError::Malformed("a value type has too many bases"))?;
     let mut ids = Vec::new();
-    for of in bases {
-        ids.push(of.id().unwrap_or_default().into());
-        if of.type_modifier() != Ok(ValueModifier::Truncatable) {
+    for type_code in bases {
+        ids.push(type_code.id().unwrap_or_default().into());
+        if type_code.type_modifier() != Ok(ValueModifier::Truncatable) {
             break;
         }
     }

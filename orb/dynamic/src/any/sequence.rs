@@ -43,9 +43,9 @@ impl DynAny {
 }
 
 /// Rejects a number of elements that a sequence's bound or an array's length does not permit.
-pub(crate) fn check_len(of: &TypeCode, len: usize) -> Result<(), DynAnyError> {
-    let said = of.length()? as usize;
-    let fits = match of.kind() {
+pub(crate) fn check_len(type_code: &TypeCode, len: usize) -> Result<(), DynAnyError> {
+    let said = type_code.length()? as usize;
+    let fits = match type_code.kind() {
         TcKind::Array => len == said,
         _ => said == 0 || len <= said,
     };
@@ -121,9 +121,9 @@ macro_rules! elements {
             pub fn set_elements_as_dyn_any(&mut self, elements: &[DynAny]) -> Result<(), DynAnyError> {
                 let resolved = self.0.resolved();
                 check_len(&resolved, elements.len())?;
-                let of = resolved.content_type()?;
+                let type_code = resolved.content_type()?;
                 let copier = Copier::of(elements);
-                let parts = elements.iter().map(|element| copier.copy_as(element, &of));
+                let parts = elements.iter().map(|element| copier.copy_as(element, &type_code));
                 self.0.set_parts(parts.collect::<Result<_, _>>()?);
                 Ok(())
             }

@@ -132,6 +132,6 @@ impl DynEnum<'_> {
 
 const NO_ENUMERATOR: DynAnyError = DynAnyError::InvalidValue("the enum has no such enumerator");
 
-fn enumerators(of: &TypeCode) -> Result<Vec<String>, DynAnyError> {
-    (0..of.member_count()?).map(|index| Ok(of.member_name(index)?.to_owned())).collect()
+fn enumerators(type_code: &TypeCode) -> Result<Vec<String>, DynAnyError> {
+    (0..type_code.member_count()?).map(|index| Ok(type_code.member_name(index)?.to_owned())).collect()
 }

@@ -55,42 +55,42 @@ impl DynAny {
 }
 
 /// The member at the current position.
-pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
-    let members = members_of(&of.actual())?;
+pub(crate) fn current(owner: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
+    let members = members_of(&owner.actual())?;
     if members.is_empty() {
-        return Err(of.mismatch("a type with members"));
+        return Err(owner.mismatch("a type with members"));
     }
-    members.into_iter().nth(of.at.ok_or(NO_CURRENT)?).ok_or(NO_CURRENT)
+    members.into_iter().nth(owner.at.ok_or(NO_CURRENT)?).ok_or(NO_CURRENT)
 }
 
-pub(crate) fn pairs(of: &DynAny) -> Result<Vec<DynNamePair>, DynAnyError> {
-    let copier = Copier::of(of.components());
-    let members = members_of(&of.actual())?.into_iter().zip(of.components());
+pub(crate) fn pairs(owner: &DynAny) -> Result<Vec<DynNamePair>, DynAnyError> {
+    let copier = Copier::of(owner.components());
+    let members = members_of(&owner.actual())?.into_iter().zip(owner.components());
     Ok(members.map(|((id, _), value)| DynNamePair { id, value: copier.copy(value) }).collect())
 }
 
 /// Replaces all members. Names must be those of the type, but either side may omit them.
-pub(crate) fn set_pairs(of: &mut DynAny, given: &[DynNamePair]) -> Result<(), DynAnyError> {
-    let members = members_of(&of.actual())?;
-    if members.len() != given.len() {
+pub(crate) fn set_pairs(owner: &mut DynAny, pairs: &[DynNamePair]) -> Result<(), DynAnyError> {
+    let members = members_of(&owner.actual())?;
+    if members.len() != pairs.len() {
         return Err(DynAnyError::InvalidValue("the type has another number of members"));
     }
-    let copier = Copier::of(given.iter().map(|pair| &pair.value));
-    let parts = members.iter().zip(given).map(|((name, of), pair)| {
+    let copier = Copier::of(pairs.iter().map(|pair| &pair.value));
+    let parts = members.iter().zip(pairs).map(|((name, type_code), pair)| {
         if !name.is_empty() && !pair.id.is_empty() && *name != pair.id {
             let (expected, found) = (format!("the member `{name}`"), format!("`{}`", pair.id));
             return Err(DynAnyError::TypeMismatch { expected, found });
         }
-        copier.copy_as(&pair.value, of)
+        copier.copy_as(&pair.value, type_code)
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    of.set_parts(parts);
+    owner.set_parts(parts);
     Ok(())
 }
 
-pub(crate) fn any_pairs(of: &DynAny) -> Result<Vec<NameValuePair>, DynAnyError> {
-    let members = members_of(&of.actual())?.into_iter().zip(of.components());
-    members.map(|((id, _), value)| Ok(NameValuePair { id, value: value.to_any_within(of)? })).collect()
+pub(crate) fn any_pairs(owner: &DynAny) -> Result<Vec<NameValuePair>, DynAnyError> {
+    let members = members_of(&owner.actual())?.into_iter().zip(owner.components());
+    members.map(|((id, _), part)| Ok(NameValuePair { id, value: part.to_any_within(owner)? })).collect()
 }
 
 pub(crate) fn from_any_pairs(pairs: &[NameValuePair]) -> Result<Vec<DynNamePair>, DynAnyError> {
@@ -112,7 +112,7 @@ impl DynStruct<'_> {
     /// # Errors
     /// As [`DynStruct::current_member_name`].
     pub fn current_member_kind(&self) -> Result<TcKind, DynAnyError> {
-        current(self.0).map(|(_, of)| of.kind())
+        current(self.0).map(|(_, type_code)| type_code.kind())
     }
 
     /// All members (`get_members`).

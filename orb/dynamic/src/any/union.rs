@@ -37,23 +37,23 @@ impl DynUnion<'_> {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for a value of another type.
     pub fn set_discriminator(&mut self, discriminator: &DynAny) -> Result<(), DynAnyError> {
-        let of = self.0.resolved();
-        let discriminator = discriminator.retyped(&of.discriminator_type()?)?;
+        let type_code = self.0.resolved();
+        let discriminator = discriminator.retyped(&type_code.discriminator_type()?)?;
         self.set_label(label_of(&discriminator)?)
     }
 
     fn set_label(&mut self, label: i128) -> Result<(), DynAnyError> {
-        let of = self.0.resolved();
-        let discriminator = discriminator_with(&of.discriminator_type()?, label)?;
-        let (old, new) = (self.active()?, of.selected_member(label)?);
+        let type_code = self.0.resolved();
+        let discriminator = discriminator_with(&type_code.discriminator_type()?, label)?;
+        let (old, new) = (self.active()?, type_code.selected_member(label)?);
         let stays = match (old, new) {
-            (Some(old), Some(new)) => is_same_member(&of, old, new)?,
+            (Some(old), Some(new)) => is_same_member(&type_code, old, new)?,
             (old, new) => old == new,
         };
         if stays {
             self.0.components_mut()[0] = discriminator;
         } else {
-            self.0.value = parts_for(&of, label, &mut Meter::new(DynAny::COMPONENTS))?;
+            self.0.value = parts_for(&type_code, label, &mut Meter::new(DynAny::COMPONENTS))?;
         }
         self.0.at = Some(usize::from(new.is_some()));
         Ok(())
@@ -69,8 +69,8 @@ impl DynUnion<'_> {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if the union has no such case.
     pub fn set_to_default_member(&mut self) -> Result<(), DynAnyError> {
-        let of = self.0.resolved();
-        let (Some(_), Some(label)) = (of.default_index()?, value_without_member(&of)?) else {
+        let type_code = self.0.resolved();
+        let (Some(_), Some(label)) = (type_code.default_index()?, value_without_member(&type_code)?) else {
             return Err(self.0.mismatch("a union with a default member"));
         };
         self.set_label(label)?;
@@ -83,8 +83,8 @@ impl DynUnion<'_> {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if every value has a member.
     pub fn set_to_no_active_member(&mut self) -> Result<(), DynAnyError> {
-        let of = self.0.resolved();
-        let (None, Some(label)) = (of.default_index()?, value_without_member(&of)?) else {
+        let type_code = self.0.resolved();
+        let (None, Some(label)) = (type_code.default_index()?, value_without_member(&type_code)?) else {
             return Err(self.0.mismatch("a union that may have no active member"));
         };
         self.set_label(label)
@@ -142,13 +142,13 @@ const NO_MEMBER: DynAnyError = DynAnyError::InvalidValue("the union has no activ
 
 /// A member with several labels occurs in the type code once for each of them, consecutively and with the
 /// same name.
-fn is_same_member(of: &TypeCode, a: usize, b: usize) -> Result<bool, DynAnyError> {
+fn is_same_member(type_code: &TypeCode, a: usize, b: usize) -> Result<bool, DynAnyError> {
     if a == b {
         return Ok(true);
     }
-    let name = of.member_name(a)?;
+    let name = type_code.member_name(a)?;
     for between in a.min(b)..=a.max(b) {
-        if name.is_empty() || of.member_name(between)? != name {
+        if name.is_empty() || type_code.member_name(between)? != name {
             return Ok(false);
         }
     }

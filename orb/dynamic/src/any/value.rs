@@ -73,8 +73,8 @@ macro_rules! common {
             /// [`DynAnyError::InvalidValue`] for null.
             pub fn repeat(&self) -> Result<DynAny, DynAnyError> {
                 match &self.0.value {
-                    Value::State(State { id, of, .. }) | Value::Link(Link { id, of }) => {
-                        let link = Link { id: *id, of: of.clone() };
+                    Value::State(State { id, type_code, .. }) | Value::Link(Link { id, type_code }) => {
+                        let link = Link { id: *id, type_code: type_code.clone() };
                         Ok(DynAny::made_of(self.0.type_code(), Value::Link(link)))
                     }
                     _ => Err(DynAnyError::InvalidValue("the value is null")),
@@ -103,7 +103,7 @@ impl DynValue<'_> {
         if self.is_null() {
             let mut meter = Meter::new(DynAny::COMPONENTS);
             let members = members_of(&self.0.actual())?;
-            let state = members.iter().map(|(_, of)| DynAny::default_of(of, &mut meter));
+            let state = members.iter().map(|(_, type_code)| DynAny::default_of(type_code, &mut meter));
             let state = state.collect::<Result<_, _>>()?;
             self.0.set_parts(state);
         }
@@ -124,7 +124,7 @@ impl DynValue<'_> {
     /// # Errors
     /// As [`DynValue::current_member_name`].
     pub fn current_member_kind(&self) -> Result<TcKind, DynAnyError> {
-        current(self.0).map(|(_, of)| of.kind())
+        current(self.0).map(|(_, type_code)| type_code.kind())
     }
 
     /// All members (`get_members`).

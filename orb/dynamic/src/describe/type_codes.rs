@@ -35,7 +35,7 @@ impl TypeCodes {
             };
             let found: Vec<_> = model.definitions().filter(has_state).collect();
             let types: Vec<_> = found.iter().filter_map(|it| self.of_definition(model, it.id).ok()).collect();
-            self.values = Some(types.iter().filter(|of| !of.is_open()).collect());
+            self.values = Some(types.iter().filter(|type_code| !type_code.is_open()).collect());
         }
         self.values.clone().unwrap_or_default()
     }
@@ -135,9 +135,9 @@ impl TypeCodes {
     fn branches(&mut self, model: &Model, body: &Union) -> Result<Vec<(Label, String, TypeCode)>, DescribeError> {
         let mut built = Vec::new();
         for branch in &body.branches {
-            let of = self.of(model, &branch.member.ty)?;
+            let type_code = self.of(model, &branch.member.ty)?;
             for label in &branch.labels {
-                built.push((label_of(model, label)?, branch.member.name.clone(), of.clone()));
+                built.push((label_of(model, label)?, branch.member.name.clone(), type_code.clone()));
             }
         }
         Ok(built)

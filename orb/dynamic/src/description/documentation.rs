@@ -53,10 +53,10 @@ impl Documentation {
 
     /// Adds the texts of `other`; those of the parts of the interface `base` also as parts of `id`, which inherits them.
     pub(super) fn inherit(&mut self, other: &Self, base: &str, id: &str) {
-        for (of, parts) in &other.texts {
+        for (type_code, parts) in &other.texts {
             for (part, text) in parts {
-                self.insert_part(of, part, text.as_str());
-                if of == base && !part.is_empty() && self.of_part(id, part).is_none() {
+                self.insert_part(type_code, part, text.as_str());
+                if type_code == base && !part.is_empty() && self.of_part(id, part).is_none() {
                     self.insert_part(id, part, text.as_str());
                 }
             }

@@ -186,21 +186,23 @@ impl OperationDescription {
             return Err(DescriptionError::OneWay { name: name() });
         }
         let mut values = self.parameters.iter().map(|parameter| &parameter.type_code);
-        let result = Some(&self.result).filter(|of| of.kind() != TcKind::Void);
-        if let Some(of) = result.filter(|of| !is_value(of)).or_else(|| values.find(|of| !is_value(of))) {
-            return Err(DescriptionError::NotAValue { name: name(), type_code: of.clone() });
+        let result = Some(&self.result).filter(|type_code| type_code.kind() != TcKind::Void);
+        if let Some(type_code) =
+            result.filter(|type_code| !is_value(type_code)).or_else(|| values.find(|type_code| !is_value(type_code)))
+        {
+            return Err(DescriptionError::NotAValue { name: name(), type_code: type_code.clone() });
         }
-        match self.exceptions.iter().find(|of| of.without_aliases().kind() != TcKind::Except) {
-            Some(of) => Err(DescriptionError::NotAnException { name: name(), type_code: of.clone() }),
+        match self.exceptions.iter().find(|type_code| type_code.without_aliases().kind() != TcKind::Except) {
+            Some(type_code) => Err(DescriptionError::NotAnException { name: name(), type_code: type_code.clone() }),
             None => Ok(()),
         }
     }
 }
 
 /// Whether parameters may have this type.
-fn is_value(of: &TypeCode) -> bool {
-    let kind = of.without_aliases().kind();
-    !of.is_open()
+fn is_value(type_code: &TypeCode) -> bool {
+    let kind = type_code.without_aliases().kind();
+    !type_code.is_open()
         && !matches!(
             kind,
             TcKind::Null | TcKind::Void | TcKind::Except | TcKind::LocalInterface | TcKind::Native | TcKind::Recursive
@@ -240,7 +242,7 @@ fn exceptions(keyword: &str, exceptions: &[TypeCode], f: &mut std::fmt::Formatte
     if exceptions.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = exceptions.iter().map(|of| of.type_spec().to_string()).collect();
+    let names: Vec<String> = exceptions.iter().map(|type_code| type_code.type_spec().to_string()).collect();
     write!(f, "{keyword} ({})", names.join(", "))
 }
 
@@ -268,9 +270,10 @@ impl AttributeDescription {
 
     /// Its accessor operations on the wire (CORBA 3.3 Part 2, 9.4.2.1).
     fn accessors(&self) -> impl Iterator<Item = OperationDescription> {
-        let of = &self.type_code;
-        let get = OperationDescription::new(format!("_get_{}", self.name)).returns(of.clone());
-        let set = OperationDescription::new(format!("_set_{}", self.name)).parameter(ArgMode::In, "value", of.clone());
+        let type_code = &self.type_code;
+        let get = OperationDescription::new(format!("_get_{}", self.name)).returns(type_code.clone());
+        let set =
+            OperationDescription::new(format!("_set_{}", self.name)).parameter(ArgMode::In, "value", type_code.clone());
         let get = OperationDescription { exceptions: self.get_exceptions.clone(), ..get };
         let set = OperationDescription { exceptions: self.set_exceptions.clone(), ..set };
         [Some(get), Some(set).filter(|_| !self.is_readonly)].into_iter().flatten()
@@ -441,9 +444,9 @@ impl InterfaceDescription {
             let parameters = operation.parameters.iter().map(|parameter| &parameter.type_code);
             parameters.chain([&operation.result]).chain(&operation.exceptions)
         });
-        for of in operations.flat_map(TypeCode::named_types) {
-            if of.id().is_ok_and(|id| seen.insert(id.to_owned())) {
-                found.push(of);
+        for type_code in operations.flat_map(TypeCode::named_types) {
+            if type_code.id().is_ok_and(|id| seen.insert(id.to_owned())) {
+                found.push(type_code);
             }
         }
         found

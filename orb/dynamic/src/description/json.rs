@@ -178,9 +178,9 @@ impl OperationDescription {
                 _ => Err(ArgumentError::Number { operation: self.to_string(), expected: 0, given: 1 }),
             };
         }
-        let of = TypeCode::structure(String::new(), self.name.clone(), &members)
+        let type_code = TypeCode::structure(String::new(), self.name.clone(), &members)
             .map_err(|error| ArgumentError::Encoding(error.into()))?;
-        let arguments = DynAny::from_text_with(&of, text, context).map_err(refused)?;
+        let arguments = DynAny::from_text_with(&type_code, text, context).map_err(refused)?;
         arguments.components().iter().map(|value| value.to_any().map_err(ArgumentError::Encoding)).collect()
     }
 }
@@ -256,8 +256,8 @@ pub fn system_exception_json(exception: &SystemException) -> String {
 }
 
 /// The declared type, and behind it the original one of an alias.
-fn declared_and_original(of: &TypeCode) -> String {
-    let (declared, original) = (of.type_spec().to_string(), of.without_aliases().type_spec().to_string());
+fn declared_and_original(type_code: &TypeCode) -> String {
+    let (declared, original) = (type_code.type_spec().to_string(), type_code.without_aliases().type_spec().to_string());
     if declared == original { declared } else { format!("{declared} ({original})") }
 }
 

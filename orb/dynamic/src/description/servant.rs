@@ -132,7 +132,7 @@ fn fitting_result(operation: &OperationDescription, result: &Any) -> Result<Any,
 }
 
 fn check_listed(operation: &OperationDescription, exception: &Any) -> Result<(), SystemException> {
-    if operation.exceptions.iter().any(|of| of.equivalent(exception.type_code())) {
+    if operation.exceptions.iter().any(|type_code| type_code.equivalent(exception.type_code())) {
         return Ok(());
     }
     let detail = || format!("`{}` does not raise `{}`", operation.name, exception.type_code());

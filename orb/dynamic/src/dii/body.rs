@@ -22,7 +22,7 @@ pub(super) type Maker = fn() -> TypeCode;
 pub(super) struct Argument {
     pub(super) name: Cow<'static, str>,
     pub(super) mode: ArgMode,
-    pub(super) of: TypeCode,
+    pub(super) type_code: TypeCode,
     /// The Rust type's function for `of`: for the same type it need not be called again.
     maker: Option<Maker>,
     /// Its octets in the block, with its alignment; empty if it is not sent.
@@ -107,16 +107,16 @@ impl Body {
         name: Cow<'static, str>,
         mode: ArgMode,
         value: &Any,
-        of: TypeCode,
+        type_code: TypeCode,
     ) -> Result<(), CdrError> {
         let octets = self.append(|out| value.write_value(out))?;
-        self.enter(name, mode, octets, None, || of, Types::of(value));
+        self.enter(name, mode, octets, None, || type_code, Types::of(value));
         Ok(())
     }
 
     /// Adds an argument that is only returned.
-    pub(super) fn push_out(&mut self, name: Cow<'static, str>, of: TypeCode) {
-        self.enter(name, ArgMode::Out, self.len..self.len, None, || of, Types::default());
+    pub(super) fn push_out(&mut self, name: Cow<'static, str>, type_code: TypeCode) {
+        self.enter(name, ArgMode::Out, self.len..self.len, None, || type_code, Types::default());
     }
 
     fn enter(
@@ -125,17 +125,17 @@ impl Body {
         mode: ArgMode,
         octets: Range<usize>,
         maker: Option<Maker>,
-        of: impl FnOnce() -> TypeCode,
+        type_code: impl FnOnce() -> TypeCode,
         types: Types,
     ) {
         match self.arguments.get_mut(self.count) {
             Some(old) => {
                 if !(old.maker.is_some() && is_same(old.maker, maker)) {
-                    (old.of, old.maker) = (of(), maker);
+                    (old.type_code, old.maker) = (type_code(), maker);
                 }
                 (old.name, old.mode, old.octets, old.types) = (name, mode, octets, types);
             }
-            None => self.arguments.push(Argument { name, mode, of: of(), maker, octets, types }),
+            None => self.arguments.push(Argument { name, mode, type_code: type_code(), maker, octets, types }),
         }
         self.count += 1;
     }
@@ -173,7 +173,7 @@ impl Body {
     /// As [`Body::set`], with a value in an [`Any`].
     pub(super) fn set_any(&mut self, index: usize, value: &Any) -> Result<(), SystemException> {
         let argument = self.argument(index)?;
-        let value = derived(value, &argument.of).ok_or_else(|| argument.refused(index, value.type_code()))?;
+        let value = derived(value, &argument.type_code).ok_or_else(|| argument.refused(index, value.type_code()))?;
         self.replace(index, |out| value.write_value(out))?;
         self.arguments[index].types = Types::of(&value);
         Ok(())
@@ -245,7 +245,7 @@ impl Body {
             let argument = &self.arguments[index];
             let mut input = self.input(argument).at(start);
             if argument.mode.is_sent() {
-                walk::skip(&argument.of, &mut input)?;
+                walk::skip(&argument.type_code, &mut input)?;
             }
             let end = input.position();
             self.arguments[index].octets = start..end;
@@ -289,7 +289,7 @@ impl Body {
         let sent = self.arguments[range].iter().filter(|argument| argument.mode.is_sent());
         for argument in sent {
             let mut input = self.input(argument).at(argument.octets.start);
-            walk::copy(&argument.of, &mut input, out)?;
+            walk::copy(&argument.type_code, &mut input, out)?;
         }
         Ok(())
     }
@@ -302,9 +302,9 @@ impl Body {
             // The binder of the given `Any` may be without an ORB.
             Some(types) => {
                 let both = TypedBinder::both(types, binder);
-                Any::read(argument.of.clone(), &mut input.with_binder(&both))
+                Any::read(argument.type_code.clone(), &mut input.with_binder(&both))
             }
-            None => Any::read(argument.of.clone(), &mut input.with_binder(binder)),
+            None => Any::read(argument.type_code.clone(), &mut input.with_binder(binder)),
         }
     }
 
@@ -324,12 +324,12 @@ fn is_same(a: Option<Maker>, b: Option<Maker>) -> bool {
 impl Argument {
     /// BAD_PARAM unless the argument accepts values of the type.
     pub(super) fn check_type(&self, index: usize, found: &TypeCode) -> Result<(), SystemException> {
-        if self.of.equivalent(found) { Ok(()) } else { Err(self.refused(index, found)) }
+        if self.type_code.equivalent(found) { Ok(()) } else { Err(self.refused(index, found)) }
     }
 
     #[cold]
     fn refused(&self, index: usize, found: &TypeCode) -> SystemException {
-        bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{found}`", self.of))
+        bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{found}`", self.type_code))
     }
 }
 
@@ -477,7 +477,7 @@ mod tests {
             body.push_out(Cow::Borrowed("o"), TypeCode::SHORT);
             body.push(Cow::Borrowed(""), ArgMode::In, &[1_u8, 2]).unwrap();
             assert_eq!(body.arguments().len(), 3);
-            assert!(body.arguments()[0].of.equivalent(&Vec::<i32>::type_code()));
+            assert!(body.arguments()[0].type_code.equivalent(&Vec::<i32>::type_code()));
             assert!(body.set(1, &1_i16).is_err());
             body.set(0, &vec![4, 5, 6, 7]).unwrap();
             assert_eq!(body.sent_as::<[u8; 2]>(2, &NoBinder).unwrap(), [1, 2]);
@@ -488,8 +488,8 @@ mod tests {
     fn adjacent_values_are_aligned_in_every_order() {
         let members = [("id", TypeCode::LONG, spandrel_cdr::Visibility::Public)];
         let none = spandrel_cdr::ValueModifier::None;
-        let of = TypeCode::value("IDL:Base:1.0", "Base", none, None, &members).unwrap();
-        let value = Any::write(of.clone(), |out| {
+        let type_code = TypeCode::value("IDL:Base:1.0", "Base", none, None, &members).unwrap();
+        let value = Any::write(type_code.clone(), |out| {
             out.u32(0x7fff_ff02);
             out.short_str("IDL:Base:1.0")?;
             out.i32(7);
@@ -502,12 +502,12 @@ mod tests {
             let wire = |order| Wire { order, ..Wire::default() };
             let mut body = Body::new(Some(wire(mine)));
             for _ in 0..2 {
-                body.push_any(Cow::Borrowed(""), ArgMode::In, &value, of.clone()).unwrap();
+                body.push_any(Cow::Borrowed(""), ArgMode::In, &value, type_code.clone()).unwrap();
             }
             let octets = written(&body, wire(its));
             let mut input = Decoder::new(&octets, wire(its)).at(8);
             for _ in 0..2 {
-                assert_eq!(Any::read(of.clone(), &mut input).unwrap(), value, "{mine:?} {its:?} {octets:02x?}");
+                assert_eq!(Any::read(type_code.clone(), &mut input).unwrap(), value, "{mine:?} {its:?} {octets:02x?}");
             }
         }
     }

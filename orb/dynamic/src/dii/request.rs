@@ -215,8 +215,8 @@ impl Request {
         match &argument.value {
             Some(value) if argument.mode.is_sent() => {
                 let fitting = derived(value, &argument.type_code).ok_or_else(|| {
-                    let (label, of) = (argument.label(self.body.arguments().len()), &argument.type_code);
-                    bad_param().with_detail(|| format!("{label} is of type `{of}`, not `{}`", value.type_code()))
+                    let (label, type_code) = (argument.label(self.body.arguments().len()), &argument.type_code);
+                    bad_param().with_detail(|| format!("{label} is of type `{type_code}`, not `{}`", value.type_code()))
                 })?;
                 self.body.push_any(name, argument.mode, &fitting, argument.type_code.clone())?
             }
@@ -237,9 +237,9 @@ impl Request {
         name: Cow<'static, str>,
         mode: ArgMode,
         value: &Any,
-        of: TypeCode,
+        type_code: TypeCode,
     ) -> Result<&mut Self, SystemException> {
-        self.body.push_any(name, mode, value, of)?;
+        self.body.push_any(name, mode, value, type_code)?;
         Ok(self)
     }
 
@@ -341,7 +341,7 @@ impl Request {
     fn description(&self) -> DynamicRequest {
         let arguments = self.body.arguments().iter().enumerate().map(|(index, argument)| Parameter {
             argument: argument.mode.is_sent().then(|| self.body.sent(index, self.target.orb()).ok()).flatten(),
-            type_code: argument.of.clone(),
+            type_code: argument.type_code.clone(),
             mode: match argument.mode {
                 ArgMode::In => ParameterMode::In,
                 ArgMode::Out => ParameterMode::Out,
@@ -393,9 +393,9 @@ impl Request {
             Ok(id) => id.into_owned(),
             Err(error) => return unreadable(error),
         };
-        match self.exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id)) {
+        match self.exceptions.iter().find(|type_code| type_code.without_aliases().id().is_ok_and(|known| known == id)) {
             // Its id precedes its members, as within an `Any`.
-            Some(of) => match Any::read(of.clone(), &mut self.read(answer)) {
+            Some(type_code) => match Any::read(type_code.clone(), &mut self.read(answer)) {
                 Ok(exception) => UnknownUserException { exception }.into(),
                 Err(error) => unreadable(error),
             },

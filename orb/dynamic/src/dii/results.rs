@@ -24,16 +24,16 @@ impl<'r> Results<'r> {
         arguments: &'r [Argument],
         operation: &'r str,
     ) -> Self {
-        let return_type = Some(return_type).filter(|of| of.kind() != TcKind::Void);
+        let return_type = Some(return_type).filter(|type_code| type_code.kind() != TcKind::Void);
         Self { input, return_type, arguments: arguments.iter(), operation }
     }
 
     /// The type of the next result; `None` after the last.
     fn next_type(&mut self) -> Option<&'r TypeCode> {
-        if let Some(of) = self.return_type.take() {
-            return Some(of);
+        if let Some(type_code) = self.return_type.take() {
+            return Some(type_code);
         }
-        self.arguments.by_ref().find(|argument| argument.mode.is_returned()).map(|argument| &argument.of)
+        self.arguments.by_ref().find(|argument| argument.mode.is_returned()).map(|argument| &argument.type_code)
     }
 
     fn expect(&mut self) -> Result<&'r TypeCode, SystemException> {
@@ -49,8 +49,8 @@ impl<'r> Results<'r> {
     /// # Errors
     /// BAD_PARAM for another type, or after the last result; MARSHAL for malformed octets.
     pub fn take<T: Decode + Typed>(&mut self) -> Result<T, SystemException> {
-        let of = self.expect()?;
-        self.check(of, &T::type_code())?;
+        let type_code = self.expect()?;
+        self.check(type_code, &T::type_code())?;
         self.decode()
     }
 
@@ -64,8 +64,8 @@ impl<'r> Results<'r> {
     /// # Errors
     /// BAD_PARAM after the last result; MARSHAL for malformed octets.
     pub fn take_any(&mut self) -> Result<Any, SystemException> {
-        let of = self.expect()?;
-        Any::read(of.clone(), &mut self.input).map_err(|error| self.unreadable(error))
+        let type_code = self.expect()?;
+        Any::read(type_code.clone(), &mut self.input).map_err(|error| self.unreadable(error))
     }
 
     /// Skips the next result.
@@ -73,15 +73,15 @@ impl<'r> Results<'r> {
     /// # Errors
     /// BAD_PARAM after the last result; MARSHAL for malformed octets.
     pub fn skip(&mut self) -> Result<(), SystemException> {
-        let of = self.expect()?;
-        walk::skip(of, &mut self.input).map_err(|error| self.unreadable(error))
+        let type_code = self.expect()?;
+        walk::skip(type_code, &mut self.input).map_err(|error| self.unreadable(error))
     }
 
-    pub(super) fn check(&self, of: &TypeCode, wanted: &TypeCode) -> Result<(), SystemException> {
-        if of.equivalent(wanted) {
+    pub(super) fn check(&self, type_code: &TypeCode, wanted: &TypeCode) -> Result<(), SystemException> {
+        if type_code.equivalent(wanted) {
             return Ok(());
         }
-        let detail = || format!("this result of `{}` is of type `{of}`, not `{wanted}`", self.operation);
+        let detail = || format!("this result of `{}` is of type `{type_code}`, not `{wanted}`", self.operation);
         Err(SystemException::bad_param(0, CompletionStatus::Yes).with_detail(detail))
     }
 

@@ -111,7 +111,7 @@ impl Request {
                     ArgMode::In => self.argument_any(index)?,
                     _ if has_arrived => self.argument_any(index)?,
                     ArgMode::InOut => self.body.sent(index, self.target.orb())?,
-                    ArgMode::Out => return Ok(NamedValue::of_type(name, mode, argument.of.clone())),
+                    ArgMode::Out => return Ok(NamedValue::of_type(name, mode, argument.type_code.clone())),
                 };
                 Ok(NamedValue::new(name, mode, value))
             })

@@ -108,12 +108,12 @@ impl Progress {
     }
 
     fn set_exception(&mut self, exception: Any) -> Result<(), SystemException> {
-        let of = exception.type_code().without_aliases();
-        if of.kind() != TcKind::Except {
+        let type_code = exception.type_code().without_aliases();
+        if type_code.kind() != TcKind::Except {
             return Err(SystemException::bad_param(minor::NOT_AN_EXCEPTION, CompletionStatus::No)
                 .with_detail(|| format!("`{}` is not an exception", exception.type_code())));
         }
-        let id = of.id().unwrap_or_default();
+        let id = type_code.id().unwrap_or_default();
         self.outcome = Some(match is_system_exception(id) {
             true => Outcome::System(SystemException::decode(id, &mut exception.members())?),
             false => Outcome::Raised(exception),
@@ -127,8 +127,8 @@ impl Progress {
             Some(Outcome::System(exception)) => Err(exception.clone()),
             Some(Outcome::Forward(target)) => call.forward(target),
             Some(Outcome::Raised(exception)) => {
-                let of = exception.type_code().without_aliases();
-                call.raise_encoded(of.id().unwrap_or_default(), &|out| exception.write_members(out))
+                let type_code = exception.type_code().without_aliases();
+                call.raise_encoded(type_code.id().unwrap_or_default(), &|out| exception.write_members(out))
             }
             Some(Outcome::Result(result)) => self.reply(call, Some(result)),
             None => self.reply(call, None),

@@ -4,7 +4,7 @@ use super::support::{always, base, boxed, choice, colour, derived, empty, full, 
 use crate::{DynAny, DynAnyError, DynNamePair, NameValuePair};
 use spandrel_cdr::{Any, Decimal, Label, TcKind, TypeCode};
 
-fn of(type_code: &TypeCode) -> DynAny {
+fn default_value(type_code: &TypeCode) -> DynAny {
     DynAny::of_type(type_code).unwrap()
 }
 
@@ -18,7 +18,7 @@ fn text(value: &str) -> DynAny {
 
 #[test]
 fn a_view_requires_its_kind_of_type() {
-    let mut value = of(&TypeCode::LONG);
+    let mut value = default_value(&TypeCode::LONG);
     let found = "a value of type `long`";
     let mismatch = |expected: &str| Some(DynAnyError::TypeMismatch { expected: expected.into(), found: found.into() });
     assert_eq!(value.as_fixed().err(), mismatch("a fixed-point number"));
@@ -34,7 +34,7 @@ fn a_view_requires_its_kind_of_type() {
 #[test]
 fn fixed_is_text() {
     // 16.2.4
-    let mut value = of(&TypeCode::fixed(5, 2).unwrap());
+    let mut value = default_value(&TypeCode::fixed(5, 2).unwrap());
     let mut fixed = value.as_fixed().unwrap();
     assert_eq!(fixed.set_value("-123.45d"), Ok(true));
     assert_eq!((fixed.value(), fixed.decimal()), ("-123.45".to_owned(), Decimal::new(-12345, 2).unwrap()));
@@ -52,7 +52,7 @@ fn fixed_is_text() {
 #[test]
 fn enums_are_names_and_numbers() {
     // 16.2.5
-    let mut value = of(&colour());
+    let mut value = default_value(&colour());
     let mut colour = value.as_enum().unwrap();
     colour.set_as_string("blue").unwrap();
     assert_eq!((colour.as_ulong(), colour.as_string()), (2, Ok("blue".to_owned())));
@@ -67,21 +67,27 @@ fn enums_are_names_and_numbers() {
 #[test]
 fn structs_name_their_members() {
     // 16.2.6
-    let mut value = of(&point());
+    let mut value = default_value(&point());
     assert_eq!(value.as_struct().unwrap().current_member_name(), Ok("x".to_owned()));
     value.next();
     let point = value.as_struct().unwrap();
     assert_eq!((point.current_member_name(), point.current_member_kind()), (Ok("name".to_owned()), Ok(TcKind::String)));
     value.next();
     assert!(matches!(value.as_struct().unwrap().current_member_name(), Err(DynAnyError::InvalidValue(_))));
-    assert!(matches!(of(&empty()).as_struct().unwrap().current_member_name(), Err(DynAnyError::TypeMismatch { .. })));
-    assert!(matches!(of(&empty()).as_struct().unwrap().current_member_kind(), Err(DynAnyError::TypeMismatch { .. })));
+    assert!(matches!(
+        default_value(&empty()).as_struct().unwrap().current_member_name(),
+        Err(DynAnyError::TypeMismatch { .. })
+    ));
+    assert!(matches!(
+        default_value(&empty()).as_struct().unwrap().current_member_kind(),
+        Err(DynAnyError::TypeMismatch { .. })
+    ));
 }
 
 #[test]
 fn structs_get_and_set_all_members() {
     // 16.2.6
-    let mut value = of(&point());
+    let mut value = default_value(&point());
     value.seek(1);
     let pair = |id: &str, value: &Any| NameValuePair { id: id.to_owned(), value: value.clone() };
     let (seven, name) = (Any::new(&7_i32).unwrap(), Any::new("seven").unwrap());
@@ -105,7 +111,7 @@ fn structs_get_and_set_all_members() {
 #[test]
 fn structs_get_and_set_all_members_as_components() {
     // 16.2.6
-    let mut value = of(&point());
+    let mut value = default_value(&point());
     let mut point = value.as_struct().unwrap();
     let members = [("x", long(7)), ("name", text("seven"))];
     let members = members.map(|(id, value)| DynNamePair { id: id.to_owned(), value });
@@ -118,7 +124,7 @@ fn structs_get_and_set_all_members_as_components() {
 #[test]
 fn exceptions_are_structs() {
     let type_code = TypeCode::exception("IDL:Broken:1.0", "Broken", &[("why", TypeCode::string(0))]).unwrap();
-    let mut value = of(&type_code);
+    let mut value = default_value(&type_code);
     value.insert_string("tired").unwrap();
     let any = value.to_any().unwrap();
     assert_eq!(any.value().str().unwrap(), "IDL:Broken:1.0", "its id comes first");
@@ -131,7 +137,7 @@ fn exceptions_are_structs() {
 #[test]
 fn the_discriminator_selects_the_active_member() {
     // 16.2.7
-    let mut value = of(&choice());
+    let mut value = default_value(&choice());
     let mut choice = value.as_union().unwrap();
     assert_eq!((choice.discriminator().long(), choice.discriminator_kind()), (Ok(1), Ok(TcKind::Long)));
     choice.member_mut().unwrap().insert_string("kept").unwrap();
@@ -139,7 +145,7 @@ fn the_discriminator_selects_the_active_member() {
     assert_eq!(choice.member().unwrap().string(), Ok("kept"), "2 selects the same member");
     choice.set_discriminator(&long(5)).unwrap();
     assert_eq!((choice.member_name(), choice.member_kind()), (Ok("point".to_owned()), Ok(TcKind::Struct)));
-    assert_eq!(choice.member(), Ok(&of(&point())), "another member begins with its default value");
+    assert_eq!(choice.member(), Ok(&default_value(&point())), "another member begins with its default value");
     assert_eq!((value.position(), value.component_count()), (Some(1), 2));
     let mut choice = value.as_union().unwrap();
     choice.set_discriminator(&long(9)).unwrap();
@@ -155,7 +161,7 @@ fn the_discriminator_selects_the_active_member() {
 
 #[test]
 fn inserting_a_discriminator_changes_the_active_member() {
-    let mut value = of(&choice());
+    let mut value = default_value(&choice());
     value.rewind();
     assert_eq!(value.current_component().unwrap().unwrap().long(), Ok(1));
     assert!(matches!(value.current_component_mut(), Err(DynAnyError::TypeMismatch { .. })));
@@ -167,7 +173,7 @@ fn inserting_a_discriminator_changes_the_active_member() {
 #[test]
 fn the_default_member_covers_values_without_a_label() {
     // 16.2.7
-    let mut value = of(&always());
+    let mut value = default_value(&always());
     let mut always = value.as_union().unwrap();
     assert_eq!(always.member_name(), Ok("number".to_owned()));
     always.set_to_default_member().unwrap();
@@ -175,20 +181,23 @@ fn the_default_member_covers_values_without_a_label() {
     assert!(!always.has_no_active_member());
     assert!(matches!(always.set_to_no_active_member(), Err(DynAnyError::TypeMismatch { .. })));
     assert_eq!((value.position(), value.component_count()), (Some(0), 2));
-    assert!(matches!(of(&choice()).as_union().unwrap().set_to_default_member(), Err(DynAnyError::TypeMismatch { .. })));
+    assert!(matches!(
+        default_value(&choice()).as_union().unwrap().set_to_default_member(),
+        Err(DynAnyError::TypeMismatch { .. })
+    ));
 }
 
 #[test]
 fn no_member_is_active_for_an_uncovered_value() {
     // 16.2.7
-    let mut value = of(&choice());
+    let mut value = default_value(&choice());
     value.as_union().unwrap().set_to_no_active_member().unwrap();
     assert!(value.as_union().unwrap().has_no_active_member());
     assert_eq!((value.position(), value.component_count()), (Some(0), 1));
-    let mut full = of(&full());
+    let mut full = default_value(&full());
     assert!(matches!(full.as_union().unwrap().set_to_no_active_member(), Err(DynAnyError::TypeMismatch { .. })));
     let negative = [(Label::Value(0), "a", TypeCode::LONG), (Label::Value(1), "b", TypeCode::LONG)];
-    let mut value = of(&TypeCode::union("IDL:U:1.0", "U", &TypeCode::SHORT, &negative).unwrap());
+    let mut value = default_value(&TypeCode::union("IDL:U:1.0", "U", &TypeCode::SHORT, &negative).unwrap());
     value.as_union().unwrap().set_to_no_active_member().unwrap();
     assert_eq!(value.as_union().unwrap().discriminator().short(), Ok(2));
 }
@@ -210,7 +219,7 @@ fn unions_may_have_every_type_of_discriminator() {
     ];
     for type_code in types {
         let members = [(Label::Value(1), "one", TypeCode::LONG)];
-        let mut value = of(&TypeCode::union("IDL:U:1.0", "U", &type_code, &members).unwrap());
+        let mut value = default_value(&TypeCode::union("IDL:U:1.0", "U", &type_code, &members).unwrap());
         assert_eq!(value.as_union().unwrap().member_name(), Ok("one".to_owned()), "{type_code}");
         assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value, "{type_code}");
         value.as_union().unwrap().set_to_no_active_member().unwrap();
@@ -221,7 +230,7 @@ fn unions_may_have_every_type_of_discriminator() {
 #[test]
 fn sequences_change_their_length() {
     // 16.2.8
-    let mut value = of(&many(&TypeCode::LONG, 4));
+    let mut value = default_value(&many(&TypeCode::LONG, 4));
     assert_eq!((value.as_sequence().unwrap().length(), value.position()), (0, None));
     value.as_sequence().unwrap().set_length(2).unwrap();
     assert_eq!((value.long_seq(), value.position()), (Ok(vec![0, 0]), Some(0)), "the first new one is current");
@@ -241,7 +250,7 @@ fn sequences_change_their_length() {
 #[test]
 fn sequences_get_and_set_all_elements() {
     // 16.2.8
-    let mut value = of(&many(&TypeCode::LONG, 2));
+    let mut value = default_value(&many(&TypeCode::LONG, 2));
     let elements = [Any::new(&1_i32).unwrap(), Any::new(&2_i32).unwrap()];
     let mut sequence = value.as_sequence().unwrap();
     sequence.set_elements(&elements).unwrap();
@@ -261,7 +270,7 @@ fn sequences_get_and_set_all_elements() {
 #[test]
 fn arrays_get_and_set_all_elements() {
     // 16.2.9
-    let mut value = of(&TypeCode::array(&TypeCode::LONG, 2).unwrap());
+    let mut value = default_value(&TypeCode::array(&TypeCode::LONG, 2).unwrap());
     let elements = [Any::new(&1_i32).unwrap(), Any::new(&2_i32).unwrap()];
     let mut array = value.as_array().unwrap();
     array.set_elements(&elements).unwrap();
@@ -276,7 +285,7 @@ fn arrays_get_and_set_all_elements() {
 #[test]
 fn values_may_be_null() {
     // 16.2.10, 16.2.11
-    let mut value = of(&derived());
+    let mut value = default_value(&derived());
     assert_eq!((value.component_count(), value.position(), value.current_component()), (0, None, Ok(None)));
     assert!(matches!(value.as_value().unwrap().members(), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(value.as_value().unwrap().members_as_dyn_any(), Err(DynAnyError::InvalidValue(_))));
@@ -294,7 +303,7 @@ fn values_may_be_null() {
 #[test]
 fn the_state_of_a_value_begins_with_inherited_members() {
     // 16.2.11
-    let mut value = of(&derived());
+    let mut value = default_value(&derived());
     let pair = |id: &str, value: DynAny| DynNamePair { id: id.to_owned(), value };
     let members = [pair("id", long(1)), pair("note", text("n"))];
     let mut derived = value.as_value().unwrap();
@@ -312,7 +321,7 @@ fn the_state_of_a_value_begins_with_inherited_members() {
         (Ok("note".to_owned()), Ok(TcKind::String))
     );
     assert!(matches!(
-        of(&derived_of_nothing()).as_value().unwrap().current_member_name(),
+        default_value(&derived_of_nothing()).as_value().unwrap().current_member_name(),
         Err(DynAnyError::TypeMismatch { .. })
     ));
 }
@@ -352,7 +361,7 @@ fn a_type_that_inherits_from_itself_ends_in_an_error() {
     let members = [("id", TypeCode::LONG, spandrel_cdr::Visibility::Public)];
     let none = spandrel_cdr::ValueModifier::None;
     let type_code = TypeCode::value("IDL:Ouroboros:1.0", "Ouroboros", none, Some(&itself), &members).unwrap();
-    let mut value = of(&type_code);
+    let mut value = default_value(&type_code);
     assert!(matches!(value.as_value().unwrap().set_to_value(), Err(DynAnyError::TooLarge { .. })));
     let octets = Any::write(type_code, |out| {
         out.u32(0x7fff_ff00);
@@ -365,7 +374,7 @@ fn a_type_that_inherits_from_itself_ends_in_an_error() {
 #[test]
 fn a_box_holds_one_value() {
     // 16.2.12
-    let mut value = of(&boxed());
+    let mut value = default_value(&boxed());
     let mut it = value.as_value_box().unwrap();
     assert!(matches!(it.boxed_value(), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(it.boxed_value_as_dyn_any(), Err(DynAnyError::InvalidValue(_))));

@@ -10,10 +10,10 @@ use spandrel_cdr::{Any, Label, TcKind, TypeCode, ValueModifier, Visibility};
 
 /// Checks the JSON of a value given as text, and that it is parsed as the same value.
 #[track_caller]
-fn is_json(of: &TypeCode, text: &str, json: &str) {
-    let value = DynAny::from_text(of, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+fn is_json(type_code: &TypeCode, text: &str, json: &str) {
+    let value = DynAny::from_text(type_code, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(value.to_json().unwrap(), json);
-    let back = DynAny::from_text(of, json).unwrap_or_else(|error| panic!("{json}: {error}"));
+    let back = DynAny::from_text(type_code, json).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(back, value, "{json}");
     serde_json::from_str::<serde_json::Value>(json).unwrap_or_else(|error| panic!("{json}: {error}"));
 }
@@ -70,18 +70,18 @@ fn constructed_values_are_objects_and_arrays() {
 /// A type code may omit names (CORBA 3.3 Part 1, 8.11.1).
 #[test]
 fn values_of_types_without_names_are_in_order() {
-    let of = TypeCode::structure("IDL:P:1.0", "", &[("", TypeCode::LONG), ("", TypeCode::STRING)]).unwrap();
-    is_json(&of, r#"[3, "b"]"#, r#"[3,"b"]"#);
-    let error = DynAny::from_text(&of, "[3]").unwrap_err().to_string();
+    let type_code = TypeCode::structure("IDL:P:1.0", "", &[("", TypeCode::LONG), ("", TypeCode::STRING)]).unwrap();
+    is_json(&type_code, r#"[3, "b"]"#, r#"[3,"b"]"#);
+    let error = DynAny::from_text(&type_code, "[3]").unwrap_err().to_string();
     assert!(error.contains("has 2 members, not 1"), "{error}");
     assert!(DynAny::from_text(&point(), r#"[3, "b"]"#).unwrap_err().to_string().contains("expected `{`"));
     is_json(&TypeCode::enumeration("IDL:E:1.0", "", &["", ""]).unwrap(), "1", "1");
     let members = [(Label::Value(1), "", TypeCode::LONG), (Label::Value(2), "", TypeCode::STRING)];
-    let of = TypeCode::union("IDL:U:1.0", "", &TypeCode::LONG, &members).unwrap();
-    is_json(&of, r#"{_d: 2, _value: "b"}"#, r#"{"_d":2,"_value":"b"}"#);
+    let type_code = TypeCode::union("IDL:U:1.0", "", &TypeCode::LONG, &members).unwrap();
+    is_json(&type_code, r#"{_d: 2, _value: "b"}"#, r#"{"_d":2,"_value":"b"}"#);
     let members = [("", TypeCode::LONG, Visibility::Public), ("", TypeCode::LONG, Visibility::Public)];
-    let of = TypeCode::value("IDL:V:1.0", "", ValueModifier::None, None, &members).unwrap();
-    is_json(&of, "{_value: [1, 2]}", r#"{"_value":[1,2]}"#);
+    let type_code = TypeCode::value("IDL:V:1.0", "", ValueModifier::None, None, &members).unwrap();
+    is_json(&type_code, "{_value: [1, 2]}", r#"{"_value":[1,2]}"#);
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn values_are_null_shared_and_recursive() {
     is_json(&boxed(), "\"in\"", "\"in\"");
     is_json(&boxed(), "null", "null");
     // A box with an empty content is no empty box.
-    let of = TypeCode::value_box("IDL:B:1.0", "B", &TypeCode::object()).unwrap();
-    is_json(&of, "{_value: null}", r#"{"_value":null}"#);
-    is_json(&of, "null", "null");
-    let of = TypeCode::value_box("IDL:B:1.0", "B", &TypeCode::ANY).unwrap();
-    is_json(&of, "{_value: short 3}", r#"{"_value":{"_type":"short","_value":3}}"#);
+    let type_code = TypeCode::value_box("IDL:B:1.0", "B", &TypeCode::object()).unwrap();
+    is_json(&type_code, "{_value: null}", r#"{"_value":null}"#);
+    is_json(&type_code, "null", "null");
+    let type_code = TypeCode::value_box("IDL:B:1.0", "B", &TypeCode::ANY).unwrap();
+    is_json(&type_code, "{_value: short 3}", r#"{"_value":{"_type":"short","_value":3}}"#);
     let circle = r#"{"_id":1,"name":"a","next":{"_ref":1},"others":[{"_ref":1},null]}"#;
     is_json(&node(), r#"{_id: 1, name: "a", next: {_ref: 1}, others: [{_ref: 1}, null]}"#, circle);
     // The order of the members is free, for readers and writers that do not keep it.
@@ -108,11 +108,11 @@ fn anys_contain_their_types() {
     is_json(&TypeCode::ANY, "3", r#"{"_type":"long","_value":3}"#);
     is_json(&TypeCode::ANY, "any short 3", r#"{"_type":"any","_value":{"_type":"short","_value":3}}"#);
     is_json(&TypeCode::ANY, "sequence<octet, 4> [1]", r#"{"_type":"sequence<octet, 4>","_value":"AQ=="}"#);
-    let of = r#"{"kind":"struct","id":"IDL:Point:1.0","name":"Point","members":[{"name":"x","type":"long"},{"name":"name","type":"string"}]}"#;
-    let json = format!(r#"{{"_type":{of},"_value":{{"x":3,"name":"b"}}}}"#);
+    let type_code = r#"{"kind":"struct","id":"IDL:Point:1.0","name":"Point","members":[{"name":"x","type":"long"},{"name":"name","type":"string"}]}"#;
+    let json = format!(r#"{{"_type":{type_code},"_value":{{"x":3,"name":"b"}}}}"#);
     is_json(&TypeCode::ANY, &json, &json);
-    let of = DynAny::from_text(&TypeCode::ANY, &json).unwrap().any().unwrap().type_code().clone();
-    assert!(of.equal(&point()));
+    let type_code = DynAny::from_text(&TypeCode::ANY, &json).unwrap().any().unwrap().type_code().clone();
+    assert!(type_code.equal(&point()));
     // A value of a derived type contains the whole type, since the reader may not know it.
     let types = crate::ValueTypes::from_iter([&leaf(), &derived()]);
     let of_base = |name: &str| (name == "Base").then(base);
@@ -170,13 +170,13 @@ fn types_of_every_kind_are_parsed_again() {
         derived(),
         leaf(),
     ];
-    for of in all {
-        let json = DynAny::type_to_json(&of).unwrap();
+    for type_code in all {
+        let json = DynAny::type_to_json(&type_code).unwrap();
         let mut value = DynAny::of_type(&TypeCode::TYPE_CODE).unwrap();
-        value.insert_typecode(of.clone()).unwrap();
+        value.insert_typecode(type_code.clone()).unwrap();
         assert_eq!(value.to_json().unwrap(), json);
         let back = DynAny::from_text(&TypeCode::TYPE_CODE, &json).unwrap_or_else(|error| panic!("{json}: {error}"));
-        assert!(back.typecode().unwrap().equal(&of), "{json}");
+        assert!(back.typecode().unwrap().equal(&type_code), "{json}");
         serde_json::from_str::<serde_json::Value>(&json).unwrap();
     }
     for (text, why) in [
@@ -194,9 +194,9 @@ fn types_of_every_kind_are_parsed_again() {
 /// Nested types of which each contains the one before twice take a form that doubles with each of them.
 #[test]
 fn the_json_of_a_type_is_bounded() {
-    let nested = (0..40).try_fold(point(), |of, nth| {
+    let nested = (0..40).try_fold(point(), |type_code, nth| {
         let id = format!("IDL:T{nth}:1.0");
-        TypeCode::structure(id, "T", &[("a", of.clone()), ("b", of)])
+        TypeCode::structure(id, "T", &[("a", type_code.clone()), ("b", type_code)])
     });
     assert!(DynAny::type_to_json(&nested.unwrap()).is_err());
 }
@@ -262,9 +262,9 @@ fn type_of(source: &mut Source, depth: u8) -> TypeCode {
         1 => TypeCode::array(&inner(source), 2),
         2 => TypeCode::alias(id, name, &inner(source)),
         3 => TypeCode::structure(id, name, &[("a", inner(source)), ("b", inner(source))]),
-        4 => TypeCode::exception(id, name, &[("reason", inner(source))]).map(|of| match depth {
+        4 => TypeCode::exception(id, name, &[("reason", inner(source))]).map(|type_code| match depth {
             // An exception is no member.
-            3 => of,
+            3 => type_code,
             _ => TypeCode::LONG,
         }),
         5 => TypeCode::enumeration(id, name, &["red", "green"]),
@@ -278,10 +278,10 @@ fn type_of(source: &mut Source, depth: u8) -> TypeCode {
 }
 
 /// The text of a value.
-fn text_of(of: &TypeCode, source: &mut Source, depth: u8) -> String {
-    let of = of.without_aliases();
-    let content = || of.content_type().unwrap();
-    match of.kind() {
+fn text_of(type_code: &TypeCode, source: &mut Source, depth: u8) -> String {
+    let type_code = type_code.without_aliases();
+    let content = || type_code.content_type().unwrap();
+    match type_code.kind() {
         TcKind::Boolean => (source.below(2) == 1).to_string(),
         TcKind::Octet => source.next().to_string(),
         TcKind::Char => serde_json::to_string(&source.character(256).to_string()).unwrap(),
@@ -309,29 +309,29 @@ fn text_of(of: &TypeCode, source: &mut Source, depth: u8) -> String {
         TcKind::Enum => ["red", "green"][usize::from(source.below(2))].to_owned(),
         TcKind::Any if depth == 0 => "null".to_owned(),
         TcKind::Any => {
-            let of = type_of(source, 2);
-            let json = DynAny::type_to_json(&of).unwrap();
-            format!("{{_type: {json}, _value: {}}}", text_of(&of, source, depth - 1))
+            let type_code = type_of(source, 2);
+            let json = DynAny::type_to_json(&type_code).unwrap();
+            format!("{{_type: {json}, _value: {}}}", text_of(&type_code, source, depth - 1))
         }
         TcKind::Sequence | TcKind::Array => {
-            let len = if of.kind() == TcKind::Array { 2 } else { source.below(4) };
+            let len = if type_code.kind() == TcKind::Array { 2 } else { source.below(4) };
             let elements: Vec<String> = (0..len).map(|_| text_of(&content(), source, depth)).collect();
             format!("[{}]", elements.join(", "))
         }
         TcKind::Union => {
             let member = usize::from(source.below(3));
-            match of.member_name(member) {
-                Ok(name) => format!("{{{name}: {}}}", text_of(&of.member_type(member).unwrap(), source, depth)),
+            match type_code.member_name(member) {
+                Ok(name) => format!("{{{name}: {}}}", text_of(&type_code.member_type(member).unwrap(), source, depth)),
                 Err(_) => "{_d: 7}".to_owned(),
             }
         }
         TcKind::Value if source.below(4) == 0 => "null".to_owned(),
         TcKind::Struct | TcKind::Except | TcKind::Value => {
             let member = |index: usize| {
-                let value = text_of(&of.member_type(index).unwrap(), source, depth);
-                format!("{}: {value}", of.member_name(index).unwrap())
+                let value = text_of(&type_code.member_type(index).unwrap(), source, depth);
+                format!("{}: {value}", type_code.member_name(index).unwrap())
             };
-            format!("{{{}}}", (0..of.member_count().unwrap()).map(member).collect::<Vec<_>>().join(", "))
+            format!("{{{}}}", (0..type_code.member_count().unwrap()).map(member).collect::<Vec<_>>().join(", "))
         }
         kind => panic!("no text for {kind}"),
     }
@@ -394,8 +394,8 @@ fn outcomes_and_exceptions_are_json() {
     let void = Any::write(TypeCode::VOID, |_| Ok(())).unwrap();
     assert_eq!(Outcome { result: void, outs: Vec::new() }.to_json().unwrap(), r#"{"out":{}}"#);
 
-    let of = TypeCode::exception("IDL:Refused:1.0", "Refused", &[("why", TypeCode::STRING)]).unwrap();
-    let exception = DynAny::from_text(&of, r#"{why: "no"}"#).unwrap().to_any().unwrap();
+    let type_code = TypeCode::exception("IDL:Refused:1.0", "Refused", &[("why", TypeCode::STRING)]).unwrap();
+    let exception = DynAny::from_text(&type_code, r#"{why: "no"}"#).unwrap().to_any().unwrap();
     let raised = RequestError::Raised(UnknownUserException { exception });
     let json: serde_json::Value = serde_json::from_str(&raised.to_json()).unwrap();
     assert_eq!(json["exception"], serde_json::json!({"id": "IDL:Refused:1.0", "members": {"why": "no"}}));
@@ -424,12 +424,12 @@ proptest! {
     #[test]
     fn every_value_is_parsed_from_its_json_and_its_text(octets in vec(any::<u8>(), 1..400)) {
         let mut source = Source(octets.into_iter());
-        let of = type_of(&mut source, 3);
-        let text = text_of(&of, &mut source, 2);
-        let value = DynAny::from_text(&of, &text).map_err(|error| TestCaseError::fail(format!("{of} {text}: {error}")))?;
+        let type_code = type_of(&mut source, 3);
+        let text = text_of(&type_code, &mut source, 2);
+        let value = DynAny::from_text(&type_code, &text).map_err(|error| TestCaseError::fail(format!("{type_code} {text}: {error}")))?;
         let json = value.to_json().unwrap();
         prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{}", json);
-        let back = DynAny::from_text(&of, &json).map_err(|error| TestCaseError::fail(format!("{json}: {error}")))?;
+        let back = DynAny::from_text(&type_code, &json).map_err(|error| TestCaseError::fail(format!("{json}: {error}")))?;
         prop_assert_eq!(&back, &value, "{}", json);
         // Across the wire.
         let sent = DynAny::new(&value.to_any().unwrap()).unwrap();
@@ -438,8 +438,8 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_parser_panic(text in "[\\[\\]{}<>,:\"\\\\a-c_1.\u{e9} -]{0,40}") {
-        for of in [TypeCode::ANY, node(), choice(), many(&TypeCode::OCTET, 0), TypeCode::TYPE_CODE] {
-            let _ = DynAny::from_text(&of, &text);
+        for type_code in [TypeCode::ANY, node(), choice(), many(&TypeCode::OCTET, 0), TypeCode::TYPE_CODE] {
+            let _ = DynAny::from_text(&type_code, &text);
         }
     }
 }
@@ -448,7 +448,7 @@ proptest! {
 #[test]
 fn strict_reading_takes_one_form_of_each_value() {
     let strict = TextContext::new().strict();
-    let reads = |of: &TypeCode, text: &str| DynAny::from_text_with(of, text, &strict).is_ok();
+    let reads = |type_code: &TypeCode, text: &str| DynAny::from_text_with(type_code, text, &strict).is_ok();
     for (text, is_integer) in
         [("1.0", true), ("2e3", true), ("-70.00e-1", true), ("0e99999999999", true), ("1.5", false), ("1e400", false)]
     {
@@ -456,7 +456,7 @@ fn strict_reading_takes_one_form_of_each_value() {
         assert_eq!(DynAny::from_text(&TypeCode::LONG, text).is_ok(), is_integer, "{text}");
     }
     let fixed = TypeCode::fixed(5, 2).unwrap();
-    for (of, text) in [
+    for (type_code, text) in [
         (TypeCode::LONG, "\"1\""),
         (TypeCode::BOOLEAN, "\"true\""),
         (TypeCode::DOUBLE, "\"1.5\""),
@@ -469,7 +469,7 @@ fn strict_reading_takes_one_form_of_each_value() {
         (many(&TypeCode::OCTET, 0), "[1, 2]"),
         (colour(), "null"),
     ] {
-        assert!(!reads(&of, text), "{of} {text}");
+        assert!(!reads(&type_code, text), "{type_code} {text}");
     }
     // Of two forms that are both written.
     for text in ["7", "\"7\""] {
@@ -489,9 +489,9 @@ fn strict_reading_takes_one_form_of_each_value() {
 /// A repository is asked for a derived type by its id.
 #[test]
 fn value_types_are_also_those_that_the_context_knows_by_name() {
-    let of = derived();
-    let id = of.id().unwrap();
-    let types = |name: &str| (name == id).then(|| of.clone());
+    let type_code = derived();
+    let id = type_code.id().unwrap();
+    let types = |name: &str| (name == id).then(|| type_code.clone());
     let context = TextContext::new().types(&types);
     let text = format!("{{_type: \"{id}\", ..}}");
     let read = DynAny::from_text_with(&base(), &text, &context).unwrap();

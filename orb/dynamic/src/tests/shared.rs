@@ -13,9 +13,9 @@ fn known() -> ValueTypes {
 }
 
 #[track_caller]
-fn read_text(of: &TypeCode, text: &str) -> DynAny {
+fn read_text(type_code: &TypeCode, text: &str) -> DynAny {
     let (known, resolve) = (known(), |url: &str| Ok(Ior { type_id: url.into(), ..Ior::default() }));
-    let value = DynAny::from_text_with(of, text, &TextContext::new().value_types(&known).references(&resolve));
+    let value = DynAny::from_text_with(type_code, text, &TextContext::new().value_types(&known).references(&resolve));
     value.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -27,24 +27,24 @@ fn sent(any: &Any, wire: Wire) -> Vec<u8> {
 }
 
 /// Decodes a value of declared type `of`, with the types that the receiver knows.
-fn received(of: &TypeCode, octets: &[u8], wire: Wire, types: &ValueTypes) -> Result<Any, CdrError> {
+fn received(type_code: &TypeCode, octets: &[u8], wire: Wire, types: &ValueTypes) -> Result<Any, CdrError> {
     let mut input = Decoder::new(octets, wire).with_binder(types);
-    let any = Any::read(of.clone(), &mut input)?;
+    let any = Any::read(type_code.clone(), &mut input)?;
     assert_eq!(input.remaining(), 0);
     Ok(any)
 }
 
 /// Checks that the value of a text survives encoding in every order, and prints as the same text.
 #[track_caller]
-fn there_and_back(of: &TypeCode, text: &str) -> DynAny {
-    let value = read_text(of, text);
+fn there_and_back(type_code: &TypeCode, text: &str) -> DynAny {
+    let value = read_text(type_code, text);
     assert_eq!(value.to_string(), text);
     let json = value.to_json().unwrap();
-    assert_eq!(read_text(of, &json), value, "{json}");
+    assert_eq!(read_text(type_code, &json), value, "{json}");
     let mut any = value.to_any().unwrap();
     for wire in wires().into_iter().chain(wires()) {
         // A received value can be forwarded.
-        any = received(of, &sent(&any, wire), wire, &known()).unwrap();
+        any = received(type_code, &sent(&any, wire), wire, &known()).unwrap();
         let back = DynAny::new(&any).unwrap();
         assert_eq!((back.to_string(), &back), (text.to_owned(), &value));
     }
@@ -53,9 +53,9 @@ fn there_and_back(of: &TypeCode, text: &str) -> DynAny {
 
 #[test]
 fn a_derived_value_is_permitted_where_its_base_is_declared() {
-    let of = many(&base(), 0);
+    let type_code = many(&base(), 0);
     let leaf = r#"{_type: "IDL:Leaf:1.0", id: 1, inner: {_type: "IDL:Derived:1.0", id: 2, note: "n"}}"#;
-    let mut value = there_and_back(&of, &format!("[{leaf}, {{id: 3}}, null]"));
+    let mut value = there_and_back(&type_code, &format!("[{leaf}, {{id: 3}}, null]"));
     let mut first = value.current_component_mut().unwrap().unwrap().clone();
     let view = first.as_value().unwrap();
     assert_eq!((view.value_type(), view.members().unwrap().len()), (super::support::leaf(), 2));
@@ -63,7 +63,7 @@ fn a_derived_value_is_permitted_where_its_base_is_declared() {
     // A receiver without the type cannot skip a value without chunks.
     for wire in wires() {
         let octets = sent(&value.to_any().unwrap(), wire);
-        let refused = received(&of, &octets, wire, &ValueTypes::new()).unwrap_err();
+        let refused = received(&type_code, &octets, wire, &ValueTypes::new()).unwrap_err();
         assert_eq!(refused, CdrError::UnknownValue { repository_id: "IDL:Leaf:1.0".into() });
     }
     // A truncatable one is truncated.
@@ -80,9 +80,10 @@ fn a_derived_value_is_permitted_where_its_base_is_declared() {
 fn a_value_of_an_unrelated_type_is_rejected() {
     let octets = sent(&read_text(&node(), r#"{name: "n", next: null, others: []}"#).to_any().unwrap(), wires()[0]);
     assert!(received(&base(), &octets, wires()[0], &known()).is_err());
-    let refused = |of: &TypeCode, text: &str, why: &str| {
+    let refused = |type_code: &TypeCode, text: &str, why: &str| {
         let known = known();
-        let error = DynAny::from_text_with(of, text, &TextContext::new().value_types(&known)).unwrap_err().to_string();
+        let error =
+            DynAny::from_text_with(type_code, text, &TextContext::new().value_types(&known)).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
     };
     refused(&base(), r#"{_type: "IDL:Node:1.0", name: "n", next: null, others: []}"#, "does not derive from");

@@ -6,17 +6,17 @@ use spandrel_cdr::{Ior, TypeCode};
 
 /// Parses a text, and prints it again.
 #[track_caller]
-fn again(of: &TypeCode, text: &str, expected: &str) {
-    let value = DynAny::from_text(of, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+fn again(type_code: &TypeCode, text: &str, expected: &str) {
+    let value = DynAny::from_text(type_code, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(value.to_string(), expected);
-    let once_more = DynAny::from_text(of, expected).unwrap_or_else(|error| panic!("{expected}: {error}"));
+    let once_more = DynAny::from_text(type_code, expected).unwrap_or_else(|error| panic!("{expected}: {error}"));
     assert_eq!(once_more, value);
     assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value);
 }
 
 #[track_caller]
-fn refused(of: &TypeCode, text: &str, why: &str) {
-    let error = DynAny::from_text(of, text).unwrap_err().to_string();
+fn refused(type_code: &TypeCode, text: &str, why: &str) {
+    let error = DynAny::from_text(type_code, text).unwrap_err().to_string();
     assert!(error.contains(why), "{text}: {error}");
 }
 
@@ -112,7 +112,7 @@ fn the_number_of_elements_matches_the_type() {
 
 #[test]
 fn anys_have_the_type_implied_by_their_form() {
-    for (text, of) in [
+    for (text, type_code) in [
         ("true", TypeCode::BOOLEAN),
         ("12", TypeCode::LONG),
         ("5000000000", TypeCode::LONGLONG),
@@ -121,7 +121,7 @@ fn anys_have_the_type_implied_by_their_form() {
         ("null", TypeCode::NULL),
     ] {
         again(&TypeCode::ANY, text, text);
-        assert_eq!(DynAny::from_text(&TypeCode::ANY, text).unwrap().any().unwrap().type_code(), &of);
+        assert_eq!(DynAny::from_text(&TypeCode::ANY, text).unwrap().any().unwrap().type_code(), &type_code);
     }
     refused(&TypeCode::ANY, "what", "cannot be determined");
     refused(&TypeCode::ANY, "[1, 2]", "write it before the value, as in `long 3`");
@@ -132,10 +132,10 @@ fn anys_have_the_type_implied_by_their_form() {
 fn anys_have_the_type_that_the_text_names() {
     let types = |name: &str| {
         let known = [point(), many(&TypeCode::LONG, 0), colour(), derived()];
-        known.into_iter().find(|of| of.name() == Ok(name) || of.id() == Ok(name))
+        known.into_iter().find(|type_code| type_code.name() == Ok(name) || type_code.id() == Ok(name))
     };
     let context = TextContext::new().types(&types);
-    for (text, of, printed) in [
+    for (text, type_code, printed) in [
         ("short -3", TypeCode::SHORT, "short -3"),
         ("long -3", TypeCode::LONG, "-3"),
         ("unsigned  long long 7", TypeCode::ULONGLONG, "unsigned long long 7"),
@@ -161,7 +161,7 @@ fn anys_have_the_type_that_the_text_names() {
             DynAny::from_text_with(&TypeCode::ANY, text, &context).unwrap_or_else(|error| panic!("{text}: {error}"))
         };
         let value = read(text);
-        assert!(value.any().unwrap().type_code().equal(&of), "{text}: {:?}", value.any().unwrap().type_code());
+        assert!(value.any().unwrap().type_code().equal(&type_code), "{text}: {:?}", value.any().unwrap().type_code());
         assert_eq!(value.to_string(), printed);
         assert_eq!(read(printed), value);
     }
@@ -215,12 +215,12 @@ fn references_are_resolved_by_the_callback() {
 
 #[test]
 fn nesting_in_text_is_limited() {
-    let of = TypeCode::structure(
+    let type_code = TypeCode::structure(
         "IDL:N:1.0",
         "N",
         &[("kids", TypeCode::sequence(&TypeCode::recursive("IDL:N:1.0").unwrap(), 0).unwrap())],
     )
     .unwrap();
-    again(&of, "{kids: [{kids: []}]}", "{kids: [{kids: []}]}");
-    refused(&of, &"{kids: [".repeat(100_000), "nests too deep");
+    again(&type_code, "{kids: [{kids: []}]}", "{kids: [{kids: []}]}");
+    refused(&type_code, &"{kids: [".repeat(100_000), "nests too deep");
 }

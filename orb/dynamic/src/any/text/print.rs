@@ -48,9 +48,9 @@ impl DynAny {
     ///
     /// # Errors
     /// As [`DynAny::to_json`].
-    pub fn type_to_json(of: &TypeCode) -> Result<String, DynAnyError> {
+    pub fn type_to_json(type_code: &TypeCode) -> Result<String, DynAnyError> {
         let mut json = LimitedText(String::new());
-        match type_form::write(of, &mut json) {
+        match type_form::write(type_code, &mut json) {
             Ok(()) => Ok(json.0),
             Err(fmt::Error) => Err(DynAnyError::TooLarge { limit: MAX_JSON }),
         }
@@ -125,8 +125,9 @@ impl Printer<'_> {
         }
     }
 
-    fn elements(&mut self, of: &TypeCode, parts: &[DynAny]) -> fmt::Result {
-        let is_octets = of.content_type().is_ok_and(|of| of.without_aliases().kind() == TcKind::Octet);
+    fn elements(&mut self, type_code: &TypeCode, parts: &[DynAny]) -> fmt::Result {
+        let is_octets =
+            type_code.content_type().is_ok_and(|type_code| type_code.without_aliases().kind() == TcKind::Octet);
         if is_octets && self.form == Form::Json {
             let octets = parts.iter().map(|part| match part.value {
                 Value::Leaf(Leaf::Octet(octet)) => octet,
@@ -148,10 +149,10 @@ impl Printer<'_> {
         self.out.write_str("]")
     }
 
-    fn union(&mut self, of: &TypeCode, parts: &[DynAny]) -> fmt::Result {
+    fn union(&mut self, type_code: &TypeCode, parts: &[DynAny]) -> fmt::Result {
         let label = label_of(&parts[0]).ok();
-        let member = label.and_then(|label| of.selected_member(label).ok().flatten());
-        let name = member.and_then(|member| of.member_name(member).ok());
+        let member = label.and_then(|label| type_code.selected_member(label).ok().flatten());
+        let name = member.and_then(|member| type_code.member_name(member).ok());
         self.out.write_str("{")?;
         self.key("_d")?;
         self.value(&parts[0])?;
@@ -164,8 +165,8 @@ impl Printer<'_> {
     }
 
     /// The members of a struct or exception: by their names, or in order where the type code has no names.
-    fn members(&mut self, of: &TypeCode, parts: &[DynAny]) -> fmt::Result {
-        let members = members_of(of).unwrap_or_default();
+    fn members(&mut self, type_code: &TypeCode, parts: &[DynAny]) -> fmt::Result {
+        let members = members_of(type_code).unwrap_or_default();
         if !has_names(&members) {
             return self.list(parts);
         }
@@ -187,10 +188,10 @@ impl Printer<'_> {
     }
 
     fn state(&mut self, state: &State, declared: &TypeCode) -> fmt::Result {
-        let State { id, of, parts } = state;
+        let State { id, type_code, parts } = state;
         let number = self.numbers.get(id).copied();
-        let of_own_type = Some(of).filter(|of| of.id() != declared.id());
-        if let (TcKind::ValueBox, None, None, [content]) = (of.kind(), number, of_own_type, &parts[..])
+        let of_own_type = Some(type_code).filter(|type_code| type_code.id() != declared.id());
+        if let (TcKind::ValueBox, None, None, [content]) = (type_code.kind(), number, of_own_type, &parts[..])
             && !is_like_a_box(content)
         {
             return self.value(content);
@@ -202,24 +203,25 @@ impl Printer<'_> {
             write!(self.out, "{number}")?;
             is_first = false;
         }
-        if let Some(of) = of_own_type {
+        if let Some(type_code) = of_own_type {
             if !is_first {
                 self.comma()?;
             }
             self.key("_type")?;
             match self.form {
-                Form::Json if self.is_in_any => type_form::write(of, self.out)?,
-                _ => quoted(of.id().unwrap_or_default(), self.out)?,
+                Form::Json if self.is_in_any => type_form::write(type_code, self.out)?,
+                _ => quoted(type_code.id().unwrap_or_default(), self.out)?,
             }
             is_first = false;
         }
-        let members = if of.kind() == TcKind::ValueBox { Vec::new() } else { members_of(of).unwrap_or_default() };
-        if of.kind() == TcKind::ValueBox || !has_names(&members) {
+        let members =
+            if type_code.kind() == TcKind::ValueBox { Vec::new() } else { members_of(type_code).unwrap_or_default() };
+        if type_code.kind() == TcKind::ValueBox || !has_names(&members) {
             if !is_first {
                 self.comma()?;
             }
             self.key("_value")?;
-            match (of.kind(), &parts[..]) {
+            match (type_code.kind(), &parts[..]) {
                 (TcKind::ValueBox, [content]) => self.value(content)?,
                 _ => self.list(parts)?,
             }
@@ -278,8 +280,8 @@ impl Printer<'_> {
     }
 
     fn any(&mut self, any: &Any) -> fmt::Result {
-        let of = any.type_code();
-        if of.kind() == TcKind::Null {
+        let type_code = any.type_code();
+        if type_code.kind() == TcKind::Null {
             return self.out.write_str("null");
         }
         let content = DynAny::new(any);
@@ -287,15 +289,15 @@ impl Printer<'_> {
             Form::Text => match content {
                 Ok(content) => {
                     if !is_implied(&content) {
-                        write!(self.out, "{} ", type_form::spec(of))?;
+                        write!(self.out, "{} ", type_form::spec(type_code))?;
                     }
                     print(&content, self.form, true, self.out)
                 }
-                Err(_) => write!(self.out, "a value of type `{of}`"),
+                Err(_) => write!(self.out, "a value of type `{type_code}`"),
             },
             Form::Json => {
                 self.out.write_str("{\"_type\":")?;
-                type_form::write(of, self.out)?;
+                type_form::write(type_code, self.out)?;
                 match content {
                     Ok(content) => {
                         self.out.write_str(",\"_value\":")?;

@@ -43,8 +43,8 @@ impl DynAny {
     /// # Errors
     /// Text that is not a value of the type; references other than `null` and `IOR:`, values of derived types,
     /// and named types of `any`s, for which [`from_text_with`](Self::from_text_with) is needed.
-    pub fn from_text(of: &TypeCode, text: &str) -> Result<Self, TextError> {
-        Self::from_text_with(of, text, &TextContext::new())
+    pub fn from_text(type_code: &TypeCode, text: &str) -> Result<Self, TextError> {
+        Self::from_text_with(type_code, text, &TextContext::new())
     }
 
     /// As [`DynAny::from_text`], with the names that the text may use.
@@ -68,7 +68,7 @@ impl DynAny {
     ///
     /// # Errors
     /// Text that is not a value of the type; the errors of the context's function for references.
-    pub fn from_text_with(of: &TypeCode, text: &str, context: &TextContext<'_>) -> Result<Self, TextError> {
+    pub fn from_text_with(type_code: &TypeCode, text: &str, context: &TextContext<'_>) -> Result<Self, TextError> {
         let mut reader = Reader {
             context,
             meter: Meter::new(Self::COMPONENTS),
@@ -76,17 +76,17 @@ impl DynAny {
             local_types: ValueTypes::new(),
             is_in_any: false,
         };
-        let resolved = of.without_aliases();
+        let resolved = type_code.without_aliases();
         let is_bare = Scanner::new(text).peek().is_none_or(|first| first != '"');
         match resolved.kind() {
             TcKind::String | TcKind::WString if is_bare => {
-                reader.texts(&resolved, text, 0).map(|value| Self::made_of(of, value))
+                reader.texts(&resolved, text, 0).map(|value| Self::made_of(type_code, value))
             }
             // A URL may contain commas.
             TcKind::ObjRef if is_bare => reader
                 .reference_at(text.trim(), 0)
-                .map(|object| Self::made_of(of, Value::Leaf(Leaf::Reference(object)))),
-            _ => reader.value(of, tree::parse(text)?),
+                .map(|object| Self::made_of(type_code, Value::Leaf(Leaf::Reference(object)))),
+            _ => reader.value(type_code, tree::parse(text)?),
         }
     }
 }
@@ -114,7 +114,7 @@ enum ParsedStart<'t> {
     /// A value that has no state to read.
     Complete(Value),
     State {
-        of: TypeCode,
+        type_code: TypeCode,
         id: ValueId,
         content: Content<'t>,
     },
@@ -144,46 +144,48 @@ fn located<T>(at: usize, result: Result<T, impl ToString>) -> Result<T, TextErro
 }
 
 impl Reader<'_> {
-    fn value(&mut self, of: &TypeCode, node: Node<'_>) -> Result<DynAny, TextError> {
+    fn value(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<DynAny, TextError> {
         located(node.at, self.meter.enter())?;
-        let value = self.of_type(of, node);
+        let value = self.of_type(type_code, node);
         self.meter.leave();
-        Ok(DynAny::made_of(of, value?))
+        Ok(DynAny::made_of(type_code, value?))
     }
 
     // A recursive function with a small frame: values nest to a depth of hundreds.
-    fn of_type(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
-        let of = of.without_aliases();
-        check_untyped(&of, &node)?;
+    fn of_type(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        let type_code = type_code.without_aliases();
+        check_untyped(&type_code, &node)?;
         if self.context.is_strict {
-            strict::check(&of, &node, self.is_in_any)?;
+            strict::check(&type_code, &node, self.is_in_any)?;
         }
-        match of.kind() {
-            TcKind::Struct | TcKind::Except => self.structure(&of, node).map(Value::Parts),
-            TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface => self.value_type(&of, node),
-            TcKind::Sequence | TcKind::Array => self.elements(&of, node),
-            TcKind::Union => self.union(&of, node),
+        match type_code.kind() {
+            TcKind::Struct | TcKind::Except => self.structure(&type_code, node).map(Value::Parts),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface => {
+                self.value_type(&type_code, node)
+            }
+            TcKind::Sequence | TcKind::Array => self.elements(&type_code, node),
+            TcKind::Union => self.union(&type_code, node),
             TcKind::Any => self.any(node),
-            _ => self.simple(&of, node),
+            _ => self.simple(&type_code, node),
         }
     }
 
     /// A value without components.
-    fn simple(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
-        match (of.kind(), node.form) {
-            (TcKind::String | TcKind::WString, Form::Text(text)) => self.texts(of, &text, node.at),
+    fn simple(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+        match (type_code.kind(), node.form) {
+            (TcKind::String | TcKind::WString, Form::Text(text)) => self.texts(type_code, &text, node.at),
             (TcKind::String | TcKind::WString, _) => failed(node.at, "expected text in quotes"),
             (TcKind::TypeCode, form) => type_form::read(Node { at: node.at, form }, self.context.types)
-                .map(|of| Value::Leaf(Leaf::TypeCode(of))),
+                .map(|type_code| Value::Leaf(Leaf::TypeCode(type_code))),
             (TcKind::Null | TcKind::Void, Form::Word("null" | "void")) => Ok(Value::Nothing),
             (TcKind::Null | TcKind::Void, _) => failed(node.at, "expected `null`"),
-            (_, form) => self.leaf(of, Node { at: node.at, form }).map(Value::Leaf),
+            (_, form) => self.leaf(type_code, Node { at: node.at, form }).map(Value::Leaf),
         }
     }
 
-    fn texts(&self, of: &TypeCode, text: &str, at: usize) -> Result<Value, TextError> {
-        let mut value = located(at, DynAny::of_type(of))?;
-        let inserted = match of.kind() {
+    fn texts(&self, type_code: &TypeCode, text: &str, at: usize) -> Result<Value, TextError> {
+        let mut value = located(at, DynAny::of_type(type_code))?;
+        let inserted = match type_code.kind() {
             TcKind::String => value.insert_string(text),
             _ => value.insert_wstring(text),
         };
@@ -194,19 +196,19 @@ impl Reader<'_> {
     /// A value of a value type.
     fn value_type(&mut self, declared: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let at = node.at;
-        let (of, id, content) = match self.begin_value(declared, node)? {
+        let (type_code, id, content) = match self.begin_value(declared, node)? {
             ParsedStart::Complete(value) => return Ok(value),
-            ParsedStart::State { of, id, content } => (of, id, content),
+            ParsedStart::State { type_code, id, content } => (type_code, id, content),
         };
         located(at, self.meter.enter_value())?;
         let parts = match content {
-            Content::Box(node) => self.boxed(&of, node),
-            Content::Positional(Node { at, form: Form::List(nodes) }) => self.positional(&of, nodes, at),
+            Content::Box(node) => self.boxed(&type_code, node),
+            Content::Positional(Node { at, form: Form::List(nodes) }) => self.positional(&type_code, nodes, at),
             Content::Positional(node) => failed(node.at, "expected `[`"),
-            Content::Members(members) => self.members(&of, members),
+            Content::Members(members) => self.members(&type_code, members),
         };
         self.meter.leave_value();
-        Ok(Value::State(State { id, of, parts: parts? }))
+        Ok(Value::State(State { id, type_code, parts: parts? }))
     }
 
     /// Interprets a value up to its members, or the content of its box.
@@ -219,7 +221,7 @@ impl Reader<'_> {
             // Without a head, the content stands for the box.
             _ if is_box => {
                 let content = Content::Box(node);
-                return Ok(ParsedStart::State { of: declared.clone(), id: ValueId::new(), content });
+                return Ok(ParsedStart::State { type_code: declared.clone(), id: ValueId::new(), content });
             }
             Form::Word(_) | Form::Text(_) if declared.kind() == TcKind::AbstractInterface => {
                 return self.reference(&node).map(|object| ParsedStart::Complete(Value::Leaf(Leaf::Reference(object))));
@@ -230,13 +232,13 @@ impl Reader<'_> {
             members.end()?;
             return self.repeated(declared, &node).map(|link| ParsedStart::Complete(Value::Link(link)));
         }
-        let of = match members.take(TYPE)? {
+        let type_code = match members.take(TYPE)? {
             Some(node) => {
-                let of = self.named_type(declared, node)?;
-                if is_unspecific(&of) {
-                    return failed(at, format!("`{}` has no values of its own", id_of(&of)));
+                let type_code = self.named_type(declared, node)?;
+                if is_unspecific(&type_code) {
+                    return failed(at, format!("`{}` has no values of its own", id_of(&type_code)));
                 }
-                of
+                type_code
             }
             None if is_unspecific(declared) => {
                 return failed(at, format!("`_type` is needed for the type of the `{}`", id_of(declared)));
@@ -246,11 +248,11 @@ impl Reader<'_> {
         let id = ValueId::new();
         if let Some(node) = members.take(ID)? {
             let number = type_form::integer_of(&node)?;
-            if self.numbered.insert(number, Link { id, of: of.clone() }).is_some() {
+            if self.numbered.insert(number, Link { id, type_code: type_code.clone() }).is_some() {
                 return failed(node.at, format!("`_id: {number}` occurs twice"));
             }
         }
-        let content = match (members.take(VALUE)?, of.kind()) {
+        let content = match (members.take(VALUE)?, type_code.kind()) {
             (None, TcKind::ValueBox) => return failed(at, "expected `_value`, the content of the box"),
             (None, _) => Content::Members(members),
             (Some(node), kind) => {
@@ -258,34 +260,34 @@ impl Reader<'_> {
                 if kind == TcKind::ValueBox { Content::Box(node) } else { Content::Positional(node) }
             }
         };
-        Ok(ParsedStart::State { of, id, content })
+        Ok(ParsedStart::State { type_code, id, content })
     }
 
-    fn boxed(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
-        let content = located(node.at, of.content_type())?;
+    fn boxed(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
+        let content = located(node.at, type_code.content_type())?;
         Ok(vec![self.value(&content, node)?])
     }
 
     /// The type named by `_type`, which must be permitted for the declared type.
     fn named_type(&mut self, declared: &TypeCode, node: Node<'_>) -> Result<TypeCode, TextError> {
         let at = node.at;
-        let of = if let Form::Members(_) = node.form {
-            let of = type_form::read(node, self.context.types)?;
-            self.local_types.add(&of);
-            of
+        let type_code = if let Form::Members(_) = node.form {
+            let type_code = type_form::read(node, self.context.types)?;
+            self.local_types.add(&type_code);
+            type_code
         } else {
             let id = type_form::text_of(node)?;
             let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.local_types.get(&id) };
             let known = known.or_else(|| self.context.value_types?.get(&id)).cloned();
             match known.or_else(|| (self.context.types)(&id)) {
-                Some(of) => of,
+                Some(type_code) => type_code,
                 None => return failed(at, format!("unknown value type `{id}`")),
             }
         };
-        if !of.derives_from(declared) {
-            return failed(at, format!("`{}` does not derive from `{}`", id_of(&of), id_of(declared)));
+        if !type_code.derives_from(declared) {
+            return failed(at, format!("`{}` does not derive from `{}`", id_of(&type_code), id_of(declared)));
         }
-        Ok(of.without_aliases())
+        Ok(type_code.without_aliases())
     }
 
     /// The target of `_ref`.
@@ -293,7 +295,7 @@ impl Reader<'_> {
         let number: u32 = type_form::integer_of(node)?;
         match self.numbered.get(&number) {
             None => failed(node.at, format!("no earlier value has `_id: {number}`")),
-            Some(link) if !link.of.derives_from(declared) => {
+            Some(link) if !link.type_code.derives_from(declared) => {
                 failed(node.at, format!("the value with `_id: {number}` is not a `{}`", id_of(declared)))
             }
             Some(link) => Ok(link.clone()),
@@ -301,27 +303,27 @@ impl Reader<'_> {
     }
 
     /// The members, by their names, or in order where the type code has no names.
-    fn structure(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
+    fn structure(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Vec<DynAny>, TextError> {
         match node.form {
-            Form::Members(members) => self.members(of, members),
-            Form::List(nodes) => self.positional(of, nodes, node.at),
+            Form::Members(members) => self.members(type_code, members),
+            Form::List(nodes) => self.positional(type_code, nodes, node.at),
             _ => failed(node.at, "expected `{`"),
         }
     }
 
-    fn positional(&mut self, of: &TypeCode, nodes: Vec<Node<'_>>, at: usize) -> Result<Vec<DynAny>, TextError> {
-        let members = located(at, members_of(of))?;
+    fn positional(&mut self, type_code: &TypeCode, nodes: Vec<Node<'_>>, at: usize) -> Result<Vec<DynAny>, TextError> {
+        let members = located(at, members_of(type_code))?;
         if has_names(&members) {
             return failed(at, "expected `{`");
         }
         if nodes.len() != members.len() {
-            return failed(at, format!("`{of}` has {} members, not {}", members.len(), nodes.len()));
+            return failed(at, format!("`{type_code}` has {} members, not {}", members.len(), nodes.len()));
         }
-        members.iter().zip(nodes).map(|((_, of), node)| self.value(of, node)).collect()
+        members.iter().zip(nodes).map(|((_, type_code), node)| self.value(type_code, node)).collect()
     }
 
-    fn members(&mut self, of: &TypeCode, given: Members<'_>) -> Result<Vec<DynAny>, TextError> {
-        let members = located(given.end, members_of(of))?;
+    fn members(&mut self, type_code: &TypeCode, given: Members<'_>) -> Result<Vec<DynAny>, TextError> {
+        let members = located(given.end, members_of(type_code))?;
         let mut found: Vec<Option<DynAny>> = members.iter().map(|_| None).collect();
         for member in given.members {
             let place = place_of(&member, &members, &found)?;
@@ -338,18 +340,18 @@ impl Reader<'_> {
         has_rest: bool,
         at: usize,
     ) -> Result<Vec<DynAny>, TextError> {
-        let parts = found.into_iter().zip(members).map(|(value, (name, of))| match value {
+        let parts = found.into_iter().zip(members).map(|(value, (name, type_code))| match value {
             Some(value) => Ok(value),
-            None if has_rest => located(at, DynAny::default_of(of, &mut self.meter)),
+            None if has_rest => located(at, DynAny::default_of(type_code, &mut self.meter)),
             None => failed(at, format!("the member `{name}` is missing (`..` gives it its default)")),
         });
         parts.collect()
     }
 
-    fn elements(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+    fn elements(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let at = node.at;
-        let element = located(at, of.content_type())?;
-        let bound = located(at, of.length())? as usize;
+        let element = located(at, type_code.content_type())?;
+        let bound = located(at, type_code.length())? as usize;
         let is_octets = element.without_aliases().kind() == TcKind::Octet;
         let parts = match node.form {
             Form::List(nodes) => {
@@ -367,51 +369,55 @@ impl Reader<'_> {
             _ if is_octets => return failed(at, "expected `[`, or octets as Base64 in quotes"),
             _ => return failed(at, "expected `[`"),
         };
-        let fits = match of.kind() {
+        let fits = match type_code.kind() {
             TcKind::Array => parts.len() == bound,
             _ => bound == 0 || parts.len() <= bound,
         };
-        if fits { Ok(Value::Parts(parts)) } else { failed(at, format!("`{of}` cannot have {} elements", parts.len())) }
+        if fits {
+            Ok(Value::Parts(parts))
+        } else {
+            failed(at, format!("`{type_code}` cannot have {} elements", parts.len()))
+        }
     }
 
-    fn union(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+    fn union(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let at = node.at;
         let Form::Members(mut given) = node.form else { return failed(at, "expected `{`") };
-        let of_discriminator = located(at, of.discriminator_type())?;
+        let of_discriminator = located(at, type_code.discriminator_type())?;
         let discriminator = given.take(DISCRIMINATOR)?.map(|node| self.value(&of_discriminator, node)).transpose()?;
         let mut given_members = given.members.into_iter();
         let member = match given_members.next() {
             None => None,
             Some(Member { at, name, value }) => {
-                let place = self.union_member(of, discriminator.as_ref(), &name, at)?;
-                Some((place, at, self.value(&located(at, of.member_type(place))?, value)?))
+                let place = self.union_member(type_code, discriminator.as_ref(), &name, at)?;
+                Some((place, at, self.value(&located(at, type_code.member_type(place))?, value)?))
             }
         };
         if let Some(Member { at, name, .. }) = given_members.next() {
             return failed(at, format!("a union has one member: unexpected `{name}`"));
         }
-        self.selected(of, &of_discriminator, discriminator, member, at).map(Value::Parts)
+        self.selected(type_code, &of_discriminator, discriminator, member, at).map(Value::Parts)
     }
 
     /// The index of a union's member.
     fn union_member(
         &self,
-        of: &TypeCode,
+        type_code: &TypeCode,
         discriminator: Option<&DynAny>,
         name: &str,
         at: usize,
     ) -> Result<usize, TextError> {
         // The member that the discriminator selects, where the type code has no names.
         if let (VALUE, Some(discriminator)) = (name, discriminator) {
-            let selected = located(at, of.selected_member(located(at, label_of(discriminator))?))?;
+            let selected = located(at, type_code.selected_member(located(at, label_of(discriminator))?))?;
             match selected {
-                Some(place) if of.member_name(place).is_ok_and(str::is_empty) => return Ok(place),
+                Some(place) if type_code.member_name(place).is_ok_and(str::is_empty) => return Ok(place),
                 Some(_) => {}
                 None => return failed(at, "the discriminator selects no member"),
             }
         }
-        let count = of.member_count().unwrap_or(0);
-        let names = || (0..count).map(|index| of.member_name(index).unwrap_or_default());
+        let count = type_code.member_count().unwrap_or(0);
+        let names = || (0..count).map(|index| type_code.member_name(index).unwrap_or_default());
         names().position(|known| known == name && !name.is_empty()).map_or_else(
             || {
                 let mut known: Vec<&str> = names().collect();
@@ -425,7 +431,7 @@ impl Reader<'_> {
     /// The consistent pair of discriminator and member.
     fn selected(
         &self,
-        of: &TypeCode,
+        type_code: &TypeCode,
         of_discriminator: &TypeCode,
         discriminator: Option<DynAny>,
         member: Option<(usize, usize, DynAny)>,
@@ -434,9 +440,9 @@ impl Reader<'_> {
         let discriminator = match (discriminator, &member) {
             (Some(discriminator), _) => discriminator,
             (None, Some((place, at, _))) => {
-                let label = match of.member_label(*place) {
+                let label = match type_code.member_label(*place) {
                     Ok(Label::Value(label)) => Some(label),
-                    _ => located(*at, value_without_member(of))?,
+                    _ => located(*at, value_without_member(type_code))?,
                 };
                 let Some(label) = label else { return failed(*at, "no discriminator value selects this member") };
                 located(*at, discriminator_with(of_discriminator, label))?
@@ -444,8 +450,8 @@ impl Reader<'_> {
             (None, None) => return failed(at, "a union needs a member, or `_d`"),
         };
         let label = located(at, label_of(&discriminator))?;
-        let name = |index: usize| of.member_name(index).unwrap_or_default();
-        match (located(at, of.selected_member(label))?, member) {
+        let name = |index: usize| type_code.member_name(index).unwrap_or_default();
+        match (located(at, type_code.selected_member(label))?, member) {
             (None, None) => Ok(vec![discriminator]),
             // A member of several labels is several in the type code.
             (Some(index), Some((place, _, value)))
@@ -458,7 +464,7 @@ impl Reader<'_> {
         }
     }
 
-    fn leaf(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Leaf, TextError> {
+    fn leaf(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Leaf, TextError> {
         let integer = || type_form::integer_of::<i128>(&node);
         macro_rules! number {
             ($leaf:ident) => {{
@@ -469,7 +475,7 @@ impl Reader<'_> {
                 Leaf::$leaf(value)
             }};
         }
-        Ok(match of.kind() {
+        Ok(match type_code.kind() {
             TcKind::Boolean => match word_of(&node)? {
                 "true" | "TRUE" => Leaf::Boolean(true),
                 "false" | "FALSE" => Leaf::Boolean(false),
@@ -490,36 +496,36 @@ impl Reader<'_> {
                 Err(_) => return failed(node.at, "the character is not in ISO 8859-1"),
             },
             TcKind::WChar => Leaf::WChar(character(&node)?),
-            TcKind::Enum => self.enumerator(of, &node)?,
-            TcKind::Fixed => self.fixed(of, &node)?,
+            TcKind::Enum => self.enumerator(type_code, &node)?,
+            TcKind::Fixed => self.fixed(type_code, &node)?,
             TcKind::ObjRef | TcKind::Component | TcKind::Home => Leaf::Reference(self.reference(&node)?),
             kind => return failed(node.at, format!("values of kind {kind} have no text form")),
         })
     }
 
-    fn enumerator(&self, of: &TypeCode, node: &Node<'_>) -> Result<Leaf, TextError> {
+    fn enumerator(&self, type_code: &TypeCode, node: &Node<'_>) -> Result<Leaf, TextError> {
         let name = word_of(node)?;
-        let mut value = located(node.at, DynAny::of_type(of))?;
+        let mut value = located(node.at, DynAny::of_type(type_code))?;
         let mut view = located(node.at, value.as_enum())?;
         if view.set_as_string(name).is_ok() {
             return Ok(Leaf::Enum(view.as_ulong()));
         }
         // The position, where the type code has no names.
-        let is_nameless = of.member_name(0).is_ok_and(str::is_empty);
+        let is_nameless = type_code.member_name(0).is_ok_and(str::is_empty);
         match name.parse() {
             Ok(position) if is_nameless && view.set_as_ulong(position).is_ok() => Ok(Leaf::Enum(position)),
-            _ => failed(node.at, format!("`{of}` has no enumerator `{name}`")),
+            _ => failed(node.at, format!("`{type_code}` has no enumerator `{name}`")),
         }
     }
 
-    fn fixed(&self, of: &TypeCode, node: &Node<'_>) -> Result<Leaf, TextError> {
+    fn fixed(&self, type_code: &TypeCode, node: &Node<'_>) -> Result<Leaf, TextError> {
         let word = word_of(node)?;
-        let mut value = located(node.at, DynAny::of_type(of))?;
+        let mut value = located(node.at, DynAny::of_type(type_code))?;
         let set = value.as_fixed().and_then(|mut value| value.set_value(word).map(|whole| (whole, value.decimal())));
         match set {
             Ok((true, decimal)) => Ok(Leaf::Fixed(decimal)),
-            Ok((false, _)) => failed(node.at, format!("`{of}` cannot hold all digits of `{word}`")),
-            Err(_) => failed(node.at, format!("`{word}` is not a `{of}`")),
+            Ok((false, _)) => failed(node.at, format!("`{type_code}` cannot hold all digits of `{word}`")),
+            Err(_) => failed(node.at, format!("`{word}` is not a `{type_code}`")),
         }
     }
 
@@ -539,7 +545,7 @@ impl Reader<'_> {
     fn any(&mut self, node: Node<'_>) -> Result<Value, TextError> {
         match self.begin_any(node)? {
             ParsedAny::Complete(any) => Ok(Value::Leaf(Leaf::Any(any))),
-            ParsedAny::WithType(of, node) => self.any_of(&of, node),
+            ParsedAny::WithType(type_code, node) => self.any_of(&type_code, node),
         }
     }
 
@@ -550,44 +556,44 @@ impl Reader<'_> {
             Form::Text(text) => located(at, Any::new(&text)).map(ParsedAny::Complete),
             Form::Word(word) => implied(word, at).map(ParsedAny::Complete),
             // An `any` in an `any`, with its own type.
-            Form::TypedValue(of, value)
-                if of.strip_prefix("any").is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
+            Form::TypedValue(type_code, value)
+                if type_code.strip_prefix("any").is_some_and(|rest| rest.starts_with(char::is_whitespace)) =>
             {
-                let form = Form::TypedValue(of["any".len()..].trim_start(), value);
+                let form = Form::TypedValue(type_code["any".len()..].trim_start(), value);
                 Ok(ParsedAny::WithType(TypeCode::ANY, Node { at, form }))
             }
-            Form::TypedValue(of, value) => {
-                let of = located(at, type_form::read_spec(of, self.context.types, 0))?;
-                Ok(ParsedAny::WithType(of, *value))
+            Form::TypedValue(type_code, value) => {
+                let type_code = located(at, type_form::read_spec(type_code, self.context.types, 0))?;
+                Ok(ParsedAny::WithType(type_code, *value))
             }
             Form::Members(mut parts) if parts.has(TYPE) => {
-                let of = parts.take(TYPE)?.map(|node| type_form::read(node, self.context.types)).transpose()?;
+                let type_code = parts.take(TYPE)?.map(|node| type_form::read(node, self.context.types)).transpose()?;
                 let value = parts.take(VALUE)?;
                 parts.end()?;
-                let (Some(of), Some(value)) = (of, value) else {
+                let (Some(type_code), Some(value)) = (type_code, value) else {
                     return failed(at, "expected `_value` beside `_type`");
                 };
-                Ok(ParsedAny::WithType(of, value))
+                Ok(ParsedAny::WithType(type_code, value))
             }
             _ => failed(at, TYPE_NEEDED),
         }
     }
 
     /// An `any` with a value of this type. Its values are not shared with those outside.
-    fn any_of(&mut self, of: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
+    fn any_of(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let at = node.at;
         let outer = (mem::take(&mut self.numbered), self.local_types.clone(), mem::replace(&mut self.is_in_any, true));
-        self.local_types.add(of);
-        let value = self.value(of, node);
+        self.local_types.add(type_code);
+        let value = self.value(type_code, node);
         (self.numbered, self.local_types, self.is_in_any) = outer;
         located(at, value?.to_any()).map(|any| Value::Leaf(Leaf::Any(any)))
     }
 }
 
 /// Checks that only an `any` has a type before its value.
-fn check_untyped(of: &TypeCode, node: &Node<'_>) -> Result<(), TextError> {
+fn check_untyped(type_code: &TypeCode, node: &Node<'_>) -> Result<(), TextError> {
     match &node.form {
-        Form::TypedValue(before, value) if !matches!(of.kind(), TcKind::Any | TcKind::TypeCode) => {
+        Form::TypedValue(before, value) if !matches!(type_code.kind(), TcKind::Any | TcKind::TypeCode) => {
             failed(value.at, format!("unexpected text after the value `{before}`"))
         }
         _ => Ok(()),
@@ -650,8 +656,8 @@ fn listed(names: &[&str]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-fn id_of(of: &TypeCode) -> &str {
-    of.id().unwrap_or_default()
+fn id_of(type_code: &TypeCode) -> &str {
+    type_code.id().unwrap_or_default()
 }
 
 /// Whether the declared type has no state of its own.

@@ -13,10 +13,10 @@ use super::{
 const MAX_FLOAT: f64 = 3.402_823_5e38;
 
 /// Checks the form of a value, without that of its components. In an `any`, values describe their types.
-pub(super) fn check(of: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(), TextError> {
+pub(super) fn check(type_code: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(), TextError> {
     let failed = |message: &str| Err(TextError { message: message.to_owned(), at: node.at });
     let fits = |is_fit: bool, message: &str| if is_fit { Ok(()) } else { failed(message) };
-    match (of.kind(), &node.form) {
+    match (type_code.kind(), &node.form) {
         (TcKind::Boolean, form) => fits(matches!(form, Form::Word(_)), "expected `true` or `false`"),
         (TcKind::Octet | TcKind::Short | TcKind::UShort | TcKind::Long | TcKind::ULong, form) => {
             fits(matches!(form, Form::Word(_)), "expected an integer")
@@ -30,18 +30,21 @@ pub(super) fn check(of: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(
         (TcKind::Float, form) => fits(is_text(form, is_canonical::<f32>), "expected a number"),
         (TcKind::Double, Form::Text(text)) => fits(is_canonical::<f64>(text), "expected a number"),
         (TcKind::LongDouble, Form::Text(text)) => fits(is_canonical_long_double(text), "expected a number"),
-        (TcKind::Fixed, form) => fits(is_text(form, |text| is_fixed(of, text)), "expected the digits of a `fixed`"),
+        (TcKind::Fixed, form) => {
+            fits(is_text(form, |text| is_fixed(type_code, text)), "expected the digits of a `fixed`")
+        }
         (TcKind::Char | TcKind::WChar, form) => fits(matches!(form, Form::Text(_)), "expected one character in quotes"),
         (TcKind::Enum, form) => {
             // The position, where the type code has no names.
-            let is_nameless = of.member_name(0).is_ok_and(str::is_empty);
+            let is_nameless = type_code.member_name(0).is_ok_and(str::is_empty);
             fits(matches!(form, Form::Text(_)) != is_nameless, "expected an enumerator")
         }
         (TcKind::ObjRef | TcKind::Component | TcKind::Home, form) => {
             fits(is_reference(form), "expected the URL of an object in quotes, or `null`")
         }
         (TcKind::Sequence | TcKind::Array, Form::List(_)) => {
-            let is_octets = of.content_type().is_ok_and(|of| of.without_aliases().kind() == TcKind::Octet);
+            let is_octets =
+                type_code.content_type().is_ok_and(|type_code| type_code.without_aliases().kind() == TcKind::Octet);
             fits(!is_octets, "expected octets as Base64 in quotes")
         }
         (TcKind::Any, Form::Word("null")) => Ok(()),
@@ -55,14 +58,14 @@ pub(super) fn check(of: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(
             fits(is_reference(form), "expected the URL of an object in quotes, `{` or `null`")
         }
         (TcKind::Value | TcKind::Event | TcKind::AbstractInterface | TcKind::ValueBox, _) => {
-            check_value(of, node, is_in_any)
+            check_value(type_code, node, is_in_any)
         }
         _ => Ok(()),
     }
 }
 
 /// Checks the members of a value that belong to the form, and that the content of a box is not taken for its head.
-fn check_value(of: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(), TextError> {
+fn check_value(type_code: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(), TextError> {
     let mut has_head = false;
     if let Form::Members(members) = &node.form {
         for member in &members.members {
@@ -83,8 +86,8 @@ fn check_value(of: &TypeCode, node: &Node<'_>, is_in_any: bool) -> Result<(), Te
         }
         has_head |= members.has("_value");
     }
-    let is_bare = of.kind() == TcKind::ValueBox && !has_head && !matches!(node.form, Form::Word("null"));
-    let content = of.content_type().map_or(TcKind::Null, |content| content.without_aliases().kind());
+    let is_bare = type_code.kind() == TcKind::ValueBox && !has_head && !matches!(node.form, Form::Word("null"));
+    let content = type_code.content_type().map_or(TcKind::Null, |content| content.without_aliases().kind());
     let needs_head =
         matches!(content, TcKind::Any | TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface);
     if is_bare && needs_head {
@@ -129,8 +132,8 @@ fn is_reference(form: &Form<'_>) -> bool {
 }
 
 /// Whether a text has the digits of a `fixed`, none too many, and no needless zero before the point.
-fn is_fixed(of: &TypeCode, text: &str) -> bool {
-    let (digits, scale) = (of.fixed_digits().unwrap_or(0), of.fixed_scale().unwrap_or(0));
+fn is_fixed(type_code: &TypeCode, text: &str) -> bool {
+    let (digits, scale) = (type_code.fixed_digits().unwrap_or(0), type_code.fixed_scale().unwrap_or(0));
     let scale = usize::try_from(scale).unwrap_or(0);
     let most_whole = usize::from(digits).saturating_sub(scale);
     let text = text.strip_prefix('-').unwrap_or(text);

@@ -146,8 +146,8 @@ impl<'t> Parser<'t> {
             match self.scanner.peek() {
                 None | Some(',' | '}' | ']' | ':') => return Ok(Form::Word(word)),
                 Some('{' | '[' | '"') => {
-                    let of = self.scanner.between(start, end);
-                    return Ok(Form::TypedValue(of, Box::new(self.node()?)));
+                    let type_code = self.scanner.between(start, end);
+                    return Ok(Form::TypedValue(type_code, Box::new(self.node()?)));
                 }
                 Some(_) => {}
             }

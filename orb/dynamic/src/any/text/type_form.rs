@@ -51,11 +51,11 @@ const MODIFIERS: [(&str, ValueModifier); 4] = [
 
 /// A type as the text of a value names it: by its scoped name, which its repository id contains, or by its
 /// structure.
-pub(super) fn spec(of: &TypeCode) -> String {
-    match of.kind() {
+pub(super) fn spec(type_code: &TypeCode) -> String {
+    match type_code.kind() {
         TcKind::Sequence | TcKind::Array => {
-            let content = of.content_type().map(|of| spec(&of)).unwrap_or_default();
-            match (of.kind(), of.length().unwrap_or(0)) {
+            let content = type_code.content_type().map(|type_code| spec(&type_code)).unwrap_or_default();
+            match (type_code.kind(), type_code.length().unwrap_or(0)) {
                 (TcKind::Sequence, 0) => format!("sequence<{content}>"),
                 (TcKind::Sequence, bound) => format!("sequence<{content}, {bound}>"),
                 // The dimensions go from the outermost to the innermost.
@@ -65,9 +65,9 @@ pub(super) fn spec(of: &TypeCode) -> String {
                 },
             }
         }
-        _ => match of.id() {
+        _ => match type_code.id() {
             Ok(id) if !id.is_empty() => scoped_name(id).unwrap_or_else(|| id.to_owned()),
-            _ => of.type_spec().to_string(),
+            _ => type_code.type_spec().to_string(),
         },
     }
 }
@@ -80,23 +80,23 @@ fn scoped_name(id: &str) -> Option<String> {
 }
 
 /// The form of a type without a name of its own, or of parts with one.
-fn plain(of: &TypeCode) -> Option<String> {
-    match of.kind() {
+fn plain(type_code: &TypeCode) -> Option<String> {
+    match type_code.kind() {
         TcKind::Sequence => {
-            let content = plain(&of.content_type().ok()?)?;
-            Some(match of.length().ok()? {
+            let content = plain(&type_code.content_type().ok()?)?;
+            Some(match type_code.length().ok()? {
                 0 => format!("sequence<{content}>"),
                 bound => format!("sequence<{content}, {bound}>"),
             })
         }
-        TcKind::String | TcKind::WString | TcKind::Fixed => Some(of.type_spec().to_string()),
+        TcKind::String | TcKind::WString | TcKind::Fixed => Some(type_code.type_spec().to_string()),
         kind => BASIC.iter().find(|(_, known)| known.kind() == kind).map(|(text, _)| (*text).to_owned()),
     }
 }
 
 /// Writes the form of a type.
-pub(super) fn write(of: &TypeCode, out: &mut dyn fmt::Write) -> fmt::Result {
-    Writer { out, enclosing: Vec::new() }.write(of)
+pub(super) fn write(type_code: &TypeCode, out: &mut dyn fmt::Write) -> fmt::Result {
+    Writer { out, enclosing: Vec::new() }.write(type_code)
 }
 
 struct Writer<'o> {
@@ -106,62 +106,62 @@ struct Writer<'o> {
 }
 
 impl Writer<'_> {
-    fn write(&mut self, of: &TypeCode) -> fmt::Result {
-        if let Some(text) = plain(of) {
+    fn write(&mut self, type_code: &TypeCode) -> fmt::Result {
+        if let Some(text) = plain(type_code) {
             return quoted(&text, self.out);
         }
-        let id = of.id().ok().filter(|id| !id.is_empty());
+        let id = type_code.id().ok().filter(|id| !id.is_empty());
         let is_inside = id.is_some_and(|id| self.enclosing.iter().any(|around| around == id));
-        if of.kind() == TcKind::Recursive || is_inside {
+        if type_code.kind() == TcKind::Recursive || is_inside {
             self.out.write_str("{\"kind\":\"recursive\",\"id\":")?;
             quoted(id.unwrap_or_default(), self.out)?;
             return self.out.write_str("}");
         }
-        write!(self.out, "{{\"kind\":\"{}\"", kind_name(of.kind()))?;
-        if let (Ok(id), Ok(name)) = (of.id(), of.name()) {
+        write!(self.out, "{{\"kind\":\"{}\"", kind_name(type_code.kind()))?;
+        if let (Ok(id), Ok(name)) = (type_code.id(), type_code.name()) {
             self.out.write_str(",\"id\":")?;
             quoted(id, self.out)?;
             self.out.write_str(",\"name\":")?;
             quoted(name, self.out)?;
         }
         self.enclosing.push(id.unwrap_or_default().to_owned());
-        self.parts(of).map_err(|_| fmt::Error)?;
+        self.parts(type_code).map_err(|_| fmt::Error)?;
         self.enclosing.pop();
         self.out.write_str("}")
     }
 
-    fn parts(&mut self, of: &TypeCode) -> Result<(), WriteError> {
-        match of.kind() {
-            TcKind::Sequence => match of.length()? {
+    fn parts(&mut self, type_code: &TypeCode) -> Result<(), WriteError> {
+        match type_code.kind() {
+            TcKind::Sequence => match type_code.length()? {
                 0 => {}
                 bound => write!(self.out, ",\"bound\":{bound}")?,
             },
-            TcKind::Array => write!(self.out, ",\"length\":{}", of.length()?)?,
+            TcKind::Array => write!(self.out, ",\"length\":{}", type_code.length()?)?,
             TcKind::Union => {
                 self.out.write_str(",\"discriminator\":")?;
-                self.write(&of.discriminator_type()?)?;
+                self.write(&type_code.discriminator_type()?)?;
             }
             TcKind::Value | TcKind::Event => {
-                let modifier = of.type_modifier()?;
+                let modifier = type_code.type_modifier()?;
                 let name = MODIFIERS.iter().find(|(_, known)| *known == modifier).map_or("none", |(name, _)| name);
                 write!(self.out, ",\"modifier\":\"{name}\"")?;
-                if let Some(base) = of.concrete_base_type()? {
+                if let Some(base) = type_code.concrete_base_type()? {
                     self.out.write_str(",\"base\":")?;
                     self.write(&base)?;
                 }
             }
             _ => {}
         }
-        match of.kind() {
+        match type_code.kind() {
             TcKind::Sequence | TcKind::Array | TcKind::Alias | TcKind::ValueBox => {
                 self.out.write_str(",\"type\":")?;
-                self.write(&of.content_type()?)?;
+                self.write(&type_code.content_type()?)?;
             }
             TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Enum | TcKind::Value | TcKind::Event => {
                 self.out.write_str(",\"members\":[")?;
-                for index in 0..of.member_count()? {
+                for index in 0..type_code.member_count()? {
                     self.out.write_str(if index == 0 { "" } else { "," })?;
-                    self.member(of, index)?;
+                    self.member(type_code, index)?;
                 }
                 self.out.write_str("]")?;
             }
@@ -170,13 +170,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn member(&mut self, of: &TypeCode, index: usize) -> Result<(), WriteError> {
-        if of.kind() == TcKind::Enum {
-            return Ok(quoted(of.member_name(index)?, self.out)?);
+    fn member(&mut self, type_code: &TypeCode, index: usize) -> Result<(), WriteError> {
+        if type_code.kind() == TcKind::Enum {
+            return Ok(quoted(type_code.member_name(index)?, self.out)?);
         }
         self.out.write_str("{")?;
-        if of.kind() == TcKind::Union {
-            match of.member_label(index)? {
+        if type_code.kind() == TcKind::Union {
+            match type_code.member_label(index)? {
                 Label::Default => self.out.write_str("\"label\":null,")?,
                 Label::Value(value) => {
                     self.out.write_str("\"label\":")?;
@@ -186,10 +186,10 @@ impl Writer<'_> {
             }
         }
         self.out.write_str("\"name\":")?;
-        quoted(of.member_name(index)?, self.out)?;
+        quoted(type_code.member_name(index)?, self.out)?;
         self.out.write_str(",\"type\":")?;
-        self.write(&of.member_type(index)?)?;
-        if let Ok(visibility) = of.member_visibility(index) {
+        self.write(&type_code.member_type(index)?)?;
+        if let Ok(visibility) = type_code.member_visibility(index) {
             let name = if visibility == Visibility::Private { "private" } else { "public" };
             write!(self.out, ",\"visibility\":\"{name}\"")?;
         }
@@ -254,10 +254,10 @@ pub(super) fn read_spec(text: &str, known: Lookup<'_>, depth: u16) -> Result<Typ
     let made = |built: Result<TypeCode, TypeCodeError>| built.map_err(|error| format!("`{text}`: {error}"));
     if let Some((content, length)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
         // The first dimension is the outermost.
-        let of = read_spec(content, known, depth + 1)?;
-        return length.split("][").collect::<Vec<_>>().iter().rev().try_fold(of, |of, length| {
+        let type_code = read_spec(content, known, depth + 1)?;
+        return length.split("][").collect::<Vec<_>>().iter().rev().try_fold(type_code, |type_code, length| {
             let length = length.trim().parse().map_err(|_| unknown())?;
-            made(TypeCode::array(&of, length))
+            made(TypeCode::array(&type_code, length))
         });
     }
     if let Some((kind, parameters)) = text.strip_suffix('>').and_then(|text| text.split_once('<')) {
@@ -288,7 +288,9 @@ pub(super) fn read_spec(text: &str, known: Lookup<'_>, depth: u16) -> Result<Typ
 
 /// The types that need no declaration.
 fn of_every_orb(name: &str) -> Option<TypeCode> {
-    let named = |of: TypeCode, names: [&str; 2]| (names.contains(&name) || of.id() == Ok(name)).then_some(of);
+    let named = |type_code: TypeCode, names: [&str; 2]| {
+        (names.contains(&name) || type_code.id() == Ok(name)).then_some(type_code)
+    };
     named(TypeCode::object(), ["Object", "CORBA::Object"])
         .or_else(|| named(TypeCode::value_base(), ["ValueBase", "CORBA::ValueBase"]))
         .or_else(|| named(TypeCode::abstract_base(), ["AbstractBase", "CORBA::AbstractBase"]))
@@ -315,7 +317,7 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
         None => Vec::new(),
         Some(Node { form: Form::List(nodes), .. }) if kind == "enum" => {
             let names = nodes.into_iter().map(|node| {
-                text_of(node).map(|name| TypeMember { name, of: TypeCode::NULL, label: None, is_private: false })
+                text_of(node).map(|name| TypeMember { name, type_code: TypeCode::NULL, label: None, is_private: false })
             });
             names.collect::<Result<_, _>>()?
         }
@@ -325,7 +327,7 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
         Some(Node { at, .. }) => return Err(TextError { message: "expected `[`, the members".to_owned(), at }),
     };
     parts.end()?;
-    let plain = || members.iter().map(|member| (member.name.clone(), member.of.clone())).collect::<Vec<_>>();
+    let plain = || members.iter().map(|member| (member.name.clone(), member.type_code.clone())).collect::<Vec<_>>();
     let made = match &*kind {
         "sequence" => TypeCode::sequence(content()?, bound.unwrap_or(0)),
         "array" => TypeCode::array(content()?, length.ok_or_else(|| missing("length"))?),
@@ -340,7 +342,7 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
         "union" => {
             let discriminator = discriminator.ok_or_else(|| missing("discriminator"))?;
             let labelled = members.iter().map(|member| {
-                (member.label.map_or(Label::Default, Label::Value), member.name.clone(), member.of.clone())
+                (member.label.map_or(Label::Default, Label::Value), member.name.clone(), member.type_code.clone())
             });
             TypeCode::union(id, name, &discriminator, &labelled.collect::<Vec<_>>())
         }
@@ -350,7 +352,7 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
             let (_, modifier) = known.ok_or_else(|| failed(format!("unknown modifier `{modifier}`")))?;
             let visible = members.iter().map(|member| {
                 let visibility = if member.is_private { Visibility::Private } else { Visibility::Public };
-                (member.name.clone(), member.of.clone(), visibility)
+                (member.name.clone(), member.type_code.clone(), visibility)
             });
             TypeCode::value(id, name, *modifier, base.as_ref(), &visible.collect::<Vec<_>>())
         }
@@ -382,7 +384,7 @@ fn parts_of(kind: &str) -> &'static [&'static str] {
 
 struct TypeMember {
     name: String,
-    of: TypeCode,
+    type_code: TypeCode,
     label: Option<i128>,
     is_private: bool,
 }
@@ -394,7 +396,7 @@ impl TypeMember {
         };
         let missing = |what: &str| TextError { message: format!("the member has no `{what}`"), at };
         let name = parts.take("name")?.map(text_of).transpose()?.unwrap_or_default();
-        let of = read(parts.take("type")?.ok_or_else(|| missing("type"))?, known)?;
+        let type_code = read(parts.take("type")?.ok_or_else(|| missing("type"))?, known)?;
         let wrong = parts.members.iter().find(|part| match &*part.name {
             "label" => kind != "union",
             "visibility" => kind != "valuetype",
@@ -413,7 +415,7 @@ impl TypeMember {
             Some(text) => return Err(TextError { message: format!("unknown visibility `{text}`"), at }),
         };
         parts.end()?;
-        Ok(Self { name, of, label, is_private })
+        Ok(Self { name, type_code, label, is_private })
     }
 }
 

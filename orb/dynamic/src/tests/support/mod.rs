@@ -36,8 +36,8 @@ pub(crate) fn full() -> TypeCode {
 }
 
 /// `typedef sequence<T, bound> Many;`
-pub(crate) fn many(of: &TypeCode, bound: u32) -> TypeCode {
-    TypeCode::alias("IDL:Many:1.0", "Many", &TypeCode::sequence(of, bound).unwrap()).unwrap()
+pub(crate) fn many(type_code: &TypeCode, bound: u32) -> TypeCode {
+    TypeCode::alias("IDL:Many:1.0", "Many", &TypeCode::sequence(type_code, bound).unwrap()).unwrap()
 }
 
 /// `exception Empty {};`, an exception without members.
