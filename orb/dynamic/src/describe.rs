@@ -130,7 +130,7 @@ impl Descriptions {
 
     fn describe(&self, id: DefId) -> Result<InterfaceDescription, DescribeError> {
         let definition = &self.model[id];
-        let unsupported = |why: &str| unsupported(definition, why);
+        let unsupported = |reason: &str| unsupported(definition, reason);
         let body = definition.as_interface().ok_or_else(|| unsupported("it is not an interface"))?;
         if body.is_local {
             return Err(unsupported("its objects never leave their process"));
@@ -138,12 +138,12 @@ impl Descriptions {
         if body.forward_only {
             return Err(unsupported("it is declared forward and not defined"));
         }
-        let made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
-        let mut made = made.with_value_types(&self.value_types());
+        let interface = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
+        let mut interface = interface.with_value_types(&self.value_types());
         let mut documentation = Documentation::new();
         documentation.insert(&*definition.repository_id, definition.doc.join("\n"));
         for base in &body.bases {
-            made = made.inherit(&self.describe(*base)?).map_err(|error| unsupported(&error.to_string()))?;
+            interface = interface.inherit(&self.describe(*base)?).map_err(|error| unsupported(&error.to_string()))?;
         }
         for content in &body.contents {
             let content = &self.model[*content];
@@ -153,16 +153,16 @@ impl Descriptions {
                 DefinitionKind::Attribute(body) => self.attribute(content, body).map(Described::Attribute),
                 _ => continue,
             };
-            made = match described {
-                Ok(described) => described.add_to(made).map_err(|error| unsupported(&error.to_string()))?,
-                Err(error) => made.without(&*content.name, error.to_string()),
+            interface = match described {
+                Ok(described) => described.add_to(interface).map_err(|error| unsupported(&error.to_string()))?,
+                Err(error) => interface.without(&*content.name, error.to_string()),
             };
         }
-        for type_code in made.named_types() {
+        for type_code in interface.named_types() {
             let named = type_code.id().ok().and_then(|id| self.model.definitions().find(|it| it.repository_id == id));
             named.inspect(|named| document(&self.model, named, &mut documentation));
         }
-        Ok(made.with_documentation(&documentation))
+        Ok(interface.with_documentation(&documentation))
     }
 
     fn operation(&self, definition: &Definition, body: &Operation) -> Result<OperationDescription, DescribeError> {
@@ -179,7 +179,7 @@ impl Descriptions {
         let parameters = parameters.collect::<Result<_, DescribeError>>()?;
         let result = body.result.as_ref().map(&mut type_code_of).transpose()?.unwrap_or(TypeCode::VOID);
         drop(types);
-        let made = OperationDescription {
+        let operation = OperationDescription {
             name: definition.name.clone(),
             result,
             parameters,
@@ -187,19 +187,19 @@ impl Descriptions {
             contexts: body.context.clone(),
             is_oneway: body.oneway,
         };
-        made.check().map(|()| made).map_err(|error| unsupported(definition, &error.to_string()))
+        operation.check().map(|()| operation).map_err(|error| unsupported(definition, &error.to_string()))
     }
 
     fn attribute(&self, definition: &Definition, body: &Attribute) -> Result<AttributeDescription, DescribeError> {
         let type_code = self.types.lock().of(&self.model, &body.ty)?;
-        let made = AttributeDescription {
+        let attribute = AttributeDescription {
             name: definition.name.clone(),
             type_code,
             is_readonly: body.readonly,
             get_exceptions: self.exceptions(&body.get_raises)?,
             set_exceptions: self.exceptions(&body.set_raises)?,
         };
-        made.check().map(|()| made).map_err(|error| unsupported(definition, &error.to_string()))
+        attribute.check().map(|()| attribute).map_err(|error| unsupported(definition, &error.to_string()))
     }
 
     fn exceptions(&self, raised: &[DefId]) -> Result<Vec<TypeCode>, DescribeError> {

@@ -171,8 +171,8 @@ impl NvList {
         let item = self.items.get_mut(index).ok_or_else(|| no_argument(index, len))?;
         let derived = derived(value, &item.type_code).and_then(|value| value.retyped(item.type_code.clone()).ok());
         item.value = Some(derived.ok_or_else(|| {
-            let (type_code, found) = (&item.type_code, value.type_code());
-            bad_param().with_detail(|| format!("{} is of type `{type_code}`, not `{found}`", item.label(index)))
+            let (type_code, value_type) = (&item.type_code, value.type_code());
+            bad_param().with_detail(|| format!("{} is of type `{type_code}`, not `{value_type}`", item.label(index)))
         })?);
         Ok(())
     }

@@ -132,8 +132,8 @@ impl Binder for TypedBinder {
     }
 
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
-        let known = self.types.get(repository_id).cloned();
+        let type_code = self.types.get(repository_id).cloned();
         let more = self.more.iter().chain(&self.binder);
-        known.or_else(|| more.into_iter().find_map(|binder| binder.value_type(repository_id)))
+        type_code.or_else(|| more.into_iter().find_map(|binder| binder.value_type(repository_id)))
     }
 }

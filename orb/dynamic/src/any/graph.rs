@@ -40,38 +40,38 @@ impl DynAny {
 
     /// All values with their states in this tree, itself included.
     pub(crate) fn states(&self) -> HashMap<ValueId, &Self> {
-        let (mut found, mut todo) = (HashMap::new(), vec![self]);
+        let (mut values, mut todo) = (HashMap::new(), vec![self]);
         while let Some(value) = todo.pop() {
             if let Value::State(state) = &value.value {
-                found.insert(state.id, value);
+                values.insert(state.id, value);
             }
             todo.extend(value.components());
         }
-        found
+        values
     }
 
     /// The values with their states in this tree, in reading order.
     pub(crate) fn states_in_order(&self) -> Vec<ValueId> {
-        let (mut found, mut todo) = (Vec::new(), vec![self]);
+        let (mut ids, mut todo) = (Vec::new(), vec![self]);
         while let Some(value) = todo.pop() {
             if let Value::State(state) = &value.value {
-                found.push(state.id);
+                ids.push(state.id);
             }
             todo.extend(value.components().iter().rev());
         }
-        found
+        ids
     }
 
     /// The targets of links in this tree.
     pub(crate) fn links(&self) -> Vec<ValueId> {
-        let (mut found, mut todo) = (Vec::new(), vec![self]);
+        let (mut ids, mut todo) = (Vec::new(), vec![self]);
         while let Some(value) = todo.pop() {
             if let Value::Link(link) = &value.value {
-                found.push(link.id);
+                ids.push(link.id);
             }
             todo.extend(value.components());
         }
-        found
+        ids
     }
 
     /// Whether this value is permitted where the type is declared: a value of the same or a derived type, or

@@ -36,9 +36,9 @@ impl Meter {
         make: impl FnOnce(&mut Self) -> Result<T, DynAnyError>,
     ) -> Result<T, DynAnyError> {
         self.enter()?;
-        let made = make(self);
+        let result = make(self);
         self.leave();
-        made
+        result
     }
 
     /// Begins a component. Its subcomponents come before [`Meter::leave`].

@@ -44,10 +44,10 @@ impl DynAny {
 
 /// Rejects a number of elements that a sequence's bound or an array's length does not permit.
 pub(crate) fn check_len(type_code: &TypeCode, len: usize) -> Result<(), DynAnyError> {
-    let said = type_code.length()? as usize;
+    let declared = type_code.length()? as usize;
     let fits = match type_code.kind() {
-        TcKind::Array => len == said,
-        _ => said == 0 || len <= said,
+        TcKind::Array => len == declared,
+        _ => declared == 0 || len <= declared,
     };
     if fits { Ok(()) } else { Err(DynAnyError::InvalidValue("the type does not permit this number of elements")) }
 }

@@ -67,8 +67,8 @@ impl DynFixed<'_> {
     fn set_long(&mut self, text: &str) -> Result<bool, DynAnyError> {
         let scale = usize::from(digits_and_scale(&self.0.resolved())?.1);
         let point = text.find('.').ok_or(TOO_MANY_DIGITS)?;
-        let kept = &text[..text.len().min(point + 1 + scale)];
-        self.set_decimal(kept.parse().map_err(|_| TOO_MANY_DIGITS)?).map(|_| false)
+        let truncated = &text[..text.len().min(point + 1 + scale)];
+        self.set_decimal(truncated.parse().map_err(|_| TOO_MANY_DIGITS)?).map(|_| false)
     }
 
     /// Sets the number; as [`DynFixed::set_value`].
@@ -77,12 +77,12 @@ impl DynFixed<'_> {
     /// [`DynAnyError::InvalidValue`] if the type has too few digits before the point.
     pub fn set_decimal(&mut self, value: Decimal) -> Result<bool, DynAnyError> {
         let (digits, scale) = digits_and_scale(&self.0.resolved())?;
-        let kept = value.truncate(scale);
-        if kept.digits().saturating_sub(kept.scale()) > digits - scale {
+        let truncated = value.truncate(scale);
+        if truncated.digits().saturating_sub(truncated.scale()) > digits - scale {
             return Err(TOO_MANY_DIGITS);
         }
-        self.0.value = Value::Leaf(Leaf::Fixed(kept));
-        Ok(kept == value)
+        self.0.value = Value::Leaf(Leaf::Fixed(truncated));
+        Ok(truncated == value)
     }
 }
 
@@ -124,8 +124,8 @@ impl DynEnum<'_> {
     /// # Errors
     /// [`DynAnyError::InvalidValue`] if it does not exist.
     pub fn set_as_string(&mut self, name: &str) -> Result<(), DynAnyError> {
-        let found = enumerators(&self.0.resolved())?.iter().position(|enumerator| enumerator == name);
-        let value = found.and_then(|found| u32::try_from(found).ok()).ok_or(NO_ENUMERATOR)?;
+        let index = enumerators(&self.0.resolved())?.iter().position(|enumerator| enumerator == name);
+        let value = index.and_then(|index| u32::try_from(index).ok()).ok_or(NO_ENUMERATOR)?;
         self.set_as_ulong(value)
     }
 }

@@ -49,8 +49,8 @@ impl DynAny {
 
     fn target(&self, is_wanted: fn(TcKind) -> bool, expected: &str) -> Result<&Self, DynAnyError> {
         let component = self.at.and_then(|at| self.components().get(at));
-        let found = component.filter(|it| is_wanted(it.kind())).or(Some(self).filter(|it| is_wanted(it.kind())));
-        found.ok_or_else(|| self.mismatch(expected))
+        let value = component.filter(|it| is_wanted(it.kind())).or(Some(self).filter(|it| is_wanted(it.kind())));
+        value.ok_or_else(|| self.mismatch(expected))
     }
 
     fn insert_at(&mut self, is_wanted: fn(TcKind) -> bool, value: &Self) -> Result<(), DynAnyError> {

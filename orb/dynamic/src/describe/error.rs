@@ -40,8 +40,8 @@ impl DescribeError {
     }
 }
 
-pub(super) fn unsupported(definition: &Definition, why: &str) -> DescribeError {
-    DescribeError::Unsupported { name: definition.scoped_name.clone(), why: why.to_owned() }
+pub(super) fn unsupported(definition: &Definition, reason: &str) -> DescribeError {
+    DescribeError::Unsupported { name: definition.scoped_name.clone(), reason: reason.to_owned() }
 }
 
 pub(super) fn impossible(name: &str, error: &TypeCodeError) -> DescribeError {

@@ -33,8 +33,8 @@ impl TypeCodes {
                 DefinitionKind::ValueType(body) => !body.is_abstract && !body.forward_only,
                 _ => false,
             };
-            let found: Vec<_> = model.definitions().filter(has_state).collect();
-            let types: Vec<_> = found.iter().filter_map(|it| self.of_definition(model, it.id).ok()).collect();
+            let definitions: Vec<_> = model.definitions().filter(has_state).collect();
+            let types: Vec<_> = definitions.iter().filter_map(|it| self.of_definition(model, it.id).ok()).collect();
             self.values = Some(types.iter().filter(|type_code| !type_code.is_open()).collect());
         }
         self.values.clone().unwrap_or_default()
@@ -203,6 +203,6 @@ fn primitive_type(primitive: Primitive) -> Result<TypeCode, DescribeError> {
 }
 
 /// The parser supports more than this conversion.
-fn unknown(what: &str) -> DescribeError {
-    DescribeError::Unsupported { name: what.to_owned(), why: "dynamic invocation does not support it".to_owned() }
+fn unknown(name: &str) -> DescribeError {
+    DescribeError::Unsupported { name: name.to_owned(), why: "dynamic invocation does not support it".to_owned() }
 }

@@ -292,11 +292,11 @@ impl InterfaceDescription {
     /// [`DescriptionError::Duplicate`] if both have an operation or attribute of the same name from different
     /// bases.
     pub fn inherit(mut self, base: &Self) -> Result<Self, DescriptionError> {
-        let known = |id: &String| self.bases.contains(id);
-        if known(&base.id) {
+        let is_base = |id: &String| self.bases.contains(id);
+        if is_base(&base.id) {
             return Ok(self);
         }
-        let shared = base.bases.iter().any(known);
+        let shared = base.bases.iter().any(is_base);
         for operation in &base.operations {
             // Already inherited through a common base.
             if shared && self.find(&operation.name) == Some(operation) {
@@ -371,8 +371,8 @@ impl InterfaceDescription {
 
     fn enter(&mut self, operation: OperationDescription) -> Result<(), DescriptionError> {
         operation.check()?;
-        let place = self.operations.len();
-        if self.places.insert(operation.name.clone(), place).is_some() {
+        let index = self.operations.len();
+        if self.places.insert(operation.name.clone(), index).is_some() {
             return Err(DescriptionError::Duplicate { interface: self.id.clone(), name: operation.name });
         }
         self.operations.push(operation);
@@ -438,18 +438,18 @@ impl InterfaceDescription {
     /// All types with a repository id in its operations and attributes, each once.
     #[must_use]
     pub fn named_types(&self) -> Vec<TypeCode> {
-        let mut found: Vec<TypeCode> = Vec::new();
-        let mut seen = HashSet::new();
+        let mut types: Vec<TypeCode> = Vec::new();
+        let mut ids = HashSet::new();
         let operations = self.operations.iter().flat_map(|operation| {
             let parameters = operation.parameters.iter().map(|parameter| &parameter.type_code);
             parameters.chain([&operation.result]).chain(&operation.exceptions)
         });
         for type_code in operations.flat_map(TypeCode::named_types) {
-            if type_code.id().is_ok_and(|id| seen.insert(id.to_owned())) {
-                found.push(type_code);
+            if type_code.id().is_ok_and(|id| ids.insert(id.to_owned())) {
+                types.push(type_code);
             }
         }
-        found
+        types
     }
 
     /// The reason for which it has no operation with this name on the wire.
@@ -465,7 +465,7 @@ impl InterfaceDescription {
     /// The operation with this name on the wire.
     #[must_use]
     pub fn find(&self, operation: &str) -> Option<&OperationDescription> {
-        self.places.get(operation).map(|place| &self.operations[*place])
+        self.places.get(operation).map(|index| &self.operations[*index])
     }
 
     /// Whether its objects support the interface with this repository id.

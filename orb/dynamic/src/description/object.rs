@@ -108,9 +108,9 @@ impl DynamicObject {
     /// BAD_OPERATION and BAD_PARAM, as [`DynamicObject::call`].
     pub fn prepare(&self, operation: &str, arguments: &[Any]) -> Result<Request, SystemException> {
         let operation = self.operation(operation)?;
-        let wanted = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).count();
-        if arguments.len() != wanted {
-            let detail = || format!("`{operation}` takes {wanted} arguments, not {}", arguments.len());
+        let expected_count = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).count();
+        if arguments.len() != expected_count {
+            let detail = || format!("`{operation}` takes {expected_count} arguments, not {}", arguments.len());
             return Err(bad_param().with_detail(detail));
         }
         let mut request = Request::new(&self.object, operation.name.clone());
@@ -121,8 +121,8 @@ impl DynamicObject {
             match mode {
                 ArgMode::Out => request.add_out_arg_named(name, type_code.clone()),
                 _ => {
-                    let given = arguments.next().expect("the number of arguments was checked");
-                    let value = fitted(given, type_code).ok_or_else(|| refused(operation, parameter, given))?;
+                    let argument = arguments.next().expect("the number of arguments was checked");
+                    let value = fitted(argument, type_code).ok_or_else(|| refused(operation, parameter, argument))?;
                     request.add_arg_of(name, *mode, &value, type_code.clone())?
                 }
             };
@@ -164,10 +164,10 @@ impl DynamicObject {
     }
 }
 
-fn refused(operation: &OperationDescription, parameter: &ParameterDescription, given: &Any) -> SystemException {
+fn refused(operation: &OperationDescription, parameter: &ParameterDescription, argument: &Any) -> SystemException {
     let ParameterDescription { name, type_code, .. } = parameter;
     bad_param().with_detail(|| {
-        format!("parameter `{name}` of `{}` is of type `{type_code}`, not `{}`", operation.name, given.type_code())
+        format!("parameter `{name}` of `{}` is of type `{type_code}`, not `{}`", operation.name, argument.type_code())
     })
 }
 

@@ -161,8 +161,8 @@ impl Body {
         let maker: Maker = T::type_code;
         let argument = self.argument(index)?;
         if !is_same(argument.maker, Some(maker)) {
-            let found = T::type_code();
-            argument.check_type(index, &found)?;
+            let actual = T::type_code();
+            argument.check_type(index, &actual)?;
             self.arguments[index].maker = Some(maker);
         }
         self.replace(index, |out| value.encode(out))?;
@@ -323,13 +323,13 @@ fn is_same(a: Option<Maker>, b: Option<Maker>) -> bool {
 
 impl Argument {
     /// BAD_PARAM unless the argument accepts values of the type.
-    pub(super) fn check_type(&self, index: usize, found: &TypeCode) -> Result<(), SystemException> {
-        if self.type_code.equivalent(found) { Ok(()) } else { Err(self.refused(index, found)) }
+    pub(super) fn check_type(&self, index: usize, actual: &TypeCode) -> Result<(), SystemException> {
+        if self.type_code.equivalent(actual) { Ok(()) } else { Err(self.refused(index, actual)) }
     }
 
     #[cold]
-    fn refused(&self, index: usize, found: &TypeCode) -> SystemException {
-        bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{found}`", self.type_code))
+    fn refused(&self, index: usize, actual: &TypeCode) -> SystemException {
+        bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{actual}`", self.type_code))
     }
 }
 

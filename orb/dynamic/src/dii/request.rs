@@ -393,7 +393,11 @@ impl Request {
             Ok(id) => id.into_owned(),
             Err(error) => return unreadable(error),
         };
-        match self.exceptions.iter().find(|type_code| type_code.without_aliases().id().is_ok_and(|known| known == id)) {
+        match self
+            .exceptions
+            .iter()
+            .find(|type_code| type_code.without_aliases().id().is_ok_and(|exception_id| exception_id == id))
+        {
             // Its id precedes its members, as within an `Any`.
             Some(type_code) => match Any::read(type_code.clone(), &mut self.read(answer)) {
                 Ok(exception) => UnknownUserException { exception }.into(),

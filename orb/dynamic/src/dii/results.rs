@@ -77,11 +77,11 @@ impl<'r> Results<'r> {
         walk::skip(type_code, &mut self.input).map_err(|error| self.unreadable(error))
     }
 
-    pub(super) fn check(&self, type_code: &TypeCode, wanted: &TypeCode) -> Result<(), SystemException> {
-        if type_code.equivalent(wanted) {
+    pub(super) fn check(&self, type_code: &TypeCode, expected: &TypeCode) -> Result<(), SystemException> {
+        if type_code.equivalent(expected) {
             return Ok(());
         }
-        let detail = || format!("this result of `{}` is of type `{type_code}`, not `{wanted}`", self.operation);
+        let detail = || format!("this result of `{}` is of type `{type_code}`, not `{expected}`", self.operation);
         Err(SystemException::bad_param(0, CompletionStatus::Yes).with_detail(detail))
     }
 

@@ -38,7 +38,7 @@ impl Request {
     pub fn return_value<T: Decode + Typed>(&self) -> Result<T, SystemException> {
         let mut results = self.results()?;
         let maker: Maker = T::type_code;
-        if !self.return_maker.get().is_some_and(|known| std::ptr::fn_addr_eq(known, maker)) {
+        if !self.return_maker.get().is_some_and(|current| std::ptr::fn_addr_eq(current, maker)) {
             results.check(&self.return_type, &T::type_code())?;
             self.return_maker.set(Some(maker));
         }

@@ -156,8 +156,8 @@ fn is_system_exception(id: &str) -> bool {
     id.strip_prefix("IDL:omg.org/CORBA/").is_some_and(|rest| rest.ends_with(":1.0"))
 }
 
-fn unreadable(error: CdrError, what: &str) -> SystemException {
-    SystemException::from(error).with_detail(|| format!("{what} cannot be decoded"))
+fn unreadable(error: CdrError, value: &str) -> SystemException {
+    SystemException::from(error).with_detail(|| format!("{value} cannot be decoded"))
 }
 
 macro_rules! operations {

@@ -45,9 +45,9 @@ fn texts_and_octets_are_strings() {
     is_json(&many(&TypeCode::OCTET, 0), "[1, 2, 3, 4]", "\"AQIDBA==\"");
     is_json(&TypeCode::array(&TypeCode::OCTET, 2).unwrap(), "[0, 255]", "\"AP8=\"");
     is_json(&many(&TypeCode::CHAR, 0), r#"["a", "b"]"#, r#"["a","b"]"#);
-    for (text, why) in [("\"AQI\"", "not Base64"), ("3", "Base64 in quotes")] {
+    for (text, reason) in [("\"AQI\"", "not Base64"), ("3", "Base64 in quotes")] {
         let error = DynAny::from_text(&many(&TypeCode::OCTET, 0), text).unwrap_err().to_string();
-        assert!(error.contains(why), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -179,7 +179,7 @@ fn types_of_every_kind_are_parsed_again() {
         assert!(back.typecode().unwrap().equal(&type_code), "{json}");
         serde_json::from_str::<serde_json::Value>(&json).unwrap();
     }
-    for (text, why) in [
+    for (text, reason) in [
         (r#"{"kind":"struct","id":"IDL:X:1.0","name":"X","members":[{"name":"a"}]}"#, "the member has no `type`"),
         (r#"{"kind":"enumm"}"#, "unknown kind of type `enumm`"),
         (r#"{"id":"IDL:X:1.0"}"#, "the type has no `kind`"),
@@ -187,7 +187,7 @@ fn types_of_every_kind_are_parsed_again() {
         ("[]", "expected a type"),
     ] {
         let error = DynAny::from_text(&TypeCode::TYPE_CODE, text).unwrap_err().to_string();
-        assert!(error.contains(why), "{text}: {error}");
+        assert!(error.contains(reason), "{text}: {error}");
     }
 }
 

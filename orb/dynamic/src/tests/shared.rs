@@ -8,14 +8,15 @@ fn wires() -> [Wire; 2] {
     [ByteOrder::Little, ByteOrder::Big].map(|order| Wire::new(order, GiopVersion::V1_2))
 }
 
-fn known() -> ValueTypes {
+fn value_types() -> ValueTypes {
     ValueTypes::from_iter([&node(), &leaf(), &derived(), &boxed()])
 }
 
 #[track_caller]
 fn read_text(type_code: &TypeCode, text: &str) -> DynAny {
-    let (known, resolve) = (known(), |url: &str| Ok(Ior { type_id: url.into(), ..Ior::default() }));
-    let value = DynAny::from_text_with(type_code, text, &TextContext::new().value_types(&known).references(&resolve));
+    let (value_types, resolve) = (value_types(), |url: &str| Ok(Ior { type_id: url.into(), ..Ior::default() }));
+    let value =
+        DynAny::from_text_with(type_code, text, &TextContext::new().value_types(&value_types).references(&resolve));
     value.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -44,7 +45,7 @@ fn there_and_back(type_code: &TypeCode, text: &str) -> DynAny {
     let mut any = value.to_any().unwrap();
     for wire in wires().into_iter().chain(wires()) {
         // A received value can be forwarded.
-        any = received(type_code, &sent(&any, wire), wire, &known()).unwrap();
+        any = received(type_code, &sent(&any, wire), wire, &value_types()).unwrap();
         let back = DynAny::new(&any).unwrap();
         assert_eq!((back.to_string(), &back), (text.to_owned(), &value));
     }
@@ -79,12 +80,13 @@ fn a_derived_value_is_permitted_where_its_base_is_declared() {
 #[test]
 fn a_value_of_an_unrelated_type_is_rejected() {
     let octets = sent(&read_text(&node(), r#"{name: "n", next: null, others: []}"#).to_any().unwrap(), wires()[0]);
-    assert!(received(&base(), &octets, wires()[0], &known()).is_err());
-    let refused = |type_code: &TypeCode, text: &str, why: &str| {
-        let known = known();
-        let error =
-            DynAny::from_text_with(type_code, text, &TextContext::new().value_types(&known)).unwrap_err().to_string();
-        assert!(error.contains(why), "{text}: {error}");
+    assert!(received(&base(), &octets, wires()[0], &value_types()).is_err());
+    let refused = |type_code: &TypeCode, text: &str, reason: &str| {
+        let value_types = value_types();
+        let error = DynAny::from_text_with(type_code, text, &TextContext::new().value_types(&value_types))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(reason), "{text}: {error}");
     };
     refused(&base(), r#"{_type: "IDL:Node:1.0", name: "n", next: null, others: []}"#, "does not derive from");
     refused(&base(), r#"{_type: "IDL:Nothing:1.0"}"#, "unknown value type");
@@ -168,7 +170,7 @@ fn an_abstract_interface_has_an_object_or_a_value() {
     for wire in wires() {
         let octets = sent(&object.to_any().unwrap(), wire);
         assert_eq!(octets[0], 1);
-        assert_eq!(DynAny::new(&received(&either(), &octets, wire, &known()).unwrap()).unwrap(), object);
+        assert_eq!(DynAny::new(&received(&either(), &octets, wire, &value_types()).unwrap()).unwrap(), object);
     }
     value.assign(&object).unwrap();
     assert_eq!(value, object);
@@ -191,8 +193,9 @@ fn boxes_are_values_too() {
 fn a_list_of_values_is_as_long_as_the_wire_allows() {
     let list = |len: usize| format!("{}null{}", r#"{name: "n", next: "#.repeat(len), ", others: []}".repeat(len));
     there_and_back(&node(), &list(256));
-    let known = known();
-    let longer = DynAny::from_text_with(&node(), &list(257), &TextContext::new().value_types(&known)).unwrap_err();
+    let value_types = value_types();
+    let longer =
+        DynAny::from_text_with(&node(), &list(257), &TextContext::new().value_types(&value_types)).unwrap_err();
     assert!(longer.to_string().contains("nests too deep"), "{longer}");
     // By way of sequences, to which the wire sets another limit.
     let tree = format!("{}{}", r#"{name: "n", next: null, others: ["#.repeat(60), "]}".repeat(60));
@@ -293,7 +296,7 @@ fn a_value_in_an_any_in_a_chunked_value_stays_one() {
         value.seek(2);
         value.insert_dyn_any(&inner).unwrap();
         let any = value.to_any().unwrap();
-        let back = DynAny::new(&received(&longer, &sent(&any, wire), wire, &known()).unwrap()).unwrap();
+        let back = DynAny::new(&received(&longer, &sent(&any, wire), wire, &value_types()).unwrap()).unwrap();
         assert_eq!(back.components()[2].dyn_any().unwrap(), inner, "{wire:?} {pad}");
     }
 }

@@ -15,9 +15,9 @@ fn again(type_code: &TypeCode, text: &str, expected: &str) {
 }
 
 #[track_caller]
-fn refused(type_code: &TypeCode, text: &str, why: &str) {
+fn refused(type_code: &TypeCode, text: &str, reason: &str) {
     let error = DynAny::from_text(type_code, text).unwrap_err().to_string();
-    assert!(error.contains(why), "{text}: {error}");
+    assert!(error.contains(reason), "{text}: {error}");
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn anys_have_the_type_implied_by_their_form() {
 #[test]
 fn anys_have_the_type_that_the_text_names() {
     let types = |name: &str| {
-        let known = [point(), many(&TypeCode::LONG, 0), colour(), derived()];
-        known.into_iter().find(|type_code| type_code.name() == Ok(name) || type_code.id() == Ok(name))
+        let declared = [point(), many(&TypeCode::LONG, 0), colour(), derived()];
+        declared.into_iter().find(|type_code| type_code.name() == Ok(name) || type_code.id() == Ok(name))
     };
     let context = TextContext::new().types(&types);
     for (text, type_code, printed) in [
@@ -168,9 +168,9 @@ fn anys_have_the_type_that_the_text_names() {
     let list = many(&TypeCode::ANY, 0);
     let value = DynAny::from_text_with(&list, "[Many [3], 4, null, Point {x: 1, ..}]", &context).unwrap();
     assert_eq!(value.to_string(), "[Many [3], 4, null, Point {x: 1, name: \"\"}]");
-    let refused = |text: &str, why: &str| {
+    let refused = |text: &str, reason: &str| {
         let error = DynAny::from_text_with(&TypeCode::ANY, text, &context).unwrap_err().to_string();
-        assert!(error.contains(why), "{text}: {error}");
+        assert!(error.contains(reason), "{text}: {error}");
     };
     refused("Nothing 3", "unknown type `Nothing`");
     refused("short 40000", "out of range");
@@ -204,11 +204,11 @@ fn types_are_values() {
 fn references_are_resolved_by_the_callback() {
     again(&TypeCode::object(), "null", "null");
     refused(&TypeCode::object(), "corbaloc:rir:/Name", "cannot resolve");
-    let known = |url: &str| {
+    let resolve = |url: &str| {
         assert_eq!(url, "corbaloc:rir:/Name");
         Ok(Ior { type_id: "IDL:X:1.0".into(), ..Ior::default() })
     };
-    let context = TextContext::new().references(&known);
+    let context = TextContext::new().references(&resolve);
     let value = DynAny::from_text_with(&TypeCode::object(), "corbaloc:rir:/Name", &context).unwrap();
     assert_eq!(value.reference().unwrap().type_id, "IDL:X:1.0");
 }

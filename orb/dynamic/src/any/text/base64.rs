@@ -10,10 +10,10 @@ pub(super) fn encode(octets: impl Iterator<Item = u8>) -> String {
         let (second, third) = (octets.next(), octets.next());
         let group = [first, second.unwrap_or(0), third.unwrap_or(0)];
         let bits = group.iter().fold(0_usize, |bits, octet| bits << 8 | usize::from(*octet));
-        let kept = 2 + usize::from(second.is_some()) + usize::from(third.is_some());
-        for place in 0..4 {
-            let letter = ALPHABET[bits >> (18 - 6 * place) & 0x3f];
-            text.push(if place < kept { char::from(letter) } else { '=' });
+        let used = 2 + usize::from(second.is_some()) + usize::from(third.is_some());
+        for index in 0..4 {
+            let letter = ALPHABET[bits >> (18 - 6 * index) & 0x3f];
+            text.push(if index < used { char::from(letter) } else { '=' });
         }
     }
     text
@@ -24,15 +24,15 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let groups = text.as_bytes().chunks(4);
     let last = groups.len().saturating_sub(1);
     let mut octets = Vec::with_capacity(groups.len() * 3);
-    for (place, group) in groups.enumerate() {
+    for (index, group) in groups.enumerate() {
         let letters = group.iter().position(|letter| *letter == b'=').unwrap_or(group.len());
         let is_padded = letters >= 2 && group[letters..].iter().all(|letter| *letter == b'=');
-        if group.len() != 4 || !is_padded || (letters < 4 && place != last) {
+        if group.len() != 4 || !is_padded || (letters < 4 && index != last) {
             return None;
         }
         let mut bits = 0_u32;
         for letter in group {
-            let value = if *letter == b'=' { 0 } else { ALPHABET.iter().position(|known| known == letter)? };
+            let value = if *letter == b'=' { 0 } else { ALPHABET.iter().position(|candidate| candidate == letter)? };
             bits = bits << 6 | u32::try_from(value).ok()?;
         }
         let [_, group @ ..] = bits.to_be_bytes();

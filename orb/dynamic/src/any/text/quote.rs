@@ -14,16 +14,16 @@ pub(super) fn json_integer(value: i128, out: &mut dyn fmt::Write) -> fmt::Result
 pub(super) fn quoted(text: &str, out: &mut dyn fmt::Write) -> fmt::Result {
     out.write_str("\"")?;
     let mut rest = text;
-    while let Some(place) = rest.find(|c: char| matches!(c, '"' | '\\') || c.is_control()) {
-        out.write_str(&rest[..place])?;
-        let character = rest[place..].chars().next().unwrap_or_default();
+    while let Some(position) = rest.find(|c: char| matches!(c, '"' | '\\') || c.is_control()) {
+        out.write_str(&rest[..position])?;
+        let character = rest[position..].chars().next().unwrap_or_default();
         match character {
             '"' => out.write_str("\\\"")?,
             '\\' => out.write_str("\\\\")?,
             '\n' => out.write_str("\\n")?,
             other => write!(out, "\\u{:04x}", u32::from(other))?,
         }
-        rest = &rest[place + character.len_utf8()..];
+        rest = &rest[position + character.len_utf8()..];
     }
     out.write_str(rest)?;
     out.write_str("\"")

@@ -277,9 +277,9 @@ impl Reader<'_> {
             type_code
         } else {
             let id = type_form::text_of(node)?;
-            let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.local_types.get(&id) };
-            let known = known.or_else(|| self.context.value_types?.get(&id)).cloned();
-            match known.or_else(|| (self.context.types)(&id)) {
+            let candidate = if declared.id() == Ok(&*id) { Some(declared) } else { self.local_types.get(&id) };
+            let candidate = candidate.or_else(|| self.context.value_types?.get(&id)).cloned();
+            match candidate.or_else(|| (self.context.types)(&id)) {
                 Some(type_code) => type_code,
                 None => return failed(at, format!("unknown value type `{id}`")),
             }
@@ -322,25 +322,25 @@ impl Reader<'_> {
         members.iter().zip(nodes).map(|((_, type_code), node)| self.value(type_code, node)).collect()
     }
 
-    fn members(&mut self, type_code: &TypeCode, given: Members<'_>) -> Result<Vec<DynAny>, TextError> {
-        let members = located(given.end, members_of(type_code))?;
-        let mut found: Vec<Option<DynAny>> = members.iter().map(|_| None).collect();
-        for member in given.members {
-            let place = place_of(&member, &members, &found)?;
-            found[place] = Some(self.value(&members[place].1, member.value)?);
+    fn members(&mut self, type_code: &TypeCode, nodes: Members<'_>) -> Result<Vec<DynAny>, TextError> {
+        let members = located(nodes.end, members_of(type_code))?;
+        let mut values: Vec<Option<DynAny>> = members.iter().map(|_| None).collect();
+        for member in nodes.members {
+            let index = place_of(&member, &members, &values)?;
+            values[index] = Some(self.value(&members[index].1, member.value)?);
         }
-        self.completed(&members, found, given.has_rest, given.end)
+        self.completed(&members, values, nodes.has_rest, nodes.end)
     }
 
     /// All members, those that were not given with their defaults, if permitted.
     fn completed(
         &mut self,
         members: &[(String, TypeCode)],
-        found: Vec<Option<DynAny>>,
+        values: Vec<Option<DynAny>>,
         has_rest: bool,
         at: usize,
     ) -> Result<Vec<DynAny>, TextError> {
-        let parts = found.into_iter().zip(members).map(|(value, (name, type_code))| match value {
+        let parts = values.into_iter().zip(members).map(|(value, (name, type_code))| match value {
             Some(value) => Ok(value),
             None if has_rest => located(at, DynAny::default_of(type_code, &mut self.meter)),
             None => failed(at, format!("the member `{name}` is missing (`..` gives it its default)")),
@@ -382,15 +382,15 @@ impl Reader<'_> {
 
     fn union(&mut self, type_code: &TypeCode, node: Node<'_>) -> Result<Value, TextError> {
         let at = node.at;
-        let Form::Members(mut given) = node.form else { return failed(at, "expected `{`") };
+        let Form::Members(mut nodes) = node.form else { return failed(at, "expected `{`") };
         let of_discriminator = located(at, type_code.discriminator_type())?;
-        let discriminator = given.take(DISCRIMINATOR)?.map(|node| self.value(&of_discriminator, node)).transpose()?;
-        let mut given_members = given.members.into_iter();
+        let discriminator = nodes.take(DISCRIMINATOR)?.map(|node| self.value(&of_discriminator, node)).transpose()?;
+        let mut given_members = nodes.members.into_iter();
         let member = match given_members.next() {
             None => None,
             Some(Member { at, name, value }) => {
-                let place = self.union_member(type_code, discriminator.as_ref(), &name, at)?;
-                Some((place, at, self.value(&located(at, type_code.member_type(place))?, value)?))
+                let member_index = self.union_member(type_code, discriminator.as_ref(), &name, at)?;
+                Some((member_index, at, self.value(&located(at, type_code.member_type(member_index))?, value)?))
             }
         };
         if let Some(Member { at, name, .. }) = given_members.next() {
@@ -411,18 +411,20 @@ impl Reader<'_> {
         if let (VALUE, Some(discriminator)) = (name, discriminator) {
             let selected = located(at, type_code.selected_member(located(at, label_of(discriminator))?))?;
             match selected {
-                Some(place) if type_code.member_name(place).is_ok_and(str::is_empty) => return Ok(place),
+                Some(member_index) if type_code.member_name(member_index).is_ok_and(str::is_empty) => {
+                    return Ok(member_index);
+                }
                 Some(_) => {}
                 None => return failed(at, "the discriminator selects no member"),
             }
         }
         let count = type_code.member_count().unwrap_or(0);
         let names = || (0..count).map(|index| type_code.member_name(index).unwrap_or_default());
-        names().position(|known| known == name && !name.is_empty()).map_or_else(
+        names().position(|member| member == name && !name.is_empty()).map_or_else(
             || {
-                let mut known: Vec<&str> = names().collect();
-                known.dedup();
-                failed(at, format!("unknown member `{name}`: there are {}", listed(&known)))
+                let mut member_names: Vec<&str> = names().collect();
+                member_names.dedup();
+                failed(at, format!("unknown member `{name}`: there are {}", listed(&member_names)))
             },
             Ok,
         )
@@ -439,8 +441,8 @@ impl Reader<'_> {
     ) -> Result<Vec<DynAny>, TextError> {
         let discriminator = match (discriminator, &member) {
             (Some(discriminator), _) => discriminator,
-            (None, Some((place, at, _))) => {
-                let label = match type_code.member_label(*place) {
+            (None, Some((member_index, at, _))) => {
+                let label = match type_code.member_label(*member_index) {
                     Ok(Label::Value(label)) => Some(label),
                     _ => located(*at, value_without_member(type_code))?,
                 };
@@ -454,13 +456,15 @@ impl Reader<'_> {
         match (located(at, type_code.selected_member(label))?, member) {
             (None, None) => Ok(vec![discriminator]),
             // A member of several labels is several in the type code.
-            (Some(index), Some((place, _, value)))
-                if index == place || (name(index) == name(place) && !name(index).is_empty()) =>
+            (Some(index), Some((member_index, _, value)))
+                if index == member_index || (name(index) == name(member_index) && !name(index).is_empty()) =>
             {
                 Ok(vec![discriminator, value])
             }
             (Some(index), _) => failed(at, format!("the discriminator selects the member `{}`", name(index))),
-            (None, Some((place, at, _))) => failed(at, format!("the discriminator does not select `{}`", name(place))),
+            (None, Some((member_index, at, _))) => {
+                failed(at, format!("the discriminator does not select `{}`", name(member_index)))
+            }
         }
     }
 
@@ -537,7 +541,9 @@ impl Reader<'_> {
         match url {
             "null" => Ok(Ior::default()),
             "" => failed(at, "expected a URL of an object, or `null`"),
-            _ => (self.context.references)(url).or_else(|why| failed(at, format!("cannot resolve `{url}`: {why}"))),
+            _ => {
+                (self.context.references)(url).or_else(|reason| failed(at, format!("cannot resolve `{url}`: {reason}")))
+            }
         }
     }
 
@@ -601,16 +607,20 @@ fn check_untyped(type_code: &TypeCode, node: &Node<'_>) -> Result<(), TextError>
 }
 
 /// The place of a member that has not occurred yet.
-fn place_of(member: &Member<'_>, members: &[(String, TypeCode)], found: &[Option<DynAny>]) -> Result<usize, TextError> {
+fn place_of(
+    member: &Member<'_>,
+    members: &[(String, TypeCode)],
+    values: &[Option<DynAny>],
+) -> Result<usize, TextError> {
     let Member { at, name, .. } = member;
-    let Some(place) = members.iter().position(|(known, _)| known == name) else {
-        let known: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
-        return failed(*at, format!("unknown member `{name}`: there are {}", listed(&known)));
+    let Some(index) = members.iter().position(|(candidate, _)| candidate == name) else {
+        let member_names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
+        return failed(*at, format!("unknown member `{name}`: there are {}", listed(&member_names)));
     };
-    if found[place].is_some() {
+    if values[index].is_some() {
         return failed(*at, format!("the member `{name}` occurs twice"));
     }
-    Ok(place)
+    Ok(index)
 }
 
 const TYPE_NEEDED: &str = "the type of the value cannot be determined: write it before the value, as in `long 3`, \
@@ -618,7 +628,7 @@ const TYPE_NEEDED: &str = "the type of the value cannot be determined: write it 
 
 /// A value of the type that a word implies.
 fn implied(word: &str, at: usize) -> Result<Any, TextError> {
-    let made = if let Ok(value) = word.parse::<bool>() {
+    let result = if let Ok(value) = word.parse::<bool>() {
         Any::new(&value)
     } else if let Ok(value) = word.parse::<i32>() {
         Any::new(&value)
@@ -631,7 +641,7 @@ fn implied(word: &str, at: usize) -> Result<Any, TextError> {
             Err(_) => return failed(at, format!("the type of `{word}` cannot be determined: {TYPE_NEEDED}")),
         }
     };
-    located(at, made)
+    located(at, result)
 }
 
 /// A word, also in quotes.

@@ -35,16 +35,16 @@ impl<'t> Scanner<'t> {
     }
 
     /// Consumes this character, if it comes next.
-    pub(super) fn eat(&mut self, wanted: char) -> bool {
-        let is_there = self.peek() == Some(wanted);
+    pub(super) fn eat(&mut self, expected: char) -> bool {
+        let is_there = self.peek() == Some(expected);
         if is_there {
-            self.at += wanted.len_utf8();
+            self.at += expected.len_utf8();
         }
         is_there
     }
 
-    pub(super) fn expect(&mut self, wanted: char) -> Result<(), TextError> {
-        if self.eat(wanted) { Ok(()) } else { Err(self.error_here(format!("expected `{wanted}`"))) }
+    pub(super) fn expect(&mut self, expected: char) -> Result<(), TextError> {
+        if self.eat(expected) { Ok(()) } else { Err(self.error_here(format!("expected `{expected}`"))) }
     }
 
     /// The text up to the next delimiter or blank: a number, a name, a URL, a part of a type. Delimiters inside

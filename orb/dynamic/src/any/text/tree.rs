@@ -48,14 +48,14 @@ impl<'t> Members<'t> {
 
     /// Removes the members with this name, and returns the value of the only one.
     pub(super) fn take(&mut self, name: &str) -> Result<Option<Node<'t>>, TextError> {
-        let mut found = None;
-        while let Some(place) = self.members.iter().position(|member| member.name == name) {
-            let Member { at, value, .. } = self.members.remove(place);
-            if found.replace(value).is_some() {
+        let mut result = None;
+        while let Some(index) = self.members.iter().position(|member| member.name == name) {
+            let Member { at, value, .. } = self.members.remove(index);
+            if result.replace(value).is_some() {
                 return Err(TextError { message: format!("`{name}` occurs twice"), at });
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// Checks that no further members are left.

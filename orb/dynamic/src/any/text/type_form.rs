@@ -60,7 +60,7 @@ pub(super) fn spec(type_code: &TypeCode) -> String {
                 (TcKind::Sequence, bound) => format!("sequence<{content}, {bound}>"),
                 // The dimensions go from the outermost to the innermost.
                 (_, length) => match content.find('[').filter(|_| content.ends_with(']')) {
-                    Some(place) => format!("{}[{length}]{}", &content[..place], &content[place..]),
+                    Some(bracket) => format!("{}[{length}]{}", &content[..bracket], &content[bracket..]),
                     None => format!("{content}[{length}]"),
                 },
             }
@@ -90,7 +90,7 @@ fn plain(type_code: &TypeCode) -> Option<String> {
             })
         }
         TcKind::String | TcKind::WString | TcKind::Fixed => Some(type_code.type_spec().to_string()),
-        kind => BASIC.iter().find(|(_, known)| known.kind() == kind).map(|(text, _)| (*text).to_owned()),
+        kind => BASIC.iter().find(|(_, candidate)| candidate.kind() == kind).map(|(text, _)| (*text).to_owned()),
     }
 }
 
@@ -143,7 +143,8 @@ impl Writer<'_> {
             }
             TcKind::Value | TcKind::Event => {
                 let modifier = type_code.type_modifier()?;
-                let name = MODIFIERS.iter().find(|(_, known)| *known == modifier).map_or("none", |(name, _)| name);
+                let name =
+                    MODIFIERS.iter().find(|(_, candidate)| *candidate == modifier).map_or("none", |(name, _)| name);
                 write!(self.out, ",\"modifier\":\"{name}\"")?;
                 if let Some(base) = type_code.concrete_base_type()? {
                     self.out.write_str(",\"base\":")?;
@@ -224,24 +225,24 @@ fn kind_name(kind: TcKind) -> String {
 pub(super) type Lookup<'l> = &'l dyn Fn(&str) -> Option<TypeCode>;
 
 /// Parses an IDL type, by its keywords or a declared name.
-pub(super) fn read(node: Node<'_>, known: Lookup<'_>) -> Result<TypeCode, TextError> {
+pub(super) fn read(node: Node<'_>, lookup: Lookup<'_>) -> Result<TypeCode, TextError> {
     let at = node.at;
     let failed = |message: String| TextError { message, at };
     match node.form {
-        Form::Word(text) => read_spec(text, known, 0).map_err(failed),
-        Form::Text(text) => read_spec(&text, known, 0).map_err(failed),
+        Form::Word(text) => read_spec(text, lookup, 0).map_err(failed),
+        Form::Text(text) => read_spec(&text, lookup, 0).map_err(failed),
         // Several words, such as `unsigned long`.
         Form::TypedValue(text, last) => match last.form {
-            Form::Word(word) => read_spec(&format!("{text} {word}"), known, 0).map_err(failed),
+            Form::Word(word) => read_spec(&format!("{text} {word}"), lookup, 0).map_err(failed),
             _ => Err(failed(format!("`{text}` is not a type"))),
         },
-        Form::Members(members) => read_parts(members, at, known),
+        Form::Members(members) => read_parts(members, at, lookup),
         Form::List(_) => Err(failed("expected a type".to_owned())),
     }
 }
 
 /// Parses the text of a type.
-pub(super) fn read_spec(text: &str, known: Lookup<'_>, depth: u16) -> Result<TypeCode, String> {
+pub(super) fn read_spec(text: &str, lookup: Lookup<'_>, depth: u16) -> Result<TypeCode, String> {
     if depth > MAX_SPEC_DEPTH {
         return Err("the type nests too deep".to_owned());
     }
@@ -251,13 +252,13 @@ pub(super) fn read_spec(text: &str, known: Lookup<'_>, depth: u16) -> Result<Typ
         return Ok(basic.clone());
     }
     let unknown = || format!("unknown type `{text}`");
-    let made = |built: Result<TypeCode, TypeCodeError>| built.map_err(|error| format!("`{text}`: {error}"));
+    let checked = |built: Result<TypeCode, TypeCodeError>| built.map_err(|error| format!("`{text}`: {error}"));
     if let Some((content, length)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
         // The first dimension is the outermost.
-        let type_code = read_spec(content, known, depth + 1)?;
+        let type_code = read_spec(content, lookup, depth + 1)?;
         return length.split("][").collect::<Vec<_>>().iter().rev().try_fold(type_code, |type_code, length| {
             let length = length.trim().parse().map_err(|_| unknown())?;
-            made(TypeCode::array(&type_code, length))
+            checked(TypeCode::array(&type_code, length))
         });
     }
     if let Some((kind, parameters)) = text.strip_suffix('>').and_then(|text| text.split_once('<')) {
@@ -267,14 +268,16 @@ pub(super) fn read_spec(text: &str, known: Lookup<'_>, depth: u16) -> Result<Typ
         };
         let number = |text: &str| text.trim().parse::<u32>().map_err(|_| unknown());
         return match (kind.trim(), last) {
-            ("sequence", None) => made(TypeCode::sequence(&read_spec(first, known, depth + 1)?, 0)),
-            ("sequence", Some(bound)) => made(TypeCode::sequence(&read_spec(first, known, depth + 1)?, number(bound)?)),
+            ("sequence", None) => checked(TypeCode::sequence(&read_spec(first, lookup, depth + 1)?, 0)),
+            ("sequence", Some(bound)) => {
+                checked(TypeCode::sequence(&read_spec(first, lookup, depth + 1)?, number(bound)?))
+            }
             ("string", None) => Ok(TypeCode::string(number(first)?)),
             ("wstring", None) => Ok(TypeCode::wstring(number(first)?)),
             ("fixed", Some(scale)) => {
                 let (digits, scale) = (number(first)?.try_into(), number(scale)?.try_into());
                 let (Ok(digits), Ok(scale)) = (digits, scale) else { return Err(unknown()) };
-                made(TypeCode::fixed(digits, scale))
+                checked(TypeCode::fixed(digits, scale))
             }
             _ => Err(unknown()),
         };
@@ -282,7 +285,7 @@ pub(super) fn read_spec(text: &str, known: Lookup<'_>, depth: u16) -> Result<Typ
     match &*text {
         "string" => Ok(TypeCode::STRING),
         "wstring" => Ok(TypeCode::WSTRING),
-        _ => known(text.strip_prefix("::").unwrap_or(&text)).or_else(|| of_every_orb(&text)).ok_or_else(unknown),
+        _ => lookup(text.strip_prefix("::").unwrap_or(&text)).or_else(|| of_every_orb(&text)).ok_or_else(unknown),
     }
 }
 
@@ -297,21 +300,21 @@ fn of_every_orb(name: &str) -> Option<TypeCode> {
 }
 
 /// Parses a type from its parts.
-fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<TypeCode, TextError> {
+fn read_parts(mut parts: Members<'_>, at: usize, lookup: Lookup<'_>) -> Result<TypeCode, TextError> {
     let failed = |message: String| TextError { message, at };
-    let missing = |what: &str| TextError { message: format!("the type has no `{what}`"), at };
+    let missing = |key: &str| TextError { message: format!("the type has no `{key}`"), at };
     let kind = text_of(parts.take("kind")?.ok_or_else(|| missing("kind"))?)?;
     if let Some(Member { at, name, .. }) = parts.members.iter().find(|part| !parts_of(&kind).contains(&&*part.name)) {
         return Err(TextError { message: format!("unexpected `{name}` of a type of kind `{kind}`"), at: *at });
     }
     let id = parts.take("id")?.map(text_of).transpose()?.unwrap_or_default();
     let name = parts.take("name")?.map(text_of).transpose()?.unwrap_or_default();
-    let content = parts.take("type")?.map(|node| read(node, known)).transpose()?;
+    let content = parts.take("type")?.map(|node| read(node, lookup)).transpose()?;
     let content = || content.as_ref().ok_or_else(|| missing("type"));
     let number = |node: Option<Node<'_>>| node.map(|node| integer_of::<u32>(&node)).transpose();
     let (bound, length) = (number(parts.take("bound")?)?, number(parts.take("length")?)?);
-    let discriminator = parts.take("discriminator")?.map(|node| read(node, known)).transpose()?;
-    let base = parts.take("base")?.map(|node| read(node, known)).transpose()?;
+    let discriminator = parts.take("discriminator")?.map(|node| read(node, lookup)).transpose()?;
+    let base = parts.take("base")?.map(|node| read(node, lookup)).transpose()?;
     let modifier = parts.take("modifier")?.map(text_of).transpose()?;
     let members = match parts.take("members")? {
         None => Vec::new(),
@@ -322,13 +325,13 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
             names.collect::<Result<_, _>>()?
         }
         Some(Node { form: Form::List(nodes), .. }) => {
-            nodes.into_iter().map(|node| TypeMember::read(node, &kind, known)).collect::<Result<_, _>>()?
+            nodes.into_iter().map(|node| TypeMember::read(node, &kind, lookup)).collect::<Result<_, _>>()?
         }
         Some(Node { at, .. }) => return Err(TextError { message: "expected `[`, the members".to_owned(), at }),
     };
     parts.end()?;
     let plain = || members.iter().map(|member| (member.name.clone(), member.type_code.clone())).collect::<Vec<_>>();
-    let made = match &*kind {
+    let result = match &*kind {
         "sequence" => TypeCode::sequence(content()?, bound.unwrap_or(0)),
         "array" => TypeCode::array(content()?, length.ok_or_else(|| missing("length"))?),
         "typedef" => TypeCode::alias(id, name, content()?),
@@ -348,8 +351,8 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
         }
         "valuetype" => {
             let modifier = modifier.as_deref().unwrap_or("none");
-            let known = MODIFIERS.iter().find(|(name, _)| *name == modifier);
-            let (_, modifier) = known.ok_or_else(|| failed(format!("unknown modifier `{modifier}`")))?;
+            let modifier_entry = MODIFIERS.iter().find(|(name, _)| *name == modifier);
+            let (_, modifier) = modifier_entry.ok_or_else(|| failed(format!("unknown modifier `{modifier}`")))?;
             let visible = members.iter().map(|member| {
                 let visibility = if member.is_private { Visibility::Private } else { Visibility::Public };
                 (member.name.clone(), member.type_code.clone(), visibility)
@@ -365,7 +368,7 @@ fn read_parts(mut parts: Members<'_>, at: usize, known: Lookup<'_>) -> Result<Ty
         "recursive" => TypeCode::recursive(id),
         other => return Err(failed(format!("unknown kind of type `{other}`"))),
     };
-    made.map_err(|error| failed(error.to_string()))
+    result.map_err(|error| failed(error.to_string()))
 }
 
 /// The parts of a type of this kind besides the kind.
@@ -390,13 +393,13 @@ struct TypeMember {
 }
 
 impl TypeMember {
-    fn read(node: Node<'_>, kind: &str, known: Lookup<'_>) -> Result<Self, TextError> {
+    fn read(node: Node<'_>, kind: &str, lookup: Lookup<'_>) -> Result<Self, TextError> {
         let Node { at, form: Form::Members(mut parts) } = node else {
             return Err(TextError { message: "expected `{`, a member".to_owned(), at: node.at });
         };
-        let missing = |what: &str| TextError { message: format!("the member has no `{what}`"), at };
+        let missing = |key: &str| TextError { message: format!("the member has no `{key}`"), at };
         let name = parts.take("name")?.map(text_of).transpose()?.unwrap_or_default();
-        let type_code = read(parts.take("type")?.ok_or_else(|| missing("type"))?, known)?;
+        let type_code = read(parts.take("type")?.ok_or_else(|| missing("type"))?, lookup)?;
         let wrong = parts.members.iter().find(|part| match &*part.name {
             "label" => kind != "union",
             "visibility" => kind != "valuetype",
@@ -464,13 +467,13 @@ fn whole_number(word: &str) -> Option<i128> {
         return None;
     }
     let digits = format!("{whole}{fraction}");
-    let kept = digits.trim_end_matches('0');
-    if kept.is_empty() {
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
         return Some(0);
     }
-    let dropped = i64::try_from(digits.len() - kept.len()).ok()?;
+    let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
     let zeros = exponent.checked_add(dropped)?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
     // A fraction is left, or no type is so large.
     let factor = 10_i128.checked_pow(u32::try_from(zeros).ok()?)?;
-    kept.parse::<i128>().ok()?.checked_mul(factor)?.checked_mul(sign)
+    significant.parse::<i128>().ok()?.checked_mul(factor)?.checked_mul(sign)
 }
