@@ -26,6 +26,6 @@ impl Named {
         fn letters(name: &str) -> impl Iterator<Item = u8> {
             name.bytes().filter(u8::is_ascii_alphanumeric).map(|octet| octet.to_ascii_lowercase())
         }
-        self.names.iter().any(|known| letters(known).eq(letters(name)))
+        self.names.iter().any(|candidate| letters(candidate).eq(letters(name)))
     }
 }

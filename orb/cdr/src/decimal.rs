@@ -223,9 +223,9 @@ impl Decimal {
     fn join(whole: i128, fraction: i128) -> Option<Self> {
         let borrowed = if whole.signum() * fraction.signum() < 0 { whole.signum() } else { 0 };
         let (whole, fraction) = (whole - borrowed, fraction + borrowed * ONE.cast_signed());
-        let kept = MAX_FIXED_DIGITS.checked_sub(digits(whole.unsigned_abs()))?;
-        let dropped = power(MAX_FIXED_DIGITS - kept).cast_signed();
-        Self::new(whole * power(kept).cast_signed() + fraction / dropped, kept).ok()
+        let scale = MAX_FIXED_DIGITS.checked_sub(digits(whole.unsigned_abs()))?;
+        let dropped = power(MAX_FIXED_DIGITS - scale).cast_signed();
+        Self::new(whole * power(scale).cast_signed() + fraction / dropped, scale).ok()
     }
 
     /// The number (`high` × 10³¹ + `low`) / 10^`scale`, without excess digits.
@@ -283,8 +283,8 @@ impl TryFrom<f64> for Decimal {
         }
         let text = value.to_string();
         let whole = text.split('.').next().map_or(0, |whole| whole.trim_start_matches(['-', '0']).len());
-        let kept = usize::from(MAX_FIXED_DIGITS).saturating_sub(whole);
-        let end = text.find('.').map_or(text.len(), |point| text.len().min(point + 1 + kept));
+        let fraction_digits = usize::from(MAX_FIXED_DIGITS).saturating_sub(whole);
+        let end = text.find('.').map_or(text.len(), |point| text.len().min(point + 1 + fraction_digits));
         text[..end].parse()
     }
 }

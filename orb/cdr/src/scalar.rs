@@ -128,14 +128,14 @@ fn nearest(exponent: i64, fraction: u128) -> u64 {
     }
     let significand = fraction | (1 << 112);
     let dropped = MORE_FRACTION + deeper;
-    let kept = (significand >> dropped) as u64;
+    let significant = (significand >> dropped) as u64;
     let rest = significand & ((1 << dropped) - 1);
     let half = 1 << (dropped - 1);
-    let round = u64::from(rest > half || (rest == half && kept & 1 == 1));
+    let round = u64::from(rest > half || (rest == half && significant & 1 == 1));
     // `kept` holds the leading one at bit 52 of a normal number: one less in the exponent compensates for it,
     // and a carry out of the rounding increases the exponent as it should.
     let biased = u64::try_from(exponent - 1).unwrap_or(0) << 52;
-    biased + kept + round
+    biased + significant + round
 }
 
 impl From<f64> for LongDouble {

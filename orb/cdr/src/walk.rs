@@ -35,24 +35,24 @@ const LEVELS: u32 = 4;
 ///
 /// # Errors
 /// Octets that are not a value of the type, nesting beyond the limit, or a value that `out` cannot encode.
-pub fn copy(of: &TypeCode, input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
-    Walk::new(input, Some(out)).value(of.view(), input)
+pub fn copy(type_code: &TypeCode, input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    Walk::new(input, Some(out)).value(type_code.view(), input)
 }
 
 /// Skips a value of this type.
 ///
 /// # Errors
 /// Octets that are not a value of the type, or nesting beyond the limit.
-pub fn skip(of: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-    find_end(of, input).map(drop)
+pub fn skip(type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+    find_end(type_code, input).map(drop)
 }
 
 /// Skips a value of this type, and returns whether it is self-contained: no indirection leads to a value, or
 /// the repository id of one, before it.
-pub(crate) fn find_end(of: &TypeCode, input: &mut Decoder<'_>) -> Result<bool, CdrError> {
+pub(crate) fn find_end(type_code: &TypeCode, input: &mut Decoder<'_>) -> Result<bool, CdrError> {
     input.take_earliest_target();
     let mut walk = Walk::new(input, None);
-    walk.value(of.view(), input)?;
+    walk.value(type_code.view(), input)?;
     let has_outer_id = input.take_earliest_target().is_some_and(|target| target < walk.start);
     Ok(!walk.has_outer_indirection && !has_outer_id)
 }
@@ -89,9 +89,9 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+    fn value(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         self.step(1)?;
-        match of.resolved() {
+        match view.resolved() {
             View::Leaf(leaf) => self.leaf(leaf, input),
             node => {
                 self.enter(input)?;
@@ -167,18 +167,18 @@ impl<'o, 'e> Walk<'o, 'e> {
             }
             TcKind::TypeCode => self.type_code(input).map(drop),
             TcKind::Any => {
-                let of = self.type_code(input)?;
-                input.nested(|input| self.value(of.view(), input))
+                let type_code = self.type_code(input)?;
+                input.nested(|input| self.value(type_code.view(), input))
             }
             _ => Err(CdrError::Malformed("this type has no values")),
         }
     }
 
     fn type_code(&mut self, input: &mut Decoder<'_>) -> Result<TypeCode, CdrError> {
-        let of = TypeCode::decode(input)?;
+        let type_code = TypeCode::decode(input)?;
         self.octets += LENGTH;
-        self.to(|out| of.write(out))?;
-        Ok(of)
+        self.to(|out| type_code.write(out))?;
+        Ok(type_code)
     }
 
     /// Consecutive primitives of one type, aligned once. Without elements there is no gap.
@@ -233,26 +233,26 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     // A recursive function with a small frame: a list of values is walked to a depth of hundreds.
-    fn node(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        match of.kind() {
-            TcKind::Struct => self.members(of, input),
-            TcKind::Except => self.exception(of, input),
-            TcKind::Sequence => self.sequence(of, input),
-            TcKind::Array => self.array(of, input),
-            TcKind::Enum => self.enumerator(of, input),
-            TcKind::Union => self.union(of, input),
+    fn node(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        match view.kind() {
+            TcKind::Struct => self.members(view, input),
+            TcKind::Except => self.exception(view, input),
+            TcKind::Sequence => self.sequence(view, input),
+            TcKind::Array => self.array(view, input),
+            TcKind::Enum => self.enumerator(view, input),
+            TcKind::Union => self.union(view, input),
             TcKind::ObjRef | TcKind::Component | TcKind::Home => self.reference(input),
             TcKind::AbstractInterface => self.abstract_interface(input),
-            TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(Some(of), input),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(Some(view), input),
             _ => Err(CdrError::Malformed("values of this type cannot be sent")),
         }
     }
 
-    fn exception(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        if has_exception_id(of, input) {
+    fn exception(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if has_exception_id(view, input) {
             self.leaf(Leaf::String(0), input)?;
         }
-        self.members(of, input)
+        self.members(view, input)
     }
 
     fn abstract_interface(&mut self, input: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -266,9 +266,9 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     /// Reads an enumerator of this type.
-    fn enumerator(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+    fn enumerator(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         let value = input.u32()?;
-        if value as usize >= of.member_count() {
+        if value as usize >= view.member_count() {
             return Err(CdrError::Malformed("a number is not an enumerator"));
         }
         self.octets += LENGTH;
@@ -278,15 +278,15 @@ impl<'o, 'e> Walk<'o, 'e> {
         })
     }
 
-    fn members(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        for (_, member) in of.members() {
+    fn members(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        for (_, member) in view.members() {
             self.value(member, input)?;
         }
         Ok(())
     }
 
-    fn sequence(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let (bound, content) = (of.number(), of.content_or_null().resolved());
+    fn sequence(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let (bound, content) = (view.number(), view.content_or_null().resolved());
         let unit = Unit::of_view(content);
         let len = match unit {
             Some(unit) => input.sequence_len(unit.size)?,
@@ -319,8 +319,8 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     /// The innermost elements of all dimensions are contiguous.
-    fn array(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let (mut len, mut content) = (of.number() as usize, of.content_or_null().resolved());
+    fn array(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let (mut len, mut content) = (view.number() as usize, view.content_or_null().resolved());
         while let (TcKind::Array, Some(inner)) = (content.kind(), content.content()) {
             len = len.checked_mul(content.number() as usize).ok_or(CdrError::TooLong { len })?;
             content = inner.resolved();
@@ -331,15 +331,15 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    fn union(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let discriminator = of.content_or_null().resolved();
+    fn union(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let discriminator = view.content_or_null().resolved();
         let value = read_discriminator(discriminator.kind(), input)?;
         if discriminator.kind() == TcKind::Enum && value >= i128::try_from(discriminator.member_count()).unwrap_or(0) {
             return Err(CdrError::Malformed("a number is not an enumerator"));
         }
         self.octets += 1;
         self.to(|out| write_discriminator(discriminator.kind(), value, out))?;
-        match of.selected(value) {
+        match view.selected(value) {
             Some(member) => self.value(member, input),
             None => Ok(()),
         }
@@ -374,8 +374,8 @@ fn characters(octets: &[u8], from: CharSet, out: &mut Encoder<'_>) -> Result<(),
 /// Whether the exception's id precedes its members.
 ///
 /// It should (CORBA 3.3 Part 2, 9.3.5.5), and other ORBs write it; omniORB does not within an `any`.
-pub(crate) fn has_exception_id(of: View<'_>, input: &Decoder<'_>) -> bool {
-    input.ahead().str().is_ok_and(|id| !id.is_empty() && of.id() == Some(&*id))
+pub(crate) fn has_exception_id(view: View<'_>, input: &Decoder<'_>) -> bool {
+    input.ahead().str().is_ok_and(|id| !id.is_empty() && view.id() == Some(&*id))
 }
 
 fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {

@@ -27,24 +27,24 @@ const EVERYTHING: ValueContent = ValueContent { alignment: 8, narrow: true, wide
 
 impl ValueContent {
     /// Visits each type within `of` once.
-    pub(super) fn of(of: &TypeCode) -> Self {
-        let mut found = PLAIN;
-        let mut seen = HashSet::new();
-        let mut todo = vec![of.view()];
+    pub(super) fn of(type_code: &TypeCode) -> Self {
+        let mut content = PLAIN;
+        let mut visited = HashSet::new();
+        let mut todo = vec![type_code.view()];
         while let Some(view) = todo.pop() {
             if let View::Leaf(leaf) = view {
-                found = found.and(of_leaf(leaf));
+                content = content.and(of_leaf(leaf));
                 continue;
             }
-            if found == EVERYTHING {
+            if content == EVERYTHING {
                 break;
             }
-            if seen.insert(view.identity()) {
-                found = found.and(of_node(view.kind()));
+            if visited.insert(view.identity()) {
+                content = content.and(of_node(view.kind()));
                 todo.extend(view.children());
             }
         }
-        found
+        content
     }
 
     fn and(self, other: Self) -> Self {

@@ -256,10 +256,10 @@ impl Any {
     /// [`ExtractError::OtherType`] if it holds no value, or one of a type that does not derive from `T`; the
     /// errors of decoding a value.
     pub fn to_value<T: ValueType + Typed + ?Sized>(&self) -> Result<Option<ValueRef<T>>, ExtractError> {
-        let (expected, of) = (T::type_code(), self.type_code.view().resolved());
+        let (expected, actual) = (T::type_code(), self.type_code.view().resolved());
         let other = || ExtractError::OtherType { expected: expected.clone(), found: self.type_code.clone() };
         let mut input = self.value();
-        if of.kind() == TcKind::AbstractInterface {
+        if actual.kind() == TcKind::AbstractInterface {
             // A boolean distinguishes the two (CORBA 3.3 Part 2, 9.3.7).
             if input.bool()? {
                 return Err(other());
@@ -267,8 +267,8 @@ impl Any {
         } else if !self.type_code.derives_from(&expected) {
             // The value's type may derive from the type code's, or be another box.
             let may_be = |id: &Arc<str>| {
-                let is_box = of.kind() == TcKind::ValueBox && expected.view().resolved().id() == Some(&**id);
-                of.id() != Some(&**id) && (is_box || expected.derives_from(&self.type_code))
+                let is_box = actual.kind() == TcKind::ValueBox && expected.view().resolved().id() == Some(&**id);
+                actual.id() != Some(&**id) && (is_box || expected.derives_from(&self.type_code))
             };
             let is_expected = match self.value().start_value() {
                 Ok(ValueStart::New(started)) => started.ids().first().is_some_and(may_be),
@@ -295,8 +295,8 @@ impl Any {
     /// A decoder of the value's octets, after the id of an exception.
     #[must_use]
     pub fn members(&self) -> Decoder<'_> {
-        let (of, mut input) = (self.type_code.view().resolved(), self.value());
-        if of.kind() == TcKind::Except && walk::has_exception_id(of, &input) {
+        let (view, mut input) = (self.type_code.view().resolved(), self.value());
+        if view.kind() == TcKind::Except && walk::has_exception_id(view, &input) {
             input.str().expect("the id was decoded before");
         }
         input

@@ -61,10 +61,10 @@ impl MultiOctet {
             return true;
         }
         if self.encoding == encoding_rs::EUC_JP
-            && let Ok(found) = JIS_X_0212.binary_search_by_key(&value, |(known, _)| *known)
+            && let Ok(index) = JIS_X_0212.binary_search_by_key(&value, |(candidate, _)| *candidate)
         {
             octets.push(0x8f);
-            octets.extend_from_slice(&JIS_X_0212[found].1);
+            octets.extend_from_slice(&JIS_X_0212[index].1);
             return true;
         }
         false

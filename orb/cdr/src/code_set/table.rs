@@ -187,7 +187,7 @@ fn single_octet(upper: &Upper, value: char) -> Option<u8> {
         return Some(value as u8);
     }
     let unit = u16::try_from(u32::from(value)).ok()?;
-    let index = upper.iter().position(|known| *known == unit)?;
+    let index = upper.iter().position(|candidate| *candidate == unit)?;
     u8::try_from(128 + index).ok()
 }
 

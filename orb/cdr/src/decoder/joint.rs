@@ -131,18 +131,18 @@ impl<'m> Decoder<'m> {
         if self.is_confined() {
             self.next_chunk(0)?;
             return match self.segment().get(..len) {
-                Some(taken) => {
+                Some(octets) => {
                     self.at += len;
-                    Ok(taken)
+                    Ok(octets)
                 }
                 None => Err(CdrError::Malformed("a primitive, string or array is split between two chunks")),
             };
         }
         let rest = self.rest();
-        let taken = rest.get(..len).ok_or(CdrError::Truncated { needed: len, remaining: rest.len() })?;
+        let octets = rest.get(..len).ok_or(CdrError::Truncated { needed: len, remaining: rest.len() })?;
         self.at += len;
         self.find_segment(self.at);
-        Ok(taken)
+        Ok(octets)
     }
 
     /// Reads a primitive beyond the end of the segment.

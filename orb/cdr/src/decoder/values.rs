@@ -44,7 +44,7 @@ pub(crate) struct KnownValue {
     /// The number of chunked values around it.
     pub(crate) level: u32,
     /// The value, once it is decoded.
-    pub(crate) place: Option<GraphPosition>,
+    pub(crate) graph_position: Option<GraphPosition>,
     /// The end of its state, if that was skipped by its type code and is not in chunks.
     pub(crate) end: Option<usize>,
     /// The repository id of the type of its position in the `any`, if its header has none.
@@ -112,8 +112,8 @@ impl ReadValues {
         Self { chunks: self.chunks.clone(), ..Self::default() }
     }
 
-    pub(crate) fn is_open(&self, place: &GraphPosition) -> bool {
-        self.depth > 0 && Arc::ptr_eq(&place.anchor, &self.open.anchor)
+    pub(crate) fn is_open(&self, graph_position: &GraphPosition) -> bool {
+        self.depth > 0 && Arc::ptr_eq(&graph_position.anchor, &self.open.anchor)
     }
 
     /// Enters a value that begins at this position, nested in those that are not complete.
@@ -122,11 +122,11 @@ impl ReadValues {
             return Err(CdrError::TooDeep { limit: limits.value_nesting });
         }
         let index = u32::try_from(self.open.entries.len()).expect("the limit is such a number");
-        let place = GraphPosition { anchor: Arc::clone(&self.open.anchor), index };
-        self.note(at, self.chunks.level, limits)?.place = Some(place.clone());
+        let graph_position = GraphPosition { anchor: Arc::clone(&self.open.anchor), index };
+        self.note(at, self.chunks.level, limits)?.graph_position = Some(graph_position.clone());
         self.depth += 1;
         self.open.entries.push(None);
-        Ok(place)
+        Ok(graph_position)
     }
 
     /// Completes a value; the outermost one completes its graph.
@@ -141,15 +141,15 @@ impl ReadValues {
     }
 
     /// Rejects a known value of another type than this position requires.
-    pub(crate) fn check(&mut self, place: &GraphPosition, required: RequiredType) -> Result<(), CdrError> {
-        if !self.is_open(place) {
+    pub(crate) fn check(&mut self, graph_position: &GraphPosition, required: RequiredType) -> Result<(), CdrError> {
+        if !self.is_open(graph_position) {
             // The values of a complete graph are checked when the reference is created.
             return Ok(());
         }
-        match &self.open.entries[place.index as usize] {
+        match &self.open.entries[graph_position.index as usize] {
             Some(entry) => required.check(entry),
             None => {
-                self.open.required.push((place.index, required));
+                self.open.required.push((graph_position.index, required));
                 Ok(())
             }
         }

@@ -225,8 +225,8 @@ fn each_leaf(ops: &[Op], mut visit: impl FnMut(usize, usize, usize)) {
     let mut end = 0usize;
     for leaf in ops.iter().filter_map(|op| op.leaf()) {
         let offset = end.next_multiple_of(leaf.width);
-        for done in (0..leaf.octets).step_by(leaf.width) {
-            visit(leaf.at + done, offset + done, leaf.width);
+        for octets in (0..leaf.octets).step_by(leaf.width) {
+            visit(leaf.at + octets, offset + octets, leaf.width);
         }
         end = offset + leaf.octets;
     }

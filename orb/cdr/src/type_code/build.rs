@@ -142,7 +142,7 @@ impl TypeCode {
         name: impl Into<Text>,
         members: &[(N, Self)],
     ) -> Result<Self, TypeCodeError> {
-        let members = members.iter().map(|(name, of)| (name.clone().into(), of, Mark::Plain));
+        let members = members.iter().map(|(name, type_code)| (name.clone().into(), type_code, Mark::Plain));
         Self::with_members(TcKind::Struct, id.into(), name.into(), &mut members.into_iter())
     }
 
@@ -155,7 +155,7 @@ impl TypeCode {
         name: impl Into<Text>,
         members: &[(N, Self)],
     ) -> Result<Self, TypeCodeError> {
-        let members = members.iter().map(|(name, of)| (name.clone().into(), of, Mark::Plain));
+        let members = members.iter().map(|(name, type_code)| (name.clone().into(), type_code, Mark::Plain));
         Self::with_members(TcKind::Except, id.into(), name.into(), &mut members.into_iter())
     }
 
@@ -182,7 +182,8 @@ impl TypeCode {
         discriminator: &Self,
         members: &[(Label, N, Self)],
     ) -> Result<Self, TypeCodeError> {
-        let marked = members.iter().map(|(label, name, of)| (name.clone().into(), of, Mark::Label(*label)));
+        let marked =
+            members.iter().map(|(label, name, type_code)| (name.clone().into(), type_code, Mark::Label(*label)));
         let mut node = named(TcKind::Union, id.into(), name.into())?;
         let mut composer = Composer::default();
         let range = label_range(discriminator)
@@ -227,7 +228,8 @@ impl TypeCode {
         base: Option<&Self>,
         members: &[(N, Self, Visibility)],
     ) -> Result<Self, TypeCodeError> {
-        let marked = members.iter().map(|(name, of, sees)| (name.clone().into(), of, Mark::Visibility(*sees)));
+        let marked =
+            members.iter().map(|(name, type_code, sees)| (name.clone().into(), type_code, Mark::Visibility(*sees)));
         let mut node = named(TcKind::Value, id.into(), name.into())?;
         let mut composer = Composer::default();
         if base.is_some_and(|base| {
@@ -330,9 +332,9 @@ impl TypeCode {
 }
 
 fn finish(composer: Composer, node: Node) -> Result<TypeCode, TypeCodeError> {
-    let made = composer.finish(node);
-    if made.height() > MAX_HEIGHT {
+    let type_code = composer.finish(node);
+    if type_code.height() > MAX_HEIGHT {
         return Err(TypeCodeError::BadParam("types nest more than 256 levels"));
     }
-    Ok(made)
+    Ok(type_code)
 }

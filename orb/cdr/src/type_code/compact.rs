@@ -20,8 +20,8 @@ impl TypeCode {
 struct Compactor(HashMap<usize, Arc<Group>>);
 
 impl Compactor {
-    fn type_code(&mut self, of: &TypeCode) -> TypeCode {
-        match &of.0 {
+    fn type_code(&mut self, type_code: &TypeCode) -> TypeCode {
+        match &type_code.0 {
             Repr::Leaf(leaf) => TypeCode(Repr::Leaf(*leaf)),
             Repr::Node(group, index) => TypeCode(Repr::Node(self.group(group), *index)),
         }
@@ -29,8 +29,8 @@ impl Compactor {
 
     fn group(&mut self, group: &Arc<Group>) -> Arc<Group> {
         let key = Arc::as_ptr(group).addr();
-        if let Some(done) = self.0.get(&key) {
-            return Arc::clone(done);
+        if let Some(existing) = self.0.get(&key) {
+            return Arc::clone(existing);
         }
         let mut nodes = group.nodes.clone();
         for node in &mut nodes {

@@ -55,10 +55,10 @@ impl View<'_> {
         let is_unspecific = base.kind() == TcKind::AbstractInterface
             || base.modifier() == Some(super::ValueModifier::Abstract)
             || (base.kind().is_value() && base.id() == Some("IDL:omg.org/CORBA/ValueBase:1.0"));
-        let inherited = |of: &Self| if of.kind().is_value() { of.content().map(Self::resolved) } else { None };
+        let inherited = |view: &Self| if view.kind().is_value() { view.content().map(Self::resolved) } else { None };
         // Only in a hostile type code a type inherits from itself.
         let mut line = std::iter::successors(Some(self), inherited).take(MAX_BASES);
-        is_unspecific || line.any(|of| same(of, base, Closeness::Equivalent))
+        is_unspecific || line.any(|view| same(view, base, Closeness::Equivalent))
     }
 }
 

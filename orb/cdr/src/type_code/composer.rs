@@ -16,11 +16,11 @@ pub(crate) struct Composer {
 
 impl Composer {
     /// Adds a type that the new node uses.
-    pub(crate) fn child(&mut self, of: &TypeCode) -> Child {
-        self.height = self.height.max(of.height());
-        match &of.0 {
+    pub(crate) fn child(&mut self, type_code: &TypeCode) -> Child {
+        self.height = self.height.max(type_code.height());
+        match &type_code.0 {
             Repr::Node(group, index) if group.open => Child::Local(self.copy(group, *index)),
-            _ => Child::Other(of.clone()),
+            _ => Child::Other(type_code.clone()),
         }
     }
 
@@ -32,18 +32,18 @@ impl Composer {
                 index_of(nodes.len() - 1)
             })
         };
-        let mut done = self.nodes.len();
+        let mut next = self.nodes.len();
         let root = place(&mut self.nodes, start);
         // Children of the nodes below `done` have been copied too.
-        while done < self.nodes.len() {
-            let mut node = self.nodes[done].clone();
+        while next < self.nodes.len() {
+            let mut node = self.nodes[next].clone();
             for child in node.children_mut() {
                 if let Child::Local(index) = child {
                     *index = place(&mut self.nodes, *index);
                 }
             }
-            self.nodes[done] = node;
-            done += 1;
+            self.nodes[next] = node;
+            next += 1;
         }
         root
     }
@@ -65,11 +65,11 @@ impl Composer {
         };
         // Obsolete placeholders are removed: first the new index of each remaining node.
         let mut places = vec![0; self.nodes.len()];
-        let mut kept = 0;
-        for (index, place) in places.iter_mut().enumerate() {
+        let mut count = 0;
+        for (index, slot) in places.iter_mut().enumerate() {
             if target(&self.nodes, index) == index {
-                *place = index_of(kept);
-                kept += 1;
+                *slot = index_of(count);
+                count += 1;
             }
         }
         let moved: Vec<u32> = (0..places.len()).map(|index| places[target(&self.nodes, index)]).collect();
@@ -86,6 +86,6 @@ impl Composer {
     }
 }
 
-pub(crate) fn index_of(place: usize) -> u32 {
-    u32::try_from(place).expect("a group has far fewer nodes than that")
+pub(crate) fn index_of(index: usize) -> u32 {
+    u32::try_from(index).expect("a group has far fewer nodes than that")
 }

@@ -47,11 +47,11 @@ impl Defining {
     /// # Panics
     /// If `build` fails: generated code refers to existing types only.
     pub fn type_code(&self, build: impl FnOnce() -> Result<TypeCode, TypeCodeError>) -> TypeCode {
-        if let Some(made) = self.0.get() {
-            return made.clone();
+        if let Some(type_code) = self.0.get() {
+            return type_code.clone();
         }
-        let made = build().expect("a type that IDL allows");
-        self.keep(made)
+        let type_code = build().expect("a type that IDL allows");
+        self.keep(type_code)
     }
 
     /// The type code of a struct, union, exception, value type or boxed value. `build` may request it again,
@@ -60,8 +60,8 @@ impl Defining {
     /// # Panics
     /// If `build` fails: generated code refers to existing types only.
     pub fn recursive(&self, id: &'static str, build: impl FnOnce() -> Result<TypeCode, TypeCodeError>) -> TypeCode {
-        if let Some(made) = self.0.get() {
-            return made.clone();
+        if let Some(type_code) = self.0.get() {
+            return type_code.clone();
         }
         let met = SESSION.with_borrow_mut(|session| {
             if session.making.contains(&id) {
@@ -88,8 +88,8 @@ impl Defining {
         }
     }
 
-    fn keep(&self, made: TypeCode) -> TypeCode {
-        if made.is_open() { made } else { self.0.get_or_init(|| made).clone() }
+    fn keep(&self, type_code: TypeCode) -> TypeCode {
+        if type_code.is_open() { type_code } else { self.0.get_or_init(|| type_code).clone() }
     }
 }
 
@@ -97,21 +97,21 @@ impl Defining {
 struct DefinitionGuard(&'static str);
 
 impl DefinitionGuard {
-    fn done(self, made: TypeCode) -> TypeCode {
-        let made = if made.is_open() { made } else { known_within(&made).unwrap_or(made) };
-        SESSION.with_borrow_mut(|session| match made.view() {
+    fn done(self, type_code: TypeCode) -> TypeCode {
+        let type_code = if type_code.is_open() { type_code } else { known_within(&type_code).unwrap_or(type_code) };
+        SESSION.with_borrow_mut(|session| match type_code.view() {
             View::Node(group, _) if !group.open => {
                 // Open types inside this one are now closed.
                 for (index, node) in group.nodes.iter().enumerate().filter(|(_, node)| node.kind.can_recur()) {
-                    let made = View::Node(group, index_of(index)).to_type_code();
-                    session.made.insert(node.id.clone().into_owned(), Definition::Closed(made));
+                    let type_code = View::Node(group, index_of(index)).to_type_code();
+                    session.made.insert(node.id.clone().into_owned(), Definition::Closed(type_code));
                 }
             }
             _ => {
                 session.made.insert(self.0.to_owned(), Definition::Open);
             }
         });
-        made
+        type_code
     }
 }
 
@@ -127,21 +127,21 @@ impl Drop for DefinitionGuard {
 }
 
 /// The same type inside another: of mutually recursive types, the first one created contains the others.
-fn known_within(made: &TypeCode) -> Option<TypeCode> {
-    let id = made.id().ok()?;
-    let mut seen = HashSet::new();
-    let mut todo = vec![made.view()];
+fn known_within(type_code: &TypeCode) -> Option<TypeCode> {
+    let id = type_code.id().ok()?;
+    let mut visited = HashSet::new();
+    let mut todo = vec![type_code.view()];
     while let Some(view) = todo.pop() {
         let View::Node(group, _) = view else { continue };
-        if !seen.insert(Arc::as_ptr(group)) {
+        if !visited.insert(Arc::as_ptr(group)) {
             continue;
         }
         for (index, node) in group.nodes.iter().enumerate() {
             let here = View::Node(group, index_of(index));
-            if node.kind != TcKind::Recursive && node.id == id && here.identity() != made.view().identity() {
-                let known = here.to_type_code();
-                if known.equal(made) {
-                    return Some(known);
+            if node.kind != TcKind::Recursive && node.id == id && here.identity() != type_code.view().identity() {
+                let candidate = here.to_type_code();
+                if candidate.equal(type_code) {
+                    return Some(candidate);
                 }
             }
             todo.extend(node.children().filter_map(|child| match child {

@@ -61,12 +61,12 @@ impl fmt::Display for TypeReference<'_> {
             (TcKind::Sequence, Some(content)) => write!(f, "sequence<{}, {}>", TypeReference(content), node.number),
             (TcKind::Array, Some(content)) => {
                 // Dimensions are written from the outermost to the innermost.
-                let (mut of, mut dimensions) = (content, format!("[{}]", node.number));
-                while let (TcKind::Array, Some(content)) = (of.kind(), of.content()) {
-                    dimensions += &format!("[{}]", of.node().map_or(0, |node| node.number));
-                    of = content;
+                let (mut element, mut dimensions) = (content, format!("[{}]", node.number));
+                while let (TcKind::Array, Some(content)) = (element.kind(), element.content()) {
+                    dimensions += &format!("[{}]", element.node().map_or(0, |node| node.number));
+                    element = content;
                 }
-                write!(f, "{}{dimensions}", TypeReference(of))
+                write!(f, "{}{dimensions}", TypeReference(element))
             }
             _ if !node.name.is_empty() => escape(&node.name).fmt(f),
             _ if !node.id.is_empty() => write!(f, "<{}>", escape(&node.id)),
@@ -133,10 +133,10 @@ fn members(
     before: impl Fn(&Member, &mut fmt::Formatter<'_>) -> fmt::Result,
 ) -> fmt::Result {
     f.write_str(" {")?;
-    for (member, of) in view.members() {
+    for (member, member_view) in view.members() {
         f.write_str(" ")?;
         before(member, f)?;
-        write!(f, "{} {};", TypeReference(of), escape(&member.name))?;
+        write!(f, "{} {};", TypeReference(member_view), escape(&member.name))?;
     }
     f.write_str(" }")
 }

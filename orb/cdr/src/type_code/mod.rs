@@ -116,7 +116,7 @@ impl TypeCode {
     /// As [`TypeCode::member_name`]; enumerators have no type.
     pub fn member_type(&self, index: usize) -> Result<Self, TypeCodeError> {
         let member = self.member(index, |kind| has_members(kind) && kind != TcKind::Enum)?;
-        Ok(self.view().child(&member.of).to_type_code())
+        Ok(self.view().child(&member.child).to_type_code())
     }
 
     /// The discriminator value that selects this member of a union.
@@ -245,16 +245,16 @@ impl TypeCode {
     }
 
     fn types_within(&self, is_wanted: impl Fn(TcKind) -> bool) -> Vec<Self> {
-        let (mut found, mut seen, mut todo) = (Vec::new(), HashSet::new(), vec![self.view()]);
+        let (mut types, mut visited, mut todo) = (Vec::new(), HashSet::new(), vec![self.view()]);
         while let Some(view) = todo.pop() {
-            if view.identity().is_some_and(|identity| seen.insert(identity)) {
+            if view.identity().is_some_and(|identity| visited.insert(identity)) {
                 if is_wanted(view.kind()) {
-                    found.push(view.to_type_code());
+                    types.push(view.to_type_code());
                 }
                 todo.extend(view.children());
             }
         }
-        found
+        types
     }
 
     /// The type with its outer aliases resolved; the type itself without aliases.

@@ -94,7 +94,7 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) name: Text,
-    pub(crate) of: Child,
+    pub(crate) child: Child,
     pub(crate) mark: Mark,
 }
 
@@ -128,11 +128,11 @@ impl Node {
     }
 
     pub(crate) fn children(&self) -> impl Iterator<Item = &Child> {
-        self.content.iter().chain(self.members.iter().map(|member| &member.of))
+        self.content.iter().chain(self.members.iter().map(|member| &member.child))
     }
 
     pub(crate) fn children_mut(&mut self) -> impl Iterator<Item = &mut Child> {
-        self.content.iter_mut().chain(self.members.iter_mut().map(|member| &mut member.of))
+        self.content.iter_mut().chain(self.members.iter_mut().map(|member| &mut member.child))
     }
 
     /// Sorts a union's labels. Returns false if one occurs twice.
@@ -193,7 +193,7 @@ impl<'t> View<'t> {
     /// The types of the members, in order.
     pub(crate) fn members(self) -> impl Iterator<Item = (&'t Member, Self)> {
         let members = self.node().map_or(&[][..], |node| &node.members[..]);
-        members.iter().map(move |member| (member, self.child(&member.of)))
+        members.iter().map(move |member| (member, self.child(&member.child)))
     }
 
     /// All types to which the node refers.
@@ -223,7 +223,7 @@ impl<'t> View<'t> {
     /// The type of the member of a union for this value of its discriminator.
     pub(crate) fn selected(self, value: i128) -> Option<Self> {
         let node = self.node()?;
-        node.selected(value).map(|nth| self.child(&node.members[nth].of))
+        node.selected(value).map(|nth| self.child(&node.members[nth].child))
     }
 
     pub(crate) fn kind(self) -> TcKind {

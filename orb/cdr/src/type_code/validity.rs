@@ -28,8 +28,8 @@ fn check_name(name: &str) -> Result<(), TypeCodeError> {
 }
 
 /// Checks that members and elements may have this type.
-pub(super) fn check_member_type(of: &TypeCode) -> Result<(), TypeCodeError> {
-    match of.view().resolved().kind() {
+pub(super) fn check_member_type(type_code: &TypeCode) -> Result<(), TypeCodeError> {
+    match type_code.view().resolved().kind() {
         TcKind::Null | TcKind::Void | TcKind::Except => {
             Err(TypeCodeError::BadTypeCode("members and elements cannot have this type"))
         }
@@ -44,22 +44,22 @@ pub(super) fn compose_members(
 ) -> Result<Box<[Member]>, TypeCodeError> {
     let mut names = HashSet::new();
     let mut composed: Vec<Member> = Vec::new();
-    for (name, of, mark) in members {
+    for (name, type_code, mark) in members {
         check_name(&name)?;
-        check_member_type(of)?;
+        check_member_type(type_code)?;
         let again = matches!(mark, Mark::Label(_)) && composed.last().is_some_and(|last| last.name == name);
         if !again && !name.is_empty() && !names.insert(name.to_ascii_lowercase()) {
             return Err(TypeCodeError::BadParam("two members have the same name"));
         }
-        let of: Child = composer.child(of);
-        composed.push(Member { name, of, mark });
+        let child: Child = composer.child(type_code);
+        composed.push(Member { name, child, mark });
     }
     Ok(composed.into())
 }
 
 /// The possible values of a discriminator of this type.
-pub(crate) fn label_range(of: &TypeCode) -> Option<std::ops::RangeInclusive<i128>> {
-    let view = of.view().resolved();
+pub(crate) fn label_range(type_code: &TypeCode) -> Option<std::ops::RangeInclusive<i128>> {
+    let view = type_code.view().resolved();
     Some(match view.kind() {
         TcKind::Short => i128::from(i16::MIN)..=i128::from(i16::MAX),
         TcKind::Long => i128::from(i32::MIN)..=i128::from(i32::MAX),

@@ -196,13 +196,13 @@ impl<'m> Reader<'m> {
             TcKind::Struct | TcKind::Except => {
                 node.members = self.members(input, 8, |reader, input| {
                     let name = String::decode(input)?.into();
-                    Ok(Member { name, of: reader.read(input, base)?, mark: Mark::Plain })
+                    Ok(Member { name, child: reader.read(input, base)?, mark: Mark::Plain })
                 })?;
             }
             TcKind::Enum => {
                 node.members = self.members(input, 4, |_, input| {
                     let name = String::decode(input)?.into();
-                    Ok(Member { name, of: Child::Other(TypeCode::ULONG), mark: Mark::Plain })
+                    Ok(Member { name, child: Child::Other(TypeCode::ULONG), mark: Mark::Plain })
                 })?;
             }
             TcKind::Union => self.union(&mut node, input, base)?,
@@ -239,7 +239,7 @@ impl<'m> Reader<'m> {
             let label = if nth == default { Label::Default } else { Label::Value(value) };
             nth += 1;
             let name = String::decode(input)?.into();
-            Ok(Member { name, of: reader.read(input, base)?, mark: Mark::Label(label) })
+            Ok(Member { name, child: reader.read(input, base)?, mark: Mark::Label(label) })
         })?;
         if default >= nth {
             return Err(CdrError::Malformed("a union's default member does not exist"));
@@ -258,7 +258,9 @@ impl<'m> Reader<'m> {
         let mut child = child;
         loop {
             match child {
-                Child::Other(of) => return label_range(of).map(|_| of.view().resolved().kind()).ok_or(bad),
+                Child::Other(type_code) => {
+                    return label_range(type_code).map(|_| type_code.view().resolved().kind()).ok_or(bad);
+                }
                 Child::Local(index) => match &self.nodes[*index as usize] {
                     node if node.kind == TcKind::Enum => return Ok(TcKind::Enum),
                     node if node.kind == TcKind::Alias => child = node.content.as_ref().ok_or(bad.clone())?,
@@ -280,20 +282,20 @@ impl<'m> Reader<'m> {
         };
         node.members = self.members(input, 10, |reader, input| {
             let name = String::decode(input)?.into();
-            let of = reader.read(input, base)?;
+            let child = reader.read(input, base)?;
             let visibility = match input.i16()? {
                 0 => Visibility::Private,
                 1 => Visibility::Public,
                 _ => return Err(CdrError::Malformed("a member is neither public nor private")),
             };
-            Ok(Member { name, of, mark: Mark::Visibility(visibility) })
+            Ok(Member { name, child, mark: Mark::Visibility(visibility) })
         })?;
         Ok(())
     }
 
     /// A base is complete before its derived types, so that no type inherits from itself.
     fn checked_base(&self, base: Child) -> Result<Child, CdrError> {
-        if matches!(&base, Child::Other(of) if of.view().resolved().kind().is_value()) {
+        if matches!(&base, Child::Other(type_code) if type_code.view().resolved().kind().is_value()) {
             return Ok(base);
         }
         let mut at = &base;

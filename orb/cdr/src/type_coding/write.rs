@@ -91,7 +91,7 @@ impl Writer {
             out.len(node.members.len())?;
         }
         let labels = view.content().map_or(TcKind::Null, |content| content.resolved().kind());
-        view.members().try_for_each(|(member, of)| self.member(node.kind, labels, member, of, out))
+        view.members().try_for_each(|(member, member_view)| self.member(node.kind, labels, member, member_view, out))
     }
 
     fn member(
@@ -99,7 +99,7 @@ impl Writer {
         kind: TcKind,
         labels: TcKind,
         member: &Member,
-        of: View<'_>,
+        member_view: View<'_>,
         out: &mut Encoder<'_>,
     ) -> Result<(), CdrError> {
         if let Mark::Label(label) = member.mark {
@@ -108,7 +108,7 @@ impl Writer {
         }
         out.short_str(&member.name)?;
         if kind != TcKind::Enum {
-            self.write(of, out)?;
+            self.write(member_view, out)?;
         }
         if let Mark::Visibility(visibility) = member.mark {
             out.i16(visibility as i16);

@@ -67,11 +67,11 @@ impl GraphBuilder {
         T: ImplementedBy<I> + ?Sized,
         I: Any + Send + Sync,
     {
-        let place = reserved.place();
-        if !Arc::ptr_eq(&place.anchor, &self.anchor) {
+        let graph_position = reserved.graph_position();
+        if !Arc::ptr_eq(&graph_position.anchor, &self.anchor) {
             return Err(GraphError::NotReserved);
         }
-        let entry = self.entries.get_mut(place.index as usize).ok_or(GraphError::NotReserved)?;
+        let entry = self.entries.get_mut(graph_position.index as usize).ok_or(GraphError::NotReserved)?;
         if entry.is_some() {
             return Err(GraphError::AlreadyDefined);
         }

@@ -55,8 +55,8 @@ impl Decoder<'_> {
         if len == INDIRECTION {
             let target = self.indirection_target()?;
             self.record_indirection_target(target);
-            let known = self.read_values().strings.get(&target).cloned();
-            return known.ok_or(CdrError::Malformed("an indirection does not lead to a repository id"));
+            let string = self.read_values().strings.get(&target).cloned();
+            return string.ok_or(CdrError::Malformed("an indirection does not lead to a repository id"));
         }
         self.restore(view);
         let text: Arc<str> = self.str()?.into();
@@ -71,8 +71,8 @@ impl Decoder<'_> {
         if len == INDIRECTION {
             let target = self.indirection_target()?;
             self.record_indirection_target(target);
-            let known = self.read_values().lists.get(&target).cloned();
-            return known.ok_or(CdrError::Malformed("an indirection does not lead to a list of repository ids"));
+            let list = self.read_values().lists.get(&target).cloned();
+            return list.ok_or(CdrError::Malformed("an indirection does not lead to a list of repository ids"));
         }
         self.restore(view);
         // An empty id may have a length without octets.

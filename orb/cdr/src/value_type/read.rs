@@ -48,15 +48,19 @@ impl Decoder<'_> {
     /// Decodes a value or nil.
     pub(super) fn value<T: ValueType + ?Sized>(&mut self) -> Result<Option<ValueRef<T>>, CdrError> {
         let expected = ExpectedType::of::<T>();
-        let Some(place) = self.value_place(expected)? else { return Ok(None) };
+        let Some(graph_position) = self.value_place(expected)? else { return Ok(None) };
         let values = self.read_values();
-        if values.is_open(&place) {
+        if values.is_open(&graph_position) {
             // Outside of a `Linked` it would stay a link, which cannot be followed.
-            return if values.takes_links { Ok(Some(ValueRef::link(place))) } else { Err(CdrError::UnlinkedValue) };
+            return if values.takes_links {
+                Ok(Some(ValueRef::link(graph_position)))
+            } else {
+                Err(CdrError::UnlinkedValue)
+            };
         }
-        let graph = place.anchor.graph().expect("complete graphs are kept for the rest of the message");
-        let found = graph.entry(place.index).vtable().ids[0];
-        let value = ValueRef::owned(graph, place.index);
+        let graph = graph_position.anchor.graph().expect("complete graphs are kept for the rest of the message");
+        let found = graph.entry(graph_position.index).vtable().ids[0];
+        let value = ValueRef::owned(graph, graph_position.index);
         value.map(Some).ok_or(CdrError::WrongValue { expected: expected.required.repository_id, found })
     }
 
@@ -74,8 +78,8 @@ impl Decoder<'_> {
         let target = self.indirection_target()?;
         let values = self.read_values();
         let known = values.known.get(&target).ok_or(CdrError::Malformed("an indirection does not lead to a value"))?;
-        match known.place.clone() {
-            Some(place) => values.check(&place, expected.required).map(|()| place),
+        match known.graph_position.clone() {
+            Some(graph_position) => values.check(&graph_position, expected.required).map(|()| graph_position),
             // It was skipped before, and is needed now.
             None => self.return_to(target, |input| {
                 let tag = input.u32()?;
@@ -86,14 +90,14 @@ impl Decoder<'_> {
 
     // A recursive function with a small frame: values nest to a depth of hundreds.
     fn new_value(&mut self, tag: u32, expected: ExpectedType) -> Result<GraphPosition, CdrError> {
-        let (place, state) = self.open_value(tag, expected)?;
+        let (graph_position, state) = self.open_value(tag, expected)?;
         if let Some(state) = state {
             let outer = std::mem::take(&mut self.read_values().takes_links);
             let entry = state.factory.read(self)?;
             self.read_values().takes_links = outer;
-            self.close_value(place.index, entry, state.is_chunked, expected)?;
+            self.close_value(graph_position.index, entry, state.is_chunked, expected)?;
         }
-        Ok(place)
+        Ok(graph_position)
     }
 
     /// Decodes up to a value's state; a known value has no state left to decode.
@@ -101,18 +105,18 @@ impl Decoder<'_> {
         let at = self.position() - 4;
         let header = self.value_header(tag)?;
         let known = self.read_values().known.get(&at).cloned().unwrap_or_default();
-        if let Some(place) = known.place {
+        if let Some(graph_position) = known.graph_position {
             // It was skipped with its surroundings, then read alone, and is now read with its surroundings.
-            self.read_values().check(&place, expected.required)?;
+            self.read_values().check(&graph_position, expected.required)?;
             self.begin_state(header.is_chunked)?;
-            return self.skip_known(known.end, header.is_chunked).map(|()| (place, None));
+            return self.skip_known(known.end, header.is_chunked).map(|()| (graph_position, None));
         }
         let factory = self.factory(&header, known.formal_id.as_deref(), expected)?;
         let limits = self.wire().limits;
         self.count_memory(VALUE_MEMORY)?;
-        let place = self.read_values().enter(at, limits)?;
+        let graph_position = self.read_values().enter(at, limits)?;
         self.begin_state(header.is_chunked)?;
-        Ok((place, Some(State { factory, is_chunked: header.is_chunked })))
+        Ok((graph_position, Some(State { factory, is_chunked: header.is_chunked })))
     }
 
     /// Skips the state of a value that has been decoded already; it counts as skipped only.

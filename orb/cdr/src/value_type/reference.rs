@@ -36,7 +36,7 @@ impl<T: ValueType + ?Sized> ValueRef<T> {
     pub fn downcast<D: ?Sized + 'static>(&self) -> Option<ValueRef<D>> {
         match &self.0 {
             RefKind::Owned { graph, index, .. } => ValueRef::owned(Arc::clone(graph), *index),
-            RefKind::Link(place) => ValueRef::owned(place.anchor.graph()?, place.index),
+            RefKind::Link(graph_position) => ValueRef::owned(graph_position.anchor.graph()?, graph_position.index),
         }
     }
 }
@@ -49,15 +49,15 @@ impl<T: ?Sized + 'static> ValueRef<T> {
     }
 
     /// A reference inside the graph.
-    pub(super) fn link(place: GraphPosition) -> Self {
-        Self(RefKind::Link(place))
+    pub(super) fn link(graph_position: GraphPosition) -> Self {
+        Self(RefKind::Link(graph_position))
     }
 
     /// The position of the value.
-    pub(super) fn place(&self) -> GraphPosition {
+    pub(super) fn graph_position(&self) -> GraphPosition {
         match &self.0 {
             RefKind::Owned { graph, index, .. } => GraphPosition { anchor: Arc::clone(graph.anchor()), index: *index },
-            RefKind::Link(place) => place.clone(),
+            RefKind::Link(graph_position) => graph_position.clone(),
         }
     }
 
@@ -71,7 +71,7 @@ impl<T: ?Sized + 'static> ValueRef<T> {
             RefKind::Owned { value, graph, index } => {
                 ValueRef(RefKind::Owned { value: T::upcast(value), graph, index })
             }
-            RefKind::Link(place) => ValueRef(RefKind::Link(place)),
+            RefKind::Link(graph_position) => ValueRef(RefKind::Link(graph_position)),
         }
     }
 
@@ -90,14 +90,16 @@ impl<T: ?Sized + 'static> ValueRef<T> {
     pub fn repository_id(&self) -> Option<&'static str> {
         match &self.0 {
             RefKind::Owned { graph, index, .. } => Some(graph.entry(*index).vtable().ids[0]),
-            RefKind::Link(place) => place.anchor.graph().map(|graph| graph.entry(place.index).vtable().ids[0]),
+            RefKind::Link(graph_position) => {
+                graph_position.anchor.graph().map(|graph| graph.entry(graph_position.index).vtable().ids[0])
+            }
         }
     }
 
     pub(super) fn encode_value<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         match &self.0 {
             RefKind::Owned { graph, index, .. } => out.value(graph, *index),
-            RefKind::Link(place) => out.linked_value(place),
+            RefKind::Link(graph_position) => out.linked_value(graph_position),
         }
     }
 }
@@ -109,9 +111,9 @@ impl<T: ?Sized + 'static> Clone for ValueRef<T> {
             RefKind::Owned { value, graph, index } => {
                 Self(RefKind::Owned { value: Arc::clone(value), graph: Arc::clone(graph), index: *index })
             }
-            RefKind::Link(place) => {
-                let followed = place.anchor.graph().and_then(|graph| Self::owned(graph, place.index));
-                followed.unwrap_or_else(|| Self(RefKind::Link(place.clone())))
+            RefKind::Link(graph_position) => {
+                let followed = graph_position.anchor.graph().and_then(|graph| Self::owned(graph, graph_position.index));
+                followed.unwrap_or_else(|| Self(RefKind::Link(graph_position.clone())))
             }
         }
     }
@@ -136,7 +138,7 @@ impl<T: ?Sized> Deref for ValueRef<T> {
 
 impl<T: ?Sized + 'static> PartialEq for ValueRef<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.place() == other.place()
+        self.graph_position() == other.graph_position()
     }
 }
 

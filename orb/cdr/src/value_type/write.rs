@@ -23,9 +23,11 @@ impl<'a> Encoder<'a> {
     }
 
     /// Encodes the target of a link inside the graph being encoded.
-    pub(super) fn linked_value(&mut self, place: &GraphPosition) -> Result<(), CdrError> {
+    pub(super) fn linked_value(&mut self, graph_position: &GraphPosition) -> Result<(), CdrError> {
         match self.graph() {
-            Some(graph) if Arc::ptr_eq(graph.anchor(), &place.anchor) => self.value(graph, place.index),
+            Some(graph) if Arc::ptr_eq(graph.anchor(), &graph_position.anchor) => {
+                self.value(graph, graph_position.index)
+            }
             _ => Err(CdrError::UnfinishedValue),
         }
     }

@@ -28,8 +28,8 @@ impl Unit {
         Some(Self { size, alignment: size, boolean: false, character: kind == TcKind::Char })
     }
 
-    pub(super) fn of_view(of: View<'_>) -> Option<Self> {
-        match of {
+    pub(super) fn of_view(view: View<'_>) -> Option<Self> {
+        match view {
             View::Leaf(leaf) => Self::of(leaf.kind()),
             View::Node(..) => None,
         }
@@ -97,23 +97,23 @@ impl Plain {
 }
 
 /// The end of a value that begins at `at`.
-fn end_of(of: View<'_>, at: usize, count: &mut Count) -> Option<usize> {
+fn end_of(view: View<'_>, at: usize, count: &mut Count) -> Option<usize> {
     count.left = count.left.checked_sub(1)?;
-    let of = of.resolved();
-    if let Some(unit) = Unit::of_view(of) {
+    let view = view.resolved();
+    if let Some(unit) = Unit::of_view(view) {
         return row(unit, 1, at, count);
     }
-    match of.kind() {
+    match view.kind() {
         TcKind::Struct => {
             let mut at = at;
-            for (_, member) in of.members() {
+            for (_, member) in view.members() {
                 at = end_of(member, at, count)?;
             }
             Some(at)
         }
         TcKind::Array => {
             // All dimensions are one step, as in a walk.
-            let (mut len, mut content) = (of.number() as usize, of.content()?.resolved());
+            let (mut len, mut content) = (view.number() as usize, view.content()?.resolved());
             while content.kind() == TcKind::Array {
                 len = len.checked_mul(content.number() as usize)?;
                 content = content.content()?.resolved();
@@ -158,13 +158,13 @@ mod tests {
             TypeCode::array(&structure(&[u8::type_code(), i32::type_code()]), 3).unwrap(),
             TypeCode::array(&i16::type_code(), 1_001).unwrap(),
         ];
-        for of in &types {
-            let plain = Plain::of(of.view()).expect("all parts are numbers");
+        for type_code in &types {
+            let plain = Plain::of(type_code.view()).expect("all parts are numbers");
             for start in 0..8 {
                 let mut at = start;
                 for len in 0..40 {
-                    assert_eq!(plain.extent(start, len), Some(at - start), "{len} of {of:?} at {start}");
-                    at = end_of(of.view(), at, &mut Count { left: MAX_PARTS, octets: 0 }).unwrap();
+                    assert_eq!(plain.extent(start, len), Some(at - start), "{len} of {type_code:?} at {start}");
+                    at = end_of(type_code.view(), at, &mut Count { left: MAX_PARTS, octets: 0 }).unwrap();
                 }
             }
         }
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn types_that_need_validation_are_not_plain() {
-        for of in [
+        for type_code in [
             structure(&[]),
             structure(&[bool::type_code()]),
             structure(&[i32::type_code(), TypeCode::string(0)]),
             TypeCode::array(&bool::type_code(), 3).unwrap(),
             TypeCode::array(&structure(&[u8::type_code()]), 1 << 30).unwrap(),
         ] {
-            assert!(Plain::of(of.view()).is_none(), "{of:?}");
+            assert!(Plain::of(type_code.view()).is_none(), "{type_code:?}");
         }
     }
 

@@ -16,10 +16,10 @@ use crate::{
 
 impl Walk<'_, '_> {
     /// Walks a value; `of` is the type of its position, if that is more specific than a value.
-    pub(super) fn value_type(&mut self, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let Some((found, started)) = self.begin_value(of, input)? else { return Ok(()) };
-        if let Some(of) = found.as_ref().map(|found| found.view().resolved()).or(of) {
-            self.state(of, input)?;
+    pub(super) fn value_type(&mut self, view: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let Some((actual, started)) = self.begin_value(view, input)? else { return Ok(()) };
+        if let Some(view) = actual.as_ref().map(|actual| actual.view().resolved()).or(view) {
+            self.state(view, input)?;
         }
         self.end_value(&started, input)
     }
@@ -28,7 +28,7 @@ impl Walk<'_, '_> {
     /// position. `None` if there is no state, or it has been skipped.
     fn begin_value(
         &mut self,
-        of: Option<View<'_>>,
+        view: Option<View<'_>>,
         input: &mut Decoder<'_>,
     ) -> Result<Option<(Option<TypeCode>, StartedValue)>, CdrError> {
         self.octets += LENGTH;
@@ -40,10 +40,10 @@ impl Walk<'_, '_> {
                 })?;
                 return Ok(None);
             }
-            ValueStart::Indirection(at) => return self.value_again(at, of, input).map(|()| None),
+            ValueStart::Indirection(at) => return self.value_again(at, view, input).map(|()| None),
             ValueStart::New(started) => started,
         };
-        if let (Some(id), true) = (of.and_then(View::id), started.ids.is_empty()) {
+        if let (Some(id), true) = (view.and_then(View::id), started.ids.is_empty()) {
             input.record_formal_type(&started, id);
         }
         let limit = input.wire().limits.value_nesting;
@@ -54,8 +54,8 @@ impl Walk<'_, '_> {
             input.leave_value(&started)?;
             return Ok(None);
         }
-        let Some((nth, found)) = known_type(of, &started, input) else {
-            let id = started.ids.first().map(|id| &**id).or(of.and_then(View::id));
+        let Some((nth, actual)) = known_type(view, &started, input) else {
+            let id = started.ids.first().map(|id| &**id).or(view.and_then(View::id));
             return Err(CdrError::UnknownValue { repository_id: id.unwrap_or_default().into() });
         };
         if let Some(out) = self.out.as_deref_mut() {
@@ -63,7 +63,7 @@ impl Walk<'_, '_> {
             self.copied.insert(started.at, at);
         }
         self.values += 1;
-        Ok(Some((found, started)))
+        Ok(Some((actual, started)))
     }
 
     fn end_value(&mut self, started: &StartedValue, input: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -75,17 +75,17 @@ impl Walk<'_, '_> {
         input.leave_value(started)
     }
 
-    fn value_again(&mut self, at: usize, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let known = self.copied.get(&at).copied();
+    fn value_again(&mut self, at: usize, view: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let original = self.copied.get(&at).copied();
         match &mut self.out {
             None => {
                 self.has_outer_indirection |= at < self.start;
                 Ok(())
             }
-            Some(out) => match known {
+            Some(out) => match original {
                 Some(at) => out.copy_indirection(at),
                 // All values that the walk has visited are known.
-                None => self.value_before(at, of, input),
+                None => self.value_before(at, view, input),
             },
         }
     }
@@ -93,28 +93,28 @@ impl Walk<'_, '_> {
     /// Copies a value before the start of the walk: an argument or a part of another `any` of the message, as
     /// omniORB shares them. The copies are counted, since many anys may refer to one value.
     #[inline(never)]
-    fn value_before(&mut self, at: usize, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+    fn value_before(&mut self, at: usize, view: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         let (start, steps, octets) = (self.start, self.steps, self.octets);
         (self.start, self.steps, self.octets) = (at, 0, 0);
-        input.return_to(at, |there| self.value_type(of, there))?;
+        input.return_to(at, |there| self.value_type(view, there))?;
         (self.start, self.steps, self.octets) = (start, steps, octets);
         Ok(())
     }
 
     /// Walks the content of a box; or the states of the bases, and then the type's own.
-    fn state(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        if let Some(content) = of.content() {
-            if of.kind() == TcKind::ValueBox {
+    fn state(&mut self, view: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if let Some(content) = view.content() {
+            if view.kind() == TcKind::ValueBox {
                 return self.value(content, input);
             }
             self.enter(input)?;
             self.state(content.resolved(), input)?;
             self.depth -= 1;
         }
-        if of.modifier() == Some(ValueModifier::Custom) {
+        if view.modifier() == Some(ValueModifier::Custom) {
             return Err(CdrError::Malformed("the state of a custom value type can be decoded by its own code only"));
         }
-        self.members(of, input)
+        self.members(view, input)
     }
 }
 
@@ -132,20 +132,20 @@ fn wstring_value() -> &'static TypeCode {
 
 /// The octets of a value with the repository id of its type added, if its header has none: it is of its
 /// position's type (9.3.4.1), and is requested as another.
-pub(crate) fn named_value(of: &TypeCode, input: &Decoder<'_>) -> Result<Option<Vec<u8>>, CdrError> {
-    let (of, mut input) = (of.view().resolved(), input.clone());
-    let is_value = matches!(of.kind(), TcKind::Value | TcKind::Event | TcKind::ValueBox);
+pub(crate) fn named_value(type_code: &TypeCode, input: &Decoder<'_>) -> Result<Option<Vec<u8>>, CdrError> {
+    let (view, mut input) = (type_code.view().resolved(), input.clone());
+    let is_value = matches!(view.kind(), TcKind::Value | TcKind::Event | TcKind::ValueBox);
     let started = match input.start_value() {
         Ok(ValueStart::New(started)) if is_value && started.ids.is_empty() => started,
         _ => return Ok(None),
     };
     let mut out = Encoder::new(input.wire());
-    let at = out.copy_header(&[of.id().unwrap_or_default().into()], started.is_chunked)?;
+    let at = out.copy_header(&[view.id().unwrap_or_default().into()], started.is_chunked)?;
     let mut walk = Walk::new(&input, Some(&mut out));
     walk.copied.insert(started.at, at);
     walk.values = 1;
-    let found = known_type(Some(of), &started, &input).and_then(|(_, found)| found);
-    walk.state(found.as_ref().map_or(of, |found| found.view().resolved()), &mut input)?;
+    let actual = known_type(Some(view), &started, &input).and_then(|(_, actual)| actual);
+    walk.state(actual.as_ref().map_or(view, |actual| actual.view().resolved()), &mut input)?;
     walk.end_value(&started, &mut input)?;
     Ok(Some(out.to_vec()))
 }
@@ -159,29 +159,33 @@ impl StartedValue {
     #[must_use]
     pub fn state_type(&self, declared: &TypeCode, input: &Decoder<'_>) -> Option<(usize, TypeCode)> {
         // An abstract interface has no state.
-        let of = Some(declared.view().resolved()).filter(|of| of.kind() != TcKind::AbstractInterface);
-        let (nth, found) = known_type(of, self, input)?;
-        Some((nth, found.unwrap_or_else(|| declared.clone()).without_aliases()))
+        let view = Some(declared.view().resolved()).filter(|view| view.kind() != TcKind::AbstractInterface);
+        let (nth, actual) = known_type(view, self, input)?;
+        Some((nth, actual.unwrap_or_else(|| declared.clone()).without_aliases()))
     }
 }
 
 /// The index of the first of the value's ids with a known type, and its type code if that is not the
 /// position's. Beyond the first id only if additions can be skipped.
-fn known_type(of: Option<View<'_>>, started: &StartedValue, input: &Decoder<'_>) -> Option<(usize, Option<TypeCode>)> {
-    let own_id = started.ids.first().map(|id| &**id).or(of.and_then(View::id));
+fn known_type(
+    view: Option<View<'_>>,
+    started: &StartedValue,
+    input: &Decoder<'_>,
+) -> Option<(usize, Option<TypeCode>)> {
+    let own_id = started.ids.first().map(|id| &**id).or(view.and_then(View::id));
     if own_id == Some(WSTRING_VALUE) {
-        let found = wstring_value();
-        if of.is_none_or(|of| of.kind() == TcKind::ValueBox || found.view().derives_from(of)) {
-            return Some((0, Some(found.clone())));
+        let actual = wstring_value();
+        if view.is_none_or(|view| view.kind() == TcKind::ValueBox || actual.view().derives_from(view)) {
+            return Some((0, Some(actual.clone())));
         }
     }
-    let Some(first) = started.ids.first() else { return of.map(|_| (0, None)) };
+    let Some(first) = started.ids.first() else { return view.map(|_| (0, None)) };
     let usable = if started.is_chunked { &started.ids[..] } else { std::slice::from_ref(first) };
     usable.iter().enumerate().find_map(|(nth, id)| {
-        if of.is_some_and(|of| of.id() == Some(id)) {
+        if view.is_some_and(|view| view.id() == Some(id)) {
             return Some((nth, None));
         }
-        let found = input.binder()?.value_type(id)?;
-        of.is_none_or(|of| found.view().derives_from(of)).then_some((nth, Some(found)))
+        let actual = input.binder()?.value_type(id)?;
+        view.is_none_or(|view| actual.view().derives_from(view)).then_some((nth, Some(actual)))
     })
 }
