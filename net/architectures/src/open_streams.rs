@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use spandrel_ipc::inet::Stream;
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::{Deadline, Instant};
 use spandrel_sync::{Arc, Condition, Mutex};
 
 /// The part of a time limit after which connections are compared: a client has up to this part more.
@@ -169,12 +169,10 @@ impl<T> OpenStreams<T> {
         if self.len_with(&table) < count {
             return true;
         }
-        let began = Instant::now();
+        let deadline = Deadline::after(timeout);
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut left = timeout;
-        while self.len_with(&table) >= count && !left.is_zero() {
-            self.ended.wait_for(&mut table, left);
-            left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+        while self.len_with(&table) >= count && !deadline.is_over() {
+            self.ended.wait_until(&mut table, deadline);
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         self.len_with(&table) < count

@@ -11,7 +11,7 @@ use spandrel_ipc::inet::{Acceptor, Stream};
 use spandrel_ipc::{Handle, Pollable, unix};
 use spandrel_reactor::{ForkedProcesses, Signal};
 use spandrel_sync::thread;
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 
 use crate::blocking::ROOM;
 use crate::listening::FAILURE_PAUSE;
@@ -81,7 +81,7 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
                     answer(control, number, processes.len());
                 }
                 Order::Drain(number, timeout) => {
-                    answer(control, number, drain(&mut processes, control, Instant::now() + timeout)?);
+                    answer(control, number, drain(&mut processes, control, Deadline::after(timeout))?);
                     return Ok(());
                 }
             }
@@ -109,20 +109,19 @@ pub(crate) fn serve(port: &Port, service: &Service, settings: &Settings, control
 }
 // ANCHOR_END: serve
 
-/// Ends the input of all connections, and waits for their processes until `end`, or for less time if the server ends;
+/// Ends the input of all connections, and waits for their processes until `deadline`, or for less time if the server ends;
 /// returns the number of those killed then.
-fn drain(processes: &mut ForkedProcesses, control: &unix::Stream, mut end: Instant) -> io::Result<usize> {
+fn drain(processes: &mut ForkedProcesses, control: &unix::Stream, mut deadline: Deadline) -> io::Result<usize> {
     processes.begin_drain();
     processes.reap();
     let mut control = Some(control);
-    while !processes.is_empty() && Instant::now() < end {
-        let left = end.saturating_duration_since(Instant::now());
-        let ready = wait(Awaited::End(Some(left)), control, processes)?;
+    while !processes.is_empty() && !deadline.is_over() {
+        let ready = wait(Awaited::End(deadline.remaining()), control, processes)?;
         if ready.has_order
             && let Some(control) = control.take()
             && let Order::Drain(_, timeout) = next_order(control)
         {
-            end = end.min(Instant::now() + timeout);
+            deadline = deadline.earlier(Deadline::after(timeout));
         }
         processes.reap();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::getppid;
 use spandrel_ipc::{TransferError, unix};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 
 use crate::transfer::Transfer;
 use crate::{Service, Settings};
@@ -149,11 +149,10 @@ pub(crate) fn send_order(
 
 /// Waits for the answer with a number, and skips late ones; none if the process does not answer in time.
 pub(crate) fn receive_answer(control: &unix::Stream, number: u8, timeout: Duration) -> Option<usize> {
-    let began = Instant::now();
+    let deadline = Deadline::after(timeout);
     loop {
-        let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
         let mut octets = [0; ANSWER];
-        control.recv_n_within(&mut octets, left).ok()?;
+        control.recv_n_within(&mut octets, deadline.remaining()?).ok()?;
         let [answered, value @ ..] = octets;
         if answered == number {
             return usize::try_from(u32::from_le_bytes(value)).ok();

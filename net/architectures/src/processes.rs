@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use spandrel_ipc::unix;
 use spandrel_sync::atomic::{AtomicBool, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex, Process, ProcessManager, ThreadManager, thread};
 
 use crate::process_protocol::{ProcessStart, READY, is_started_process, order, receive_answer, send_order};
@@ -215,23 +215,23 @@ impl Server for ProcessServer {
     }
 
     fn wait_closed(&self, timeout: Duration) -> bool {
-        let began = Instant::now();
+        let deadline = Deadline::after(timeout);
         while self.connections() > 0 {
-            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
-            if left.is_zero() {
+            if deadline.is_over() {
                 return false;
             }
-            thread::park_timeout(left.min(PAUSE)); // processes do not report the ends of connections
+            // Processes do not report the ends of connections.
+            thread::park_timeout(deadline.remaining().map_or(PAUSE, |left| left.min(PAUSE)));
         }
         true
     }
 
     fn stop(&self, timeout: Duration) -> usize {
         self.retire();
-        let began = Instant::now();
+        let deadline = Deadline::after(timeout.saturating_add(END));
+        let left = || deadline.remaining().unwrap_or(Duration::MAX);
         let mut workers = std::mem::take(&mut *self.group.workers.lock());
         let numbers: Vec<Option<u8>> = workers.iter_mut().map(|worker| worker.order(order::DRAIN, timeout)).collect();
-        let left = || timeout.saturating_add(END).saturating_sub(Instant::now().saturating_duration_since(began));
         let answers = workers.iter().zip(numbers).filter_map(|(worker, number)| worker.answer(number?, left()));
         let cut = answers.sum();
         if !self.group.manager.wait_for(left()).unwrap_or(false) {

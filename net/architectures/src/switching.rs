@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_ipc::inet::Addr;
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Mutex, ThreadManager, Weak};
 
 use crate::listening::FormerConnections;
@@ -147,10 +147,10 @@ impl SwitchingServer {
 
 /// Waits as [`Server::wait_closed`], and counts the connections that remain.
 fn wait_counting(server: &dyn Server, timeout: Duration, mut counted: FormerConnections) -> bool {
-    let began = Instant::now();
+    let deadline = Deadline::after(timeout);
     loop {
         counted.set(server.connections());
-        let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+        let left = deadline.remaining().unwrap_or(COUNT);
         if server.wait_closed(left.min(COUNT)) {
             return true;
         }
@@ -170,15 +170,15 @@ impl Server for SwitchingServer {
     }
 
     fn wait_closed(&self, timeout: Duration) -> bool {
-        let began = Instant::now();
-        let left = || timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+        let deadline = Deadline::after(timeout);
+        let left = || deadline.remaining().unwrap_or(timeout);
         self.all().iter().all(|server| server.wait_closed(left()))
     }
 
     fn stop(&self, timeout: Duration) -> usize {
         self.retire();
-        let began = Instant::now();
-        let left = || timeout.saturating_sub(Instant::now().saturating_duration_since(began));
+        let deadline = Deadline::after(timeout);
+        let left = || deadline.remaining().unwrap_or(timeout);
         let cut = self.all().iter().map(|server| server.stop(left())).sum();
         let _ = self.drains.wait(); // their connections are closed
         cut

@@ -6,7 +6,7 @@ use std::time::Duration;
 use spandrel_reactor::ConnectionThread;
 #[cfg(proactor)]
 use spandrel_sync::atomic::AtomicBool;
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 
 use crate::blocking::{self, ROOM};
@@ -136,11 +136,10 @@ impl<P: Protocol> Server for ThreadedServer<P> {
     }
 
     fn stop(&self, timeout: Duration) -> usize {
-        let began = Instant::now();
+        let deadline = Deadline::after(timeout);
         self.retire();
         let cut = self.shared.open.drain(timeout, || self.shared.accepting.wake());
-        let left = timeout.saturating_sub(Instant::now().saturating_duration_since(began));
-        if let Err(error) = self.threads.wait_for(left.max(END)) {
+        if let Err(error) = self.threads.wait_for(deadline.remaining().unwrap_or(timeout).max(END)) {
             tracing::warn!(%error, "threads of a server have not ended");
         }
         cut

@@ -6,6 +6,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
 use crate::ServiceResult;
@@ -59,7 +60,7 @@ pub(crate) fn call<T: Send + 'static>(
         callee.1.notify_one();
     };
     let thread = thread::Builder::new().name(name).spawn(body).map_err(CallError::NoThread)?;
-    let deadline = spandrel_sync::time::Instant::now() + timeout;
+    let deadline = Deadline::after(timeout);
     let mut state = shared.0.lock();
     loop {
         if let State::Returned(_) = *state {
@@ -69,12 +70,11 @@ pub(crate) fn call<T: Send + 'static>(
             _ = thread.join();
             return result;
         }
-        let left = deadline.saturating_duration_since(spandrel_sync::time::Instant::now());
-        if left.is_zero() {
+        if deadline.is_over() {
             *state = State::Abandoned;
             return Err(CallError::StillRunning(timeout));
         }
-        shared.1.wait_for(&mut state, left);
+        shared.1.wait_until(&mut state, deadline);
     }
 }
 

@@ -112,12 +112,12 @@ pub trait Connecting: Pollable + Debug + Send + Sync + Sized + 'static {
     /// # Errors
     /// As [`try_complete`](Self::try_complete); [`io::ErrorKind::TimedOut`] on a timeout.
     fn complete(mut self, timeout: Option<Duration>) -> io::Result<Self::Stream> {
-        let deadline = crate::deadline::Deadline::after(timeout);
+        let deadline = spandrel_sync::time::Deadline::after(timeout);
         loop {
             if let Some(stream) = self.try_complete()? {
                 return Ok(stream);
             }
-            let left = deadline.left();
+            let left = deadline.remaining();
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(io::ErrorKind::TimedOut.into());
             }

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
 use socket2::SockRef;
+use spandrel_sync::time::Deadline;
 
-use crate::deadline::Deadline;
 use crate::{Interest, Pollable, wait_ready};
 
 /// Runs a transfer of this side of the socket, and repeats it after each signal.
@@ -37,7 +37,7 @@ fn after_signal<T>(
     let timeout = if side == Interest::INPUT { options.read_timeout()? } else { options.write_timeout()? };
     let deadline = Deadline::after(timeout);
     loop {
-        let left = deadline.left();
+        let left = deadline.remaining();
         let is_last = left.is_some_and(|left| left.is_zero());
         if timeout.is_some() && wait_ready(&Waiting(socket), side, left)?.is_none() {
             return Err(io::ErrorKind::WouldBlock.into());

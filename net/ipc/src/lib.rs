@@ -22,7 +22,6 @@
 //! demultiplexing belongs to `spandrel-reactor`, framing to the protocols above, buffers to
 //! `spandrel-message`.
 
-mod deadline;
 mod error;
 mod exact;
 mod family;

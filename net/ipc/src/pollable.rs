@@ -6,7 +6,7 @@ use std::ops::{BitAnd, BitOr, BitOrAssign, Sub};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 
 /// An operating system handle, borrowed for waiting.
 #[cfg(unix)]
@@ -160,13 +160,13 @@ pub fn wait_ready<P: Pollable + ?Sized>(
     wanted: Interest,
     timeout: Option<Duration>,
 ) -> io::Result<Interest> {
-    let end = timeout.map(|timeout| (timeout, Instant::now()));
+    let deadline = Deadline::after(timeout);
     loop {
         let Prepared { wait_for, ready } = endpoint.prepare(wanted);
         if ready.intersects(wanted) {
             return Ok(ready & wanted);
         }
-        let left = end.map(|(timeout, start)| timeout.saturating_sub(Instant::now().saturating_duration_since(start)));
+        let left = deadline.remaining();
         let seen = poll_once(endpoint.handle(), wait_for, left)?;
         let ready = endpoint.interpret(seen, wanted) & wanted;
         if !ready.is_none() {

@@ -10,7 +10,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use crate::deadline::Deadline;
+use spandrel_sync::time::Deadline;
+
 use crate::{Handle, Interest, Pollable, TransferError, exact, wait_ready};
 
 /// An endpoint from which octets are received.
@@ -73,7 +74,7 @@ pub trait Receive: Pollable {
     /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
     #[inline]
     fn recv_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<usize> {
-        retry_within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv(buffer))
+        retry_within(self, Interest::INPUT, Deadline::after(timeout), || self.try_recv(buffer))
     }
 
     /// Like [`recv_v`](Self::recv_v), but waits no longer than `timeout`.
@@ -82,7 +83,7 @@ pub trait Receive: Pollable {
     /// As [`recv_within`](Self::recv_within).
     #[inline]
     fn recv_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> io::Result<usize> {
-        retry_within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv_v(slices))
+        retry_within(self, Interest::INPUT, Deadline::after(timeout), || self.try_recv_v(slices))
     }
 
     /// Like [`recv_n`](Self::recv_n), but takes no longer than `timeout` in all.
@@ -91,7 +92,7 @@ pub trait Receive: Pollable {
     /// As [`recv_n`](Self::recv_n), with [`io::ErrorKind::TimedOut`] on a timeout.
     #[inline]
     fn recv_n_within(&self, buffer: &mut [u8], timeout: Duration) -> Result<(), TransferError> {
-        let deadline = Deadline::after(Some(timeout));
+        let deadline = Deadline::after(timeout);
         exact::recv_n(buffer, |buffer| retry_within(self, Interest::INPUT, deadline, || self.try_recv(buffer)))
     }
 
@@ -101,7 +102,7 @@ pub trait Receive: Pollable {
     /// As [`recv_n_within`](Self::recv_n_within).
     #[inline]
     fn recv_n_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> Result<(), TransferError> {
-        let deadline = Deadline::after(Some(timeout));
+        let deadline = Deadline::after(timeout);
         exact::recv_n_v(slices, |slices| retry_within(self, Interest::INPUT, deadline, || self.try_recv_v(slices)))
     }
 }
@@ -163,7 +164,7 @@ pub trait Transmit: Pollable {
     /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
     #[inline]
     fn send_within(&self, data: &[u8], timeout: Duration) -> io::Result<usize> {
-        retry_within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send(data))
+        retry_within(self, Interest::OUTPUT, Deadline::after(timeout), || self.try_send(data))
     }
 
     /// Like [`send_v`](Self::send_v), but waits no longer than `timeout`.
@@ -172,7 +173,7 @@ pub trait Transmit: Pollable {
     /// As [`send_within`](Self::send_within).
     #[inline]
     fn send_v_within(&self, slices: &[IoSlice<'_>], timeout: Duration) -> io::Result<usize> {
-        retry_within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send_v(slices))
+        retry_within(self, Interest::OUTPUT, Deadline::after(timeout), || self.try_send_v(slices))
     }
 
     /// Like [`send_n`](Self::send_n), but takes no longer than `timeout` in all.
@@ -181,7 +182,7 @@ pub trait Transmit: Pollable {
     /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] on a timeout.
     #[inline]
     fn send_n_within(&self, data: &[u8], timeout: Duration) -> Result<(), TransferError> {
-        let deadline = Deadline::after(Some(timeout));
+        let deadline = Deadline::after(timeout);
         exact::send_n(data, |data| retry_within(self, Interest::OUTPUT, deadline, || self.try_send(data)))
     }
 
@@ -191,7 +192,7 @@ pub trait Transmit: Pollable {
     /// As [`send_n_within`](Self::send_n_within).
     #[inline]
     fn send_n_v_within(&self, slices: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), TransferError> {
-        let deadline = Deadline::after(Some(timeout));
+        let deadline = Deadline::after(timeout);
         exact::send_n_v(slices, |slices| retry_within(self, Interest::OUTPUT, deadline, || self.try_send_v(slices)))
     }
 }
@@ -257,7 +258,7 @@ fn retry_within<P: Pollable + ?Sized>(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,
         }
-        let left = deadline.left();
+        let left = deadline.remaining();
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::{Deadline, Instant};
 use spandrel_sync::{Condition, Mutex, MutexGuard};
 
 /// Checks without a dispatch before the watching follower sleeps. (Fewer in models, which would only take
@@ -146,7 +146,7 @@ impl<I> Leadership<I> {
     /// condition; `None` if it runs until stopped.
     pub(crate) fn next(
         &self,
-        until: Option<Instant>,
+        deadline: Deadline,
         condition_checks: Option<u64>,
         mut claim: impl FnMut(&mut I) -> bool,
     ) -> Action<I> {
@@ -168,7 +168,7 @@ impl<I> Leadership<I> {
             if !leaves_items && self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
                 break Action::Lead;
             }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = deadline.remaining();
             if left.is_some_and(|left| left.is_zero()) {
                 break Action::TimedOut;
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_sync::atomic::Ordering;
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::core::Scratch;
@@ -32,7 +32,7 @@ struct Owner {
 
 /// The end condition of a run, and its progress.
 struct Run<'a> {
-    until: Option<Instant>,
+    deadline: Deadline,
     done: Option<&'a mut dyn FnMut() -> bool>,
     /// Ends after one wait.
     once: bool,
@@ -42,10 +42,6 @@ struct Run<'a> {
 impl Run<'_> {
     fn is_done(&mut self) -> bool {
         self.done.as_mut().is_some_and(|done| done())
-    }
-
-    fn left(&self) -> Option<Duration> {
-        self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -96,7 +92,7 @@ impl Reactor {
     /// The errors of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a
     /// second thread of [`ThreadStrategy::Reactive`].
     pub fn run(&self) -> io::Result<()> {
-        self.go(&mut Run { until: None, done: None, once: false, calls: 0 })
+        self.go(&mut Run { deadline: Deadline::NEVER, done: None, once: false, calls: 0 })
     }
 
     /// As [`run`](Self::run), for so long at most.
@@ -104,7 +100,7 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_for(&self, span: Duration) -> io::Result<()> {
-        self.go(&mut Run { until: deadline(Some(span)), done: None, once: false, calls: 0 })
+        self.go(&mut Run { deadline: deadline(Some(span)), done: None, once: false, calls: 0 })
     }
 
     /// As [`run`](Self::run), until `done` returns true or the timeout passes; returns whether it did.
@@ -116,7 +112,7 @@ impl Reactor {
     /// As [`run`](Self::run).
     pub fn run_until(&self, timeout: Option<Duration>, mut done: impl FnMut() -> bool) -> io::Result<bool> {
         self.registry().core().lead.count_conditional(true);
-        let result = self.go(&mut Run { until: deadline(timeout), done: Some(&mut done), once: false, calls: 0 });
+        let result = self.go(&mut Run { deadline: deadline(timeout), done: Some(&mut done), once: false, calls: 0 });
         self.registry().core().lead.count_conditional(false);
         result.map(|()| done())
     }
@@ -129,7 +125,7 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_once(&self, timeout: Option<Duration>) -> io::Result<usize> {
-        let mut run = Run { until: deadline(timeout), done: None, once: true, calls: 0 };
+        let mut run = Run { deadline: deadline(timeout), done: None, once: true, calls: 0 };
         self.go(&mut run).map(|()| run.calls)
     }
 
@@ -180,7 +176,7 @@ impl Reactor {
             if run.is_done() {
                 break Ok(());
             }
-            match self.next(run.until, condition_checks) {
+            match self.next(run.deadline, condition_checks) {
                 Action::Lead => match self.lead(run, &mut scratch) {
                     Ok(true) => {}
                     Ok(false) => break Ok(()),
@@ -203,7 +199,7 @@ impl Reactor {
 
     /// The next action of this thread. Runs the hook before a wait.
     #[inline]
-    fn next(&self, until: Option<Instant>, condition_checks: Option<u64>) -> Action<Item> {
+    fn next(&self, deadline: Deadline, condition_checks: Option<u64>) -> Action<Item> {
         let registry = self.registry();
         let Core { lead, before_wait, .. } = registry.core();
         if let Some(BeforeWait(before_wait)) = before_wait
@@ -214,7 +210,7 @@ impl Reactor {
             }
             before_wait();
         }
-        lead.next(until, condition_checks, |item| registry.claim_shared(item))
+        lead.next(deadline, condition_checks, |item| registry.claim_shared(item))
     }
 
     /// Leads as long as possible. False: the run has ended.
@@ -223,7 +219,7 @@ impl Reactor {
         let core = registry.core();
         let mut leading = Leading { lead: &core.lead, phase: Some(DispatchId::NONE) };
         loop {
-            core.gather(scratch, run.left())?;
+            core.gather(scratch, run.deadline.remaining())?;
             if core.has_workers() {
                 run.calls += self.hand_over(scratch);
             } else if scratch.len() > 1 {
@@ -244,7 +240,7 @@ impl Reactor {
             {
                 return Ok(!run.once);
             }
-            let is_over = run.once || core.lead.is_stopped() || run.left().is_some_and(|left| left.is_zero());
+            let is_over = run.once || core.lead.is_stopped() || run.deadline.is_over();
             if is_over || run.is_done() {
                 return Ok(false);
             }
@@ -362,7 +358,7 @@ fn work(registry: &Registry) {
 }
 
 /// Times beyond the range of the clock count as unlimited.
-fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+fn deadline(timeout: Option<Duration>) -> Deadline {
     const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-    timeout.filter(|timeout| *timeout < AGES).map(|timeout| Instant::now() + timeout)
+    Deadline::after(timeout.filter(|timeout| *timeout < AGES))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use spandrel_message::MessageBlock;
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex};
 
 use crate::WaterMarks;
@@ -115,7 +115,7 @@ impl Drop for Request {
 impl Reply {
     /// Waits for the answer.
     pub(crate) fn wait(&self, timeout: Duration) -> Result<Answer, ControlError> {
-        let deadline = Instant::now().checked_add(timeout);
+        let deadline = Deadline::after(timeout);
         let mut state = self.state.lock();
         loop {
             match std::mem::take(&mut *state) {
@@ -123,12 +123,10 @@ impl Reply {
                 ReplyState::Dropped => return Err(ControlError::Unanswered),
                 ReplyState::Waiting => {}
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match left {
-                Some(left) if left.is_zero() => return Err(ControlError::TimedOut),
-                Some(left) => _ = self.changed.wait_for(&mut state, left),
-                None => self.changed.wait(&mut state),
+            if deadline.is_over() {
+                return Err(ControlError::TimedOut);
             }
+            self.changed.wait_until(&mut state, deadline);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Waiting for a condition over atomics, beside which no lock is held (an event count).
 
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
-use spandrel_sync::time::Instant;
 use spandrel_sync::{Condition, Mutex};
 
 use crate::wait::WaitEnd;
@@ -32,14 +31,7 @@ impl EventCount {
             }
             let is_over = match end {
                 WaitEnd::Now => true,
-                WaitEnd::Open => {
-                    self.changed.wait(&mut notified);
-                    false
-                }
-                WaitEnd::At(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    left.is_zero() || self.changed.wait_for(&mut notified, left).timed_out()
-                }
+                WaitEnd::At(deadline) => self.changed.wait_until(&mut notified, deadline).timed_out(),
             };
             // Counted again before it looks at the atomics.
             if *notified > 0 {

@@ -42,10 +42,8 @@ impl Excess {
         while !self.is_none() {
             match end {
                 WaitEnd::Now => return false,
-                WaitEnd::Open => self.changed.wait(&mut waiting),
                 WaitEnd::At(deadline) => {
-                    let left = deadline.saturating_duration_since(spandrel_sync::time::Instant::now());
-                    if left.is_zero() || self.changed.wait_for(&mut waiting, left).timed_out() {
+                    if self.changed.wait_until(&mut waiting, deadline).timed_out() {
                         return self.is_none();
                     }
                 }

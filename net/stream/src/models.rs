@@ -4,6 +4,7 @@
 
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 use spandrel_sync::models::{below, check, one_in};
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, thread};
 
 use crate::excess::Excess;
@@ -242,7 +243,7 @@ fn excess<Q: AnyQueue>() {
     let waiting: Vec<_> = (0..2)
         .map(|_| {
             let excess = Arc::clone(&excess);
-            thread::spawn(move || assert!(excess.until_none(WaitEnd::Open)))
+            thread::spawn(move || assert!(excess.until_none(WaitEnd::At(Deadline::NEVER))))
         })
         .collect();
     if one_in(2) {

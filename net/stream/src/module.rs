@@ -1,10 +1,9 @@
 //! Modules: a reader and a writer task under one name.
 
 use std::fmt;
-use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex, ThreadGroup, ThreadManager};
 
 use crate::counter::Counter;
@@ -144,15 +143,13 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Waits until the module's tasks are closed and dropped.
-    pub(crate) fn wait(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now().checked_add(timeout);
+    pub(crate) fn wait(&self, deadline: Deadline) -> bool {
         let mut has_ended = self.has_ended.lock();
         while !*has_ended {
-            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                Some(left) if left.is_zero() => return false,
-                Some(left) => _ = self.changed.wait_for(&mut has_ended, left),
-                None => self.changed.wait(&mut has_ended),
+            if deadline.is_over() {
+                return false;
             }
+            self.changed.wait_until(&mut has_ended, deadline);
         }
         true
     }

@@ -468,12 +468,11 @@ fn lock_waiting<V, L: Monitor>(lock: &Guarded<V, L>, waits: fn(&mut V) -> &mut L
 fn wait_once<T, L: Monitor>(condition: &L::Condition, state: &mut L::Guard<'_, State<T>>, end: WaitEnd) -> bool {
     match end {
         WaitEnd::Now => true,
-        // Without another thread, the wait would never end.
-        WaitEnd::Open => L::wait(condition, state).is_err(),
-        WaitEnd::At(deadline) => {
-            let left = deadline.saturating_duration_since(Instant::now());
-            left.is_zero() || L::wait_for(condition, state, left).timed_out()
-        }
+        WaitEnd::At(deadline) => match deadline.remaining() {
+            // Without another thread, the wait would never end.
+            None => L::wait(condition, state).is_err(),
+            Some(left) => left.is_zero() || L::wait_for(condition, state, left).timed_out(),
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spandrel_message::MessageBlock;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex, RwLock, ThreadManager};
 
 use crate::control::{Answer, ControlError, Query, Request};
@@ -90,13 +90,13 @@ impl Removal {
     /// Waits until its threads have ended and its tasks are closed; returns whether they are.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.0.wait(timeout)
+        self.0.wait(Deadline::after(timeout))
     }
 }
 
 impl fmt::Debug for Removal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Removal").field("has_ended", &self.0.wait(Duration::ZERO)).finish()
+        f.debug_struct("Removal").field("has_ended", &self.0.wait(Deadline::after(Duration::ZERO))).finish()
     }
 }
 
@@ -358,10 +358,8 @@ impl<L: QueueStrategy> Stream<L> {
         while *is_suspended && !self.core.is_closed() {
             match end {
                 WaitEnd::Now => return false,
-                WaitEnd::Open => self.core.resumed.wait(&mut is_suspended),
                 WaitEnd::At(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() || self.core.resumed.wait_for(&mut is_suspended, left).timed_out() {
+                    if self.core.resumed.wait_until(&mut is_suspended, deadline).timed_out() {
                         return !*is_suspended;
                     }
                 }
@@ -423,9 +421,8 @@ impl<L: QueueStrategy> Stream<L> {
             _ = end(module);
         }
         drop(topology);
-        let deadline = Instant::now().checked_add(timeout);
-        let left = || deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
-        ends.retain(|(_, ended, _)| !ended.wait(left()));
+        let deadline = Deadline::after(timeout);
+        ends.retain(|(_, ended, _)| !ended.wait(deadline));
         if ends.is_empty() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 
 /// How long an operation may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub enum Wait {
     Forever,
 }
 
-/// The time at which a wait ends.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug)]
 pub enum WaitEnd {
-    /// It does not begin.
+    /// The wait does not begin; the clock is not read.
     Now,
-    At(Instant),
-    Open,
+    /// At the deadline.
+    At(Deadline),
 }
 
 impl Wait {
@@ -29,8 +29,8 @@ impl Wait {
     pub(crate) fn end(self) -> WaitEnd {
         match self {
             Self::Never => WaitEnd::Now,
-            Self::For(time) => Instant::now().checked_add(time).map_or(WaitEnd::Open, WaitEnd::At),
-            Self::Forever => WaitEnd::Open,
+            Self::For(time) => WaitEnd::At(Deadline::after(time)),
+            Self::Forever => WaitEnd::At(Deadline::NEVER),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::deadline::Deadline;
+use crate::time::Deadline;
 use crate::{Condition, Mutex};
 
 /// A barrier for a fixed number of threads (POSIX `pthread_barrier_wait`); reusable.
@@ -72,7 +72,7 @@ impl Barrier {
         let mut state = self.state.lock();
         let Some(round) = self.arrive(&mut state) else { return Some(BarrierWaitResult::Leader) };
         while state.round == round {
-            if self.passed.wait_for(&mut state, deadline.remaining()).timed_out() && state.round == round {
+            if self.passed.wait_until(&mut state, deadline).timed_out() && state.round == round {
                 state.arrived -= 1;
                 return None;
             }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::time::Deadline;
 use crate::{MutexGuard, backend};
 
 /// A POSIX condition variable: threads that hold a [`Mutex`](crate::Mutex) wait here until another thread
@@ -52,6 +53,19 @@ impl Condition {
     /// or more never does.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitResult {
         WaitResult { timed_out: self.0.wait_for(&mut guard.0, timeout).timed_out() }
+    }
+
+    /// Like [`wait`](Self::wait), until `deadline` at most. Once the deadline has passed, it returns at once and keeps
+    /// the lock.
+    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, deadline: Deadline) -> WaitResult {
+        match deadline.remaining() {
+            Some(Duration::ZERO) => WaitResult { timed_out: true },
+            Some(left) => self.wait_for(guard, left),
+            None => {
+                self.wait(guard);
+                WaitResult { timed_out: false }
+            }
+        }
     }
 
     /// Wakes one waiting thread, if any.

@@ -115,9 +115,10 @@ pub mod thread {
 /// The model checker's keys have only `with` and `try_with`.
 pub use crate::backend::thread_local;
 
-/// The clock, with the meaning that [`std::time`] gives it.
+/// The clock, with the meaning that [`std::time`] gives it, and time limits.
 pub mod time {
     pub use crate::backend::Instant;
+    pub use crate::deadline::Deadline;
 }
 
 /// Not on Windows: models do not depend on the platform, and take long under Wine.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::deadline::Deadline;
+use crate::time::Deadline;
 use crate::{Arc, Condition, Mutex};
 
 /// A counting semaphore (POSIX `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_post`): a number of permits,
@@ -146,7 +146,7 @@ impl Semaphore {
         let mut state = self.state.lock();
         state.waiting += 1;
         while state.free == 0 {
-            if self.posted.wait_for(&mut state, deadline.remaining()).timed_out() {
+            if self.posted.wait_until(&mut state, deadline).timed_out() {
                 break;
             }
         }

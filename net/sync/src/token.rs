@@ -5,8 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::deadline::Deadline;
 use crate::thread::{ThreadId, current};
+use crate::time::Deadline;
 use crate::{Arc, Condition, Mutex, MutexGuard};
 
 /// A lock that passes strictly in the order in which threads requested it; `ACE_Token`.
@@ -89,7 +89,7 @@ impl Token {
         if !state.enter() {
             let waiter = state.enqueue(1);
             while !state.is_held_by(waiter.thread) {
-                let result = waiter.turn.wait_for(&mut state, deadline.remaining());
+                let result = waiter.turn.wait_until(&mut state, deadline);
                 if result.timed_out() && !state.is_held_by(waiter.thread) {
                     state.queue.retain(|queued| !Arc::ptr_eq(queued, &waiter));
                     return None;

@@ -8,9 +8,10 @@ use rustls_pki_types::ServerName;
 use spandrel_ipc::inet::Inet;
 use spandrel_ipc::{Connecting as _, Family, Handle, Interest, Pollable, Prepared, Transfer};
 use spandrel_sync::Arc;
+use spandrel_sync::time::Deadline;
 
 use crate::Stream;
-use crate::wait::{Deadline, Timeouts};
+use crate::wait::Timeouts;
 
 /// The peer, and the settings for connecting to it.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ impl<F: Family> spandrel_ipc::Connecting for Connecting<F> {
     }
 
     fn complete(mut self, timeout: Option<Duration>) -> io::Result<Self::Stream> {
-        let end = timeout.map_or(Deadline::NEVER, Deadline::after);
+        let end = Deadline::after(timeout);
         loop {
             if let Some(stream) = self.try_complete()? {
                 return Ok(stream);
@@ -90,7 +91,7 @@ impl<F: Family> spandrel_ipc::Connecting for Connecting<F> {
             if end.is_over() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            spandrel_ipc::wait_ready(&self, Interest::OUTPUT, end_now.left())?;
+            spandrel_ipc::wait_ready(&self, Interest::OUTPUT, end_now.remaining())?;
         }
     }
 }

@@ -8,10 +8,11 @@ use rustls_pki_types::ServerName;
 use spandrel_ipc::Family;
 use spandrel_ipc::inet::Inet;
 use spandrel_sync::Arc;
+use spandrel_sync::time::Deadline;
 
 use crate::acceptor::{ServerConfigSource, served};
 use crate::connecting::ClientSettings;
-use crate::wait::{Deadline, Timeouts, Wait};
+use crate::wait::{Timeouts, Wait};
 use crate::{Acceptor, Connecting, Stream};
 
 /// TLS over the streams of another family, as a family: for code that is generic over families, and to open
@@ -129,7 +130,7 @@ impl<F: Family> Family for Tls<F> {
 
     fn connect(&self, addr: &F::Addr, timeout: Option<Duration>) -> io::Result<Stream<F::Stream>> {
         let settings = self.settings()?;
-        let end = timeout.map_or(Deadline::NEVER, Deadline::after);
+        let end = Deadline::after(timeout);
         let stream = settings.over(self.inner.connect(addr, timeout)?)?;
         stream.handshake_as(Wait::Until(end))?;
         Ok(stream)

@@ -8,12 +8,13 @@ use rustls::{Connection, ProtocolVersion, SupportedCipherSuite};
 use rustls_pki_types::CertificateDer;
 use spandrel_ipc::{Shutdown, Transfer, inet, is_timeout};
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Condition, Mutex};
 
 use crate::fault::Fault;
 use crate::scratch;
 use crate::session::Session;
-use crate::wait::{Deadline, Timeouts, Wait};
+use crate::wait::{Timeouts, Wait};
 
 /// A TLS connection over a stream of another family.
 ///
@@ -121,7 +122,7 @@ impl<S: Transfer> Stream<S> {
     /// handshake schedules a timer for it.
     #[must_use]
     pub fn handshake_time_left(&self) -> Option<Duration> {
-        self.handshake_end.left()
+        self.handshake_end.remaining()
     }
 
     /// Whether the stream holds ciphertext that can be sent: of a partially sent record, or of TLS itself.
@@ -138,7 +139,7 @@ impl<S: Transfer> Stream<S> {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] on a timeout; those of the underlying stream.
     pub fn flush(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let end = timeout.map_or(Deadline::NEVER, Deadline::after);
+        let end = Deadline::after(timeout);
         self.send_output(self.session.lock(), &mut Wait::Until(end)).1
     }
 

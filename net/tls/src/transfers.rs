@@ -96,7 +96,7 @@ impl<S: Transfer> Transfer for Stream<S> {
     }
 
     fn handshake_left(&self) -> Option<Duration> {
-        if self.is_handshaking() { self.handshake_end.left() } else { None }
+        if self.is_handshaking() { self.handshake_end.remaining() } else { None }
     }
 
     fn set_nonblocking(&self, on: bool) -> io::Result<()> {

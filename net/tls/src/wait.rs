@@ -3,36 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use spandrel_sync::time::Instant;
-
-/// An instant in the future, or never.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(Option<Instant>);
-
-impl Deadline {
-    pub(crate) const NEVER: Self = Self(None);
-
-    /// The timeout from now; never if the clock does not reach it.
-    pub(crate) fn after(timeout: Duration) -> Self {
-        Self(Instant::now().checked_add(timeout))
-    }
-
-    /// The time left; `None` without a limit.
-    pub(crate) fn left(self) -> Option<Duration> {
-        self.0.map(|end| end.saturating_duration_since(Instant::now()))
-    }
-
-    pub(crate) fn is_over(self) -> bool {
-        self.left().is_some_and(|left| left.is_zero())
-    }
-
-    pub(crate) fn earlier(self, other: Self) -> Self {
-        match (self.0, other.0) {
-            (Some(one), Some(another)) => Self(Some(one.min(another))),
-            (one, another) => Self(one.or(another)),
-        }
-    }
-}
+use spandrel_sync::time::Deadline;
 
 /// The time limit of a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +45,7 @@ impl Wait {
     pub(crate) fn left(self) -> io::Result<Option<Duration>> {
         match self {
             Self::No => Err(io::ErrorKind::WouldBlock.into()),
-            Self::Configured(deadline) | Self::Until(deadline) => match deadline.left() {
+            Self::Configured(deadline) | Self::Until(deadline) => match deadline.remaining() {
                 Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
                 left => Ok(left),
             },
@@ -92,17 +63,6 @@ pub(crate) struct Timeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_earlier_deadline_wins_and_never_is_the_latest() {
-        let soon = Deadline::after(Duration::from_secs(1));
-        let late = Deadline::after(Duration::from_secs(1000));
-        for (one, other) in [(soon, late), (late, soon), (soon, Deadline::NEVER), (Deadline::NEVER, soon)] {
-            assert!(one.earlier(other).left().unwrap() <= Duration::from_secs(1));
-        }
-        assert_eq!(Deadline::NEVER.earlier(Deadline::NEVER).left(), None);
-        assert!(!Deadline::after(Duration::MAX).is_over());
-    }
 
     #[test]
     fn an_expired_wait_reports_its_own_error() {

@@ -13,10 +13,10 @@ use std::io;
 use std::time::Duration;
 
 use socket2::Socket;
+use spandrel_sync::time::Deadline;
 
 pub(crate) use self::buffers::{Data, Room};
 use super::{Batch, Name, Received, SendError};
-use crate::deadline::Deadline;
 use crate::{Handle, Interest, Pollable, wait_ready};
 
 /// A datagram socket of any domain.
@@ -56,7 +56,7 @@ impl DgramSocket {
             Wait::Configured => system::send(&self.0, data, to, false),
             Wait::Never => system::send(&self.0, data, to, true),
             Wait::For(timeout) => {
-                let deadline = Deadline::after(Some(timeout));
+                let deadline = Deadline::after(timeout);
                 let attempt = || system::send(&self.0, data, to, true);
                 retry_within(deadline, attempt, |left| self.wait_to_send(to, left))
             }
@@ -71,7 +71,7 @@ impl DgramSocket {
             Wait::Configured => system::recv(&self.0, &mut room, false),
             Wait::Never => system::recv(&self.0, &mut room, true),
             Wait::For(timeout) => {
-                let deadline = Deadline::after(Some(timeout));
+                let deadline = Deadline::after(timeout);
                 retry_within(deadline, || system::recv(&self.0, &mut room, true), |left| self.wait_for_input(left))
             }
         }
@@ -84,7 +84,7 @@ impl DgramSocket {
             Wait::Configured => system::recv_from(&self.0, &mut room, false),
             Wait::Never => system::recv_from(&self.0, &mut room, true),
             Wait::For(timeout) => {
-                let deadline = Deadline::after(Some(timeout));
+                let deadline = Deadline::after(timeout);
                 retry_within(deadline, || system::recv_from(&self.0, &mut room, true), |left| self.wait_for_input(left))
             }
         }
@@ -98,7 +98,7 @@ impl DgramSocket {
             Wait::Configured => batches::send(&self.0, batch, false),
             Wait::Never => batches::send(&self.0, batch, true),
             Wait::For(timeout) => {
-                let deadline = Deadline::after(Some(timeout));
+                let deadline = Deadline::after(timeout);
                 let to = batch.first_unsent_name().cloned();
                 let attempt = || batches::send(&self.0, batch, true);
                 retry_within(deadline, attempt, |left| self.wait_to_send(to.as_ref(), left))
@@ -116,7 +116,7 @@ impl DgramSocket {
             Wait::Configured => batches::recv(&self.0, batch, false),
             Wait::Never => batches::recv(&self.0, batch, true),
             Wait::For(timeout) => {
-                let deadline = Deadline::after(Some(timeout));
+                let deadline = Deadline::after(timeout);
                 retry_within(deadline, || batches::recv(&self.0, batch, true), |left| self.wait_for_input(left))
             }
         }
@@ -179,7 +179,7 @@ pub(crate) fn retry_within<T>(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,
         }
-        let left = deadline.left();
+        let left = deadline.remaining();
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use spandrel_sync::thread;
+use spandrel_sync::time::Deadline;
 
 use super::Addr;
 use super::end::{End, end};
-use crate::deadline::Deadline;
 use crate::{Interest, Pollable, Transmit};
 
 /// Sends to a FIFO; cannot receive.
@@ -48,14 +48,14 @@ impl Writer {
     /// # Errors
     /// As [`open`](Self::open); [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn open_within(addr: &Addr, timeout: Duration) -> io::Result<Self> {
-        let deadline = Deadline::after(Some(timeout));
+        let deadline = Deadline::after(timeout);
         let mut pause = Duration::from_millis(1);
         loop {
             match Self::try_open(addr) {
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
                 result => return result,
             }
-            let left = deadline.left().unwrap_or_default();
+            let left = deadline.remaining().unwrap_or_default();
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }

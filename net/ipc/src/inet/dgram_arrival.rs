@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use socket2::{MsgHdr, SockAddr};
+use spandrel_sync::time::Deadline;
 
 use super::{Addr, Dgram, Interface, Multicast};
-use crate::deadline::Deadline;
 use crate::dgram::{DgramSocket, Encode, Received, SendError, Wait, retry_within};
 use crate::sys::dgram::{names, recv_with_control, set_option};
 use crate::{Interest, Pollable, wait_ready};
@@ -188,7 +188,7 @@ fn recv_arrival(socket: &DgramSocket, buffer: &mut [u8], wait: Wait) -> io::Resu
         Wait::Configured => recv_once(socket, buffer, false),
         Wait::Never => recv_once(socket, buffer, true),
         Wait::For(timeout) => {
-            let deadline = Deadline::after(Some(timeout));
+            let deadline = Deadline::after(timeout);
             let attempt = || recv_once(socket, buffer, true);
             retry_within(deadline, attempt, |left| wait_ready(socket, Interest::INPUT, left).map(drop))
         }

@@ -5,8 +5,9 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use spandrel_sync::time::Deadline;
+
 use super::{Addr, Connecting, Stream};
-use crate::deadline::Deadline;
 use crate::pollable::wait_any;
 use crate::{Connecting as _, Interest};
 
@@ -46,7 +47,7 @@ pub(super) fn connect(
                 }
                 break;
             }
-            let (left, pause_left) = (deadline.left(), pause.left());
+            let (left, pause_left) = (deadline.remaining(), pause.remaining());
             let least = left.into_iter().chain(pause_left).min();
             wait_any(&race.running, Interest::OUTPUT, least)?;
             match race.poll()? {
@@ -54,10 +55,10 @@ pub(super) fn connect(
                 PollResult::Failed => break,
                 PollResult::Pending => {}
             }
-            if deadline.left().is_some_and(|left| left.is_zero()) {
+            if deadline.is_over() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if pause.left().is_some_and(|left| left.is_zero()) {
+            if pause.is_over() {
                 break;
             }
         }

@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 
 use super::Stream;
 use super::adaptive_wait::DEFAULT_SPIN;
@@ -98,7 +98,7 @@ struct PendingConnection {
     id: u64,
     socket: unix::Stream,
     from: Addr,
-    since: Instant,
+    deadline: Deadline,
 }
 
 /// The maximum number of pending connections; one more drops the oldest.
@@ -224,21 +224,21 @@ impl Acceptor {
         let id = pending.last;
         // In the table before its first event can arrive.
         epoll::add(&self.events, &socket, epoll::EventData::new_u64(id), epoll::EventFlags::IN)?;
-        pending.waiting.push(PendingConnection { id, socket, from, since: Instant::now() });
+        pending.waiting.push(PendingConnection { id, socket, from, deadline: Deadline::after(HANDSHAKE_TIMEOUT) });
         Ok(())
     }
 
     /// Refuses pending connections whose time limit has passed.
     fn expire(&self) {
         let mut pending = self.pending.lock();
-        while pending.waiting.first().is_some_and(|connection| connection.left().is_zero()) {
+        while pending.waiting.first().is_some_and(|connection| connection.deadline.is_over()) {
             pending.waiting.remove(0);
             self.refuse();
         }
     }
 
     fn until_expiry(&self) -> Option<Duration> {
-        self.pending.lock().waiting.first().map(PendingConnection::left)
+        self.pending.lock().waiting.first().and_then(|connection| connection.deadline.remaining())
     }
 
     fn refuse(&self) {
@@ -294,13 +294,6 @@ impl PendingConnections {
     fn take(&mut self, id: u64) -> Option<PendingConnection> {
         let at = self.waiting.iter().position(|connection| connection.id == id)?;
         Some(self.waiting.remove(at))
-    }
-}
-
-impl PendingConnection {
-    /// The time left for its handshake.
-    fn left(&self) -> Duration {
-        HANDSHAKE_TIMEOUT.saturating_sub(Instant::now().saturating_duration_since(self.since))
     }
 }
 

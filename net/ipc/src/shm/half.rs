@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use spandrel_sync::time::Deadline;
 
 use super::adaptive_wait::AdaptiveWait;
 use super::ring::{self, Consumer, Corrupt, POLLING, Producer, QUIT, RingMemory, Step, WAITING, Wakeups, Word};
-use crate::deadline::Deadline;
 
 /// The services of the system that a half needs.
 pub(crate) trait Host {
@@ -204,7 +204,7 @@ impl<E: End + Default> Half<E> {
     ) -> Result<usize, StopReason> {
         let mut guard = match self.end.try_lock() {
             Some(guard) => guard,
-            None => match wait.deadline().ok_or(StopReason::WouldBlock)?.left() {
+            None => match wait.deadline().ok_or(StopReason::WouldBlock)?.remaining() {
                 None => self.end.lock(),
                 Some(left) => self.end.try_lock_for(left).ok_or(StopReason::TimedOut)?,
             },
@@ -245,7 +245,7 @@ impl<E: End + Default> Half<E> {
         adaptive_wait: &mut AdaptiveWait,
         deadline: Deadline,
     ) -> Result<bool, StopReason> {
-        let left = deadline.left();
+        let left = deadline.remaining();
         if left.is_some_and(|left| left.is_zero()) {
             return Err(StopReason::TimedOut);
         }

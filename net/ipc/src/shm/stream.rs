@@ -10,12 +10,12 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::thread::{futex, sched_getcpu};
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spandrel_sync::time::Deadline;
 
 use super::adaptive_wait::AdaptiveWait;
 use super::half::{Half, Host, StopReason, Wait};
 use super::ring::{self, Consumer, Producer, RingMemory, Word};
 use super::segment::{Direction, Layout, SharedRing, Side};
-use crate::deadline::Deadline;
 use crate::sys::shm::Memory;
 use crate::unix::{self, Addr, Credentials};
 use crate::{Handle, Interest, Pollable, Prepared, Receive, Transfer, TransferError, Transmit, exact};
@@ -275,11 +275,11 @@ impl Receive for Stream {
         self.recv_as(slices, Wait::For(Some(timeout)))
     }
     fn recv_n_within(&self, buffer: &mut [u8], timeout: Duration) -> Result<(), TransferError> {
-        let wait = Wait::Until(Deadline::after(Some(timeout)));
+        let wait = Wait::Until(Deadline::after(timeout));
         exact::recv_n(buffer, |buffer| self.recv_as(&mut [IoSliceMut::new(buffer)], wait))
     }
     fn recv_n_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> Result<(), TransferError> {
-        let wait = Wait::Until(Deadline::after(Some(timeout)));
+        let wait = Wait::Until(Deadline::after(timeout));
         exact::recv_n_v(slices, |slices| self.recv_as(slices, wait))
     }
 }
@@ -313,11 +313,11 @@ impl Transmit for Stream {
         self.send_as(slices, Wait::For(Some(timeout)))
     }
     fn send_n_within(&self, data: &[u8], timeout: Duration) -> Result<(), TransferError> {
-        let wait = Wait::Until(Deadline::after(Some(timeout)));
+        let wait = Wait::Until(Deadline::after(timeout));
         exact::send_n(data, |data| self.send_as(&[IoSlice::new(data)], wait))
     }
     fn send_n_v_within(&self, slices: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), TransferError> {
-        let wait = Wait::Until(Deadline::after(Some(timeout)));
+        let wait = Wait::Until(Deadline::after(timeout));
         exact::send_n_v(slices, |slices| self.send_as(slices, wait))
     }
 }

@@ -19,11 +19,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Mutex};
 
 use super::Listener;
 use crate::Shutdown;
-use crate::deadline::Deadline;
 use crate::sys::socket::WaitingReceives;
 
 /// A stream socket with the settings of its waits. Clones of a stream share the settings, as on Unix.
@@ -124,7 +124,7 @@ impl StreamSocket {
             match settings.waiting_receives.receive(self.socket.as_socket(), slices, deadline, is_closed) {
                 Ok(Some(count)) => return Ok(count),
                 Ok(None) if is_closed.load(Ordering::SeqCst) => return try_recv_v(self, slices),
-                Ok(None) if deadline.left().is_some_and(|left| left.is_zero()) => {
+                Ok(None) if deadline.is_over() => {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 Ok(None) => {} // cancelled by other means
@@ -167,7 +167,7 @@ impl StreamSocket {
             let deadline = deadline.get_or_insert_with(|| Deadline::after(*timeout.lock()));
             // Ends on readiness, a timeout or a shutdown; the next attempt tells which.
             loop {
-                let left = deadline.left();
+                let left = deadline.remaining();
                 if left.is_some_and(|left| left.is_zero()) {
                     return Err(io::ErrorKind::TimedOut.into());
                 }

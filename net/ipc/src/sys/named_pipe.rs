@@ -12,6 +12,7 @@ use std::ptr;
 use std::time::Duration;
 
 use spandrel_sync::Arc;
+use spandrel_sync::time::Deadline;
 use windows_sys::Win32::Foundation::{
     ERROR_ACCESS_DENIED, ERROR_IO_PENDING, ERROR_NO_DATA, ERROR_PIPE_BUSY, ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT,
     LocalFree,
@@ -30,7 +31,6 @@ use windows_sys::Win32::System::Pipes::{
 };
 
 use super::overlapped::{Event, Overlapped, is_aborted, milliseconds, owned, wait};
-use crate::deadline::Deadline;
 pub(crate) use outgoing::Outgoing;
 
 /// The parameters of an instance of a pipe.

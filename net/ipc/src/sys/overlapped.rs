@@ -10,11 +10,10 @@ use std::ptr;
 use std::time::Duration;
 
 use spandrel_sync::Mutex;
+use spandrel_sync::time::Deadline;
 use windows_sys::Win32::Foundation::{ERROR_OPERATION_ABORTED, INVALID_HANDLE_VALUE, WAIT_OBJECT_0, WAIT_TIMEOUT};
 use windows_sys::Win32::System::IO::{CancelIoEx, OVERLAPPED};
 use windows_sys::Win32::System::Threading::{CreateEventW, INFINITE, SetEvent, WaitForMultipleObjects};
-
-use crate::deadline::Deadline;
 
 /// A manual-reset event of the system.
 #[derive(Debug)]
@@ -41,7 +40,7 @@ impl Event {
 
     /// Whether it is set.
     pub(crate) fn is_set(&self) -> io::Result<bool> {
-        self.wait(Deadline::after(Some(Duration::ZERO)))
+        self.wait(Deadline::after(Duration::ZERO))
     }
 
     /// Calls `with` with a manual-reset event, which an operation may use. Events are kept for further operations of
@@ -74,11 +73,11 @@ pub(super) fn wait<const N: usize>(events: [&Event; N], deadline: Deadline) -> i
     let handles = events.map(Event::raw);
     let count = N as u32; // two at most
     loop {
-        let left = deadline.left();
+        let left = deadline.remaining();
         // SAFETY: that many handles, open as long as the borrowed events are.
         let woken = unsafe { WaitForMultipleObjects(count, handles.as_ptr(), 0, milliseconds(left)) };
         match woken {
-            WAIT_TIMEOUT if deadline.left().is_some_and(|left| left.is_zero()) => return Ok(None),
+            WAIT_TIMEOUT if deadline.is_over() => return Ok(None),
             WAIT_TIMEOUT => {} // of a time beyond the range of the system
             _ if woken.wrapping_sub(WAIT_OBJECT_0) < count => return Ok(Some((woken - WAIT_OBJECT_0) as usize)),
             _ => return Err(io::Error::last_os_error()),
@@ -123,7 +122,7 @@ impl Overlapped {
         // SAFETY: the callers keep the handle open, and `self` is borrowed for the call. It fails when the operation has
         // already ended.
         unsafe { CancelIoEx(file, self.as_ptr()) };
-        if !matches!(event.wait(Deadline::after(None)), Ok(true)) {
+        if !matches!(event.wait(Deadline::NEVER), Ok(true)) {
             // The system would still write to memory that is about to be reused. This does not happen.
             std::process::abort();
         }

@@ -7,13 +7,13 @@ use std::ptr;
 use socket2::Socket;
 use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::time::Deadline;
 use windows_sys::Win32::Networking::WinSock::{
     INVALID_SOCKET, SOCKET, WSA_IO_PENDING, WSABUF, WSAGetOverlappedResult, WSARecv, accept,
 };
 use windows_sys::Win32::System::IO::{CancelIoEx, OVERLAPPED};
 
 use super::overlapped::{Event, Overlapped, is_aborted};
-use crate::deadline::Deadline;
 
 /// The receives of one connection that wait. Another thread may end them.
 #[derive(Debug, Default)]

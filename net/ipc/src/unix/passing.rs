@@ -16,9 +16,9 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SocketType, recvmsg, sendmsg, sendmsg_addr, sockopt::socket_type,
 };
+use spandrel_sync::time::Deadline;
 
 use super::{Addr, ConnectedDgram, Dgram, Stream};
-use crate::deadline::Deadline;
 use crate::dgram::{Encode as _, Name};
 use crate::interrupted::retry_interrupted;
 use crate::socket::calls::NO_SIGNAL;
@@ -196,13 +196,13 @@ impl Dgram {
 
 /// Receives within a time limit; `receive` never waits.
 fn within<R>(endpoint: &impl Pollable, timeout: Duration, receive: impl Fn() -> io::Result<R>) -> io::Result<R> {
-    let deadline = Deadline::after(Some(timeout));
+    let deadline = Deadline::after(timeout);
     loop {
         match receive() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,
         }
-        let left = deadline.left();
+        let left = deadline.remaining();
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());
         }

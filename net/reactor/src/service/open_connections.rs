@@ -7,7 +7,7 @@ use std::{fmt, mem};
 use slab::Slab;
 use spandrel_ipc::Transfer;
 use spandrel_sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex, Weak};
 
 use crate::{HandlerId, Registry};
@@ -207,14 +207,13 @@ impl OpenConnections {
 
     /// Waits until there is no open connection; false after `timeout`. Admits further connections.
     pub(crate) fn wait_empty(&self, timeout: Duration) -> bool {
-        let start = Instant::now();
+        let deadline = Deadline::after(timeout);
         let mut endings = self.endings.lock();
         while !endings.is_empty() {
-            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
-            if left.is_zero() {
+            if deadline.is_over() {
                 return false;
             }
-            self.removed.wait_for(&mut endings, left);
+            self.removed.wait_until(&mut endings, deadline);
         }
         true
     }

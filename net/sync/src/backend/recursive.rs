@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
-use super::kind::{Condvar, Instant, Mutex, thread};
+use super::kind::{Condvar, Mutex, thread};
+use crate::time::Deadline;
 
 /// The thread that holds the lock, and the number of its guards.
 type Holder = Option<(thread::ThreadId, usize)>;
@@ -67,7 +68,7 @@ impl<T: ?Sized> RecursiveMutex<T> {
         enter(&mut self.holder.lock()).then(|| self.guard())
     }
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<RecursiveMutexGuard<'_, T>> {
-        let end = Instant::now().checked_add(timeout);
+        let deadline = Deadline::after(timeout);
         let mut holder = self.holder.lock();
         loop {
             if enter(&mut holder) {
@@ -75,7 +76,7 @@ impl<T: ?Sized> RecursiveMutex<T> {
                 return Some(self.guard());
             }
             // A wake-up without success does not restart the time limit.
-            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
+            let left = deadline.remaining().unwrap_or(timeout);
             if self.freed.wait_for(&mut holder, left).timed_out() {
                 let entered = enter(&mut holder);
                 drop(holder);

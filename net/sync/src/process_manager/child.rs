@@ -12,7 +12,7 @@ use std::{fmt, io};
 #[cfg(target_os = "linux")]
 use super::CpuTimes;
 use super::waiting;
-use crate::deadline::Deadline;
+use crate::time::Deadline;
 use crate::{Condition, Mutex};
 
 pub(super) struct Record {
@@ -104,11 +104,11 @@ impl Record {
 
     /// Waits until the child has ended; none after `timeout`.
     pub(super) fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<ExitStatus>> {
-        let deadline = timeout.map(Deadline::after);
+        let deadline = Deadline::after(timeout);
         let mut polls = 0;
         loop {
             let status = self.status()?;
-            let remaining = deadline.map_or(Duration::MAX, Deadline::remaining);
+            let remaining = deadline.remaining().unwrap_or(Duration::MAX);
             if status.is_some() || remaining.is_zero() {
                 return Ok(status);
             }

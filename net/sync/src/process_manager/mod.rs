@@ -18,8 +18,8 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::deadline::Deadline;
 use crate::thread::Builder;
+use crate::time::Deadline;
 use crate::{Arc, Mutex};
 use child::Record;
 
@@ -179,7 +179,7 @@ impl ProcessManager {
                 }
                 children.clone()
             };
-            let remaining = deadline.remaining();
+            let remaining = deadline.remaining().unwrap_or(Duration::MAX);
             if children.is_empty() || remaining.is_zero() {
                 return Ok(None);
             }
@@ -251,9 +251,9 @@ impl ProcessManager {
 
 /// Waits for one after the other, which takes as long as the longest of them.
 fn wait_for_all(children: &[Process], timeout: Option<Duration>) -> io::Result<bool> {
-    let deadline = timeout.map(Deadline::after);
+    let deadline = Deadline::after(timeout);
     for child in children {
-        match child.0.wait(deadline.map(Deadline::remaining)) {
+        match child.0.wait(deadline.remaining()) {
             Ok(None) => return Ok(false),
             Ok(Some(_)) => {}
             Err(_) if child.0.is_finished() => {} // reaped elsewhere

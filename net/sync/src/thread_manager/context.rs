@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::registry::{Member, Phase, Registry, State};
 use super::requests::Requests;
 use super::{Cancelled, SpawnError};
-use crate::deadline::Deadline;
+use crate::time::Deadline;
 use crate::{Arc, MutexGuard, thread};
 
 /// The argument of a managed thread's body: its identity, and the requests of its manager.
@@ -70,8 +70,7 @@ impl ThreadContext {
                 self.wait_while_stopped(state)?;
                 state = self.registry.state.lock();
             }
-            let remaining = deadline.remaining();
-            if remaining.is_zero() || self.registry.requests_changed.wait_for(&mut state, remaining).timed_out() {
+            if self.registry.requests_changed.wait_until(&mut state, deadline).timed_out() {
                 drop(state);
                 return self.checkpoint();
             }

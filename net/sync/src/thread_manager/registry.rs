@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::requests::Requests;
 use super::{Joined, StillRunning, ThreadPanic};
-use crate::deadline::Deadline;
 use crate::thread::{JoinHandle, ThreadId, current};
+use crate::time::Deadline;
 use crate::{Arc, Condition, Mutex, MutexGuard, Weak};
 
 /// Maximum number of panics that are kept until a wait returns them.
@@ -169,17 +169,12 @@ impl Registry {
         timeout: Option<Duration>,
         mut is_over: impl FnMut(&mut State) -> bool,
     ) -> (MutexGuard<'_, State>, bool) {
-        let deadline = timeout.map(Deadline::after);
+        let deadline = Deadline::after(timeout);
         let mut state = self.state.lock();
         while !is_over(&mut state) {
-            match deadline {
-                None => self.phase_changed.wait(&mut state),
-                Some(deadline) => {
-                    if self.phase_changed.wait_for(&mut state, deadline.remaining()).timed_out() {
-                        let is_over = is_over(&mut state);
-                        return (state, is_over);
-                    }
-                }
+            if self.phase_changed.wait_until(&mut state, deadline).timed_out() {
+                let is_over = is_over(&mut state);
+                return (state, is_over);
             }
         }
         (state, true)

@@ -4,10 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Mutex};
 
 use super::{AcceptorOptions, Addr, Stream};
-use crate::deadline::Deadline;
 use crate::sys::named_pipe::{Instance, Listening, Pipe, is_busy, is_in_use};
 use crate::sys::overlapped::{Event, is_aborted};
 
@@ -79,7 +79,7 @@ impl Acceptor {
     pub fn accept(&self) -> io::Result<(Stream, Addr)> {
         match self.nonblocking.load(Ordering::Relaxed) {
             true => self.try_accept(),
-            false => self.accept_until(Deadline::after(None)),
+            false => self.accept_until(Deadline::NEVER),
         }
     }
 
@@ -99,7 +99,7 @@ impl Acceptor {
     /// # Errors
     /// As [`accept`](Self::accept); [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn accept_within(&self, timeout: Duration) -> io::Result<(Stream, Addr)> {
-        self.accept_until(Deadline::after(Some(timeout)))
+        self.accept_until(Deadline::after(timeout))
     }
 
     /// Stops accepting: every [`accept`](Self::accept), waiting or future, returns
@@ -147,10 +147,10 @@ impl Acceptor {
                 Polled::Stream(stream) => return Ok((stream, Addr::unnamed())),
                 Polled::NoClient(listening) => listening.wait(&self.stop, deadline)?,
                 Polled::TooMany => {
-                    let rest = pause.min(deadline.left().unwrap_or(pause));
+                    let rest = pause.min(deadline.remaining().unwrap_or(pause));
                     pause = (pause * 2).min(LONGEST_PAUSE);
-                    self.stop.wait(Deadline::after(Some(rest)))?;
-                    !deadline.left().is_some_and(|left| left.is_zero())
+                    self.stop.wait(Deadline::after(rest))?;
+                    !deadline.is_over()
                 }
             };
             if !in_time {

@@ -3,8 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use spandrel_sync::time::Deadline;
+
 use super::{Addr, Stream};
-use crate::deadline::Deadline;
 use crate::sys::named_pipe::{Pipe, is_busy, wait_for_instance};
 
 /// Makes connections; carries no octets itself.
@@ -20,7 +21,7 @@ impl Connector {
     /// [`io::ErrorKind::NotFound`] without an acceptor, [`io::ErrorKind::PermissionDenied`] and others of the
     /// operating system; [`io::ErrorKind::InvalidInput`] for an address without a name.
     pub fn connect(addr: &Addr) -> io::Result<Stream> {
-        connect(addr, Deadline::after(None))
+        connect(addr, Deadline::NEVER)
     }
 
     /// Like [`connect`](Self::connect), but waits no longer than `timeout`.
@@ -30,7 +31,7 @@ impl Connector {
     pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
         match timeout {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
-            timeout => connect(addr, Deadline::after(Some(timeout))),
+            timeout => connect(addr, Deadline::after(timeout)),
         }
     }
 }
@@ -42,7 +43,7 @@ fn connect(addr: &Addr, deadline: Deadline) -> io::Result<Stream> {
             Err(error) if is_busy(&error) => {}
             opened => return Stream::new(opened?),
         }
-        let left = deadline.left();
+        let left = deadline.remaining();
         if left.is_some_and(|left| left.is_zero()) || !wait_for_instance(name, left)? {
             return Err(io::ErrorKind::TimedOut.into());
         }

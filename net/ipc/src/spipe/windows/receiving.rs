@@ -149,7 +149,7 @@ impl Stream {
                 // Perhaps shut down: then the pipe is closed, or soon will be.
                 Received::Stopped if self.end.stop.is_set()? => return Ok(0),
                 Received::Stopped => return Err(limit.on_timeout.into()),
-                Received::Empty if limit.deadline.left().is_some_and(|left| left.is_zero()) => {
+                Received::Empty if limit.deadline.is_over() => {
                     return Err(limit.on_timeout.into());
                 }
                 Received::Empty => {}

@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Mutex};
 
-use crate::deadline::Deadline;
 use crate::sys::named_pipe::{Outgoing, Pipe};
 use crate::sys::overlapped::Event;
 
@@ -51,7 +51,7 @@ pub(super) struct WaitLimit {
 impl WaitLimit {
     /// A limit under which a call returns at once.
     pub(super) fn none() -> Self {
-        Self { deadline: Deadline::after(Some(Duration::ZERO)), on_timeout: io::ErrorKind::WouldBlock }
+        Self { deadline: Deadline::after(Duration::ZERO), on_timeout: io::ErrorKind::WouldBlock }
     }
 
     /// The timeout from now; without a limit for `None`.

@@ -13,7 +13,7 @@ use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::ptr;
 use std::time::Duration;
 
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use windows_sys::Win32::Foundation::{ERROR_IO_PENDING, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::Storage::FileSystem::{SetFileCompletionNotificationModes, WriteFile};
@@ -23,7 +23,6 @@ use windows_sys::Win32::System::IO::{
 use windows_sys::Win32::System::WindowsProgramming::FILE_SKIP_COMPLETION_PORT_ON_SUCCESS;
 
 use super::{Pipe, is_peer_closed};
-use crate::deadline::Deadline;
 use crate::sys::overlapped::{milliseconds, owned};
 
 /// The maximum number of octets of one write.
@@ -145,12 +144,9 @@ impl Outgoing {
 
     /// Waits for a change; false after the deadline.
     fn wait(&self, state: &mut spandrel_sync::MutexGuard<'_, State>, deadline: Deadline) -> bool {
-        match deadline.left() {
-            Some(left) if left.is_zero() => return false,
-            Some(left) => _ = self.changed.wait_for(state, left),
-            None => self.changed.wait(state),
-        }
-        true
+        let is_over = deadline.is_over();
+        self.changed.wait_until(state, deadline);
+        !is_over
     }
 
     /// Starts a write of the octets that fit.
@@ -261,7 +257,7 @@ impl Default for Write {
 struct Port {
     handle: OwnedHandle,
     /// Abandoned writes and the times at which to cancel them, in that order.
-    abandoned: Mutex<VecDeque<(Instant, Weak<Outgoing>)>>,
+    abandoned: Mutex<VecDeque<(Deadline, Weak<Outgoing>)>>,
 }
 
 impl Port {
@@ -294,8 +290,7 @@ impl Port {
 
     /// Lets the pending write of `sender` go on for a limited time.
     fn abandon(&self, sender: &Arc<Outgoing>) {
-        let end = Instant::now().checked_add(LINGER);
-        self.abandoned.lock().push_back((end.expect("the clock goes on for some seconds"), Arc::downgrade(sender)));
+        self.abandoned.lock().push_back((Deadline::after(LINGER), Arc::downgrade(sender)));
         // SAFETY: the handle is open as long as `self` is, and there is no operation to refer to.
         unsafe { PostQueuedCompletionStatus(self.handle.as_raw_handle(), 0, 0, ptr::null()) };
     }
@@ -324,10 +319,9 @@ impl Port {
     fn cancel_abandoned(&self) -> Option<Duration> {
         loop {
             let mut abandoned = self.abandoned.lock();
-            let (end, sender) = abandoned.front()?;
-            let left = end.saturating_duration_since(Instant::now());
-            if !left.is_zero() && sender.strong_count() > 0 {
-                return Some(left);
+            let (deadline, sender) = abandoned.front()?;
+            if !deadline.is_over() && sender.strong_count() > 0 {
+                return deadline.remaining();
             }
             let sender = sender.upgrade();
             abandoned.pop_front();
