@@ -4,7 +4,7 @@
 //! decoding through a [`Binder`](crate::Binder): there is no global ORB. The encoding of references is in
 //! `reference`.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, ops::Deref, sync::Arc};
 
 use crate::CdrError;
 
@@ -58,8 +58,29 @@ pub trait FromBound: Reference + Clone {
     fn from_bound(bound: Arc<dyn Any + Send + Sync>) -> Result<Self, CdrError>;
 }
 
-impl<R: Reference + ?Sized> Reference for &R {
+/// A type that dereferences to a reference and is encoded as that: a borrowed reference, or a typed one.
+pub trait ReferencePointer: Deref {}
+
+impl<R: ?Sized> ReferencePointer for &R {}
+
+impl<P: ReferencePointer<Target: Reference> + ?Sized> Reference for P {
     fn ior(&self) -> &Ior {
         (**self).ior()
+    }
+}
+
+/// The reference of an IDL interface, as generated code defines it. It wraps the reference of the first base interface,
+/// or an untyped one, and dereferences to it.
+pub trait TypedReference: ReferencePointer<Target: Sized> + Clone {
+    /// The repository id of the interface.
+    const REPOSITORY_ID: &'static str;
+
+    /// Wraps a reference without a check of its interface.
+    fn wrap(inner: Self::Target) -> Self;
+}
+
+impl<R: TypedReference<Target: FromBound>> FromBound for R {
+    fn from_bound(bound: Arc<dyn Any + Send + Sync>) -> Result<Self, CdrError> {
+        R::Target::from_bound(bound).map(R::wrap)
     }
 }

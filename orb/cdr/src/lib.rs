@@ -56,12 +56,12 @@ pub use encoder::{Encoder, LEND_OCTETS, Placeholder};
 pub use engine::{SWITCH_AFTER, switch_after};
 pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
-pub use ior::{FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
+pub use ior::{FromBound, Ior, Reference, ReferencePointer, TaggedComponent, TaggedProfile, TypedReference};
 pub use limits::Limits;
 pub use octet_form::{OctetForm, TrailingOctets, from_octets, to_octets};
 pub use padded::{Pad, encode_padded_slice, lend_padded};
 pub use scalar::{Char, LongDouble, NotLatin1};
-pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility};
+pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, TypeDefinition, ValueModifier, Visibility};
 pub use typed::Typed;
 pub use value::{Decode, Encode};
 pub use value_type::{

@@ -6,31 +6,35 @@ pub mod interpreted;
 mod references;
 mod types;
 
-pub use std::{borrow::Cow, error::Error, fmt, ops::Deref, sync::Arc};
+pub use std::{borrow::Cow, error::Error, fmt, future::Future, ops::Deref, sync::Arc};
 // Those of the prelude, for the macros.
 pub use std::{
+    clone::Clone,
+    cmp::{Eq, PartialEq},
     convert::{From, TryFrom},
+    marker::Send,
     option::Option::{self, None, Some},
     result::Result::{self, Err, Ok},
     vec::Vec,
 };
 
-pub use references::{call, call_oneway};
+pub use references::{call, call_oneway, debug_reference, widen};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
     ValueType,
 };
 pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Defining, Encode, Encoder, Fixed,
-    FixedSize, FromBound, Ior, Label, LongDouble, Pad, Reference, TypeCode, Typed, ValueModifier, Visibility, WString,
-    Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded, zerocopy,
+    FixedSize, Label, LongDouble, Pad, ReferencePointer, TypeCode, TypeDefinition, Typed, TypedReference,
+    ValueModifier, Visibility, WString, Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded,
+    zerocopy,
 };
 pub use spandrel_cdr::{
     engine::{Compiled, Value},
     interpret,
 };
 pub use spandrel_giop::SystemException;
-pub use types::min_octets;
+pub use types::{array_code, min_octets, native_code, sequence_code};
 
 pub use crate::reference::exceptions::{describe_exception, describe_exception_text, not_implemented};
 #[cfg(feature = "asynchronous")]
@@ -55,9 +59,6 @@ pub type Encoded = Result<(), CdrError>;
 
 /// The result of decoding a value.
 pub type Decoded<T> = Result<T, CdrError>;
-
-/// A reference from a binder.
-pub type Bound = Arc<dyn std::any::Any + Send + Sync>;
 
 /// Decodes the members of an exception that an operation raises.
 ///

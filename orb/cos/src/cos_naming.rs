@@ -26,7 +26,7 @@ pub mod cos_naming {
     }
     rt::structure! {
         #[inline] NameComponent, "IDL:omg.org/CosNaming/NameComponent:1.0", "NameComponent",
-        id: Istring as "id" = istring_tc(), kind: Istring as "kind" = istring_tc()
+        id: Istring as "id" = istring_tc, kind: Istring as "kind" = istring_tc
     }
 
     /// A path of components: all but the last name naming contexts. It has at least one component.
@@ -60,7 +60,7 @@ pub mod cos_naming {
     }
     rt::structure! {
         #[inline] Binding, "IDL:omg.org/CosNaming/Binding:1.0", "Binding",
-        binding_name: Name as "binding_name" = name_tc(), binding_type: BindingType as "binding_type"
+        binding_name: Name as "binding_name" = name_tc, binding_type: BindingType as "binding_type"
     }
 
     /// Entries, in any order.
@@ -71,17 +71,16 @@ pub mod cos_naming {
     }
 
     /// The bindings of a context that a call of list did not return.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct BindingIterator(rt::ObjectRef);
     rt::reference! {
-        object_reference BindingIterator, "IDL:omg.org/CosNaming/BindingIterator:1.0", "BindingIterator",
-        async narrow_async
+        object_reference BindingIterator(rt::ObjectRef), "IDL:omg.org/CosNaming/BindingIterator:1.0",
+        "BindingIterator", async narrow_async
     }
 
     impl BindingIterator {
         /// Returns the next binding. FALSE: there was none, and the binding is meaningless.
         pub fn next_one(&self) -> Result<(bool, Binding), rt::SystemException> {
-            rt::call(self.as_object(), "next_one", &())
+            rt::call(self, "next_one", &())
         }
 
         /// Returns at least one and at most how_many further bindings. FALSE: there was none.
@@ -89,12 +88,12 @@ pub mod cos_naming {
             &self,
             how_many: u32,
         ) -> Result<(bool, BindingList), rt::SystemException> {
-            rt::call(self.as_object(), "next_n", &(how_many,))
+            rt::call(self, "next_n", &(how_many,))
         }
 
         /// Destroys the iterator. A server may do so at any time, too.
         pub fn destroy(&self) -> Result<(), rt::SystemException> {
-            rt::call(self.as_object(), "destroy", &())
+            rt::call(self, "destroy", &())
         }
 
         /// As `next_one`, without waiting: the arguments are marshaled before this returns.
@@ -102,7 +101,7 @@ pub mod cos_naming {
         pub fn next_one_async(
             &self,
         ) -> rt::AsyncReply<(bool, Binding), rt::SystemException> {
-            rt::call_async(self.as_object(), "next_one", &())
+            rt::call_async(self, "next_one", &())
         }
 
         /// As `next_n`, without waiting: the arguments are marshaled before this returns.
@@ -111,13 +110,13 @@ pub mod cos_naming {
             &self,
             how_many: u32,
         ) -> rt::AsyncReply<(bool, BindingList), rt::SystemException> {
-            rt::call_async(self.as_object(), "next_n", &(how_many,))
+            rt::call_async(self, "next_n", &(how_many,))
         }
 
         /// As `destroy`, without waiting: the arguments are marshaled before this returns.
         #[inline]
         pub fn destroy_async(&self) -> rt::AsyncReply<(), rt::SystemException> {
-            rt::call_async(self.as_object(), "destroy", &())
+            rt::call_async(self, "destroy", &())
         }
     }
 
@@ -225,11 +224,10 @@ pub mod cos_naming {
     }
 
     /// A set of bindings, in which each name is unique.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct NamingContext(rt::ObjectRef);
     rt::reference! {
-        object_reference NamingContext, "IDL:omg.org/CosNaming/NamingContext:1.0", "NamingContext",
-        async narrow_async
+        object_reference NamingContext(rt::ObjectRef), "IDL:omg.org/CosNaming/NamingContext:1.0",
+        "NamingContext", async narrow_async
     }
 
     impl NamingContext {
@@ -239,7 +237,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> Result<(), naming_context::BindError> {
-            rt::call(self.as_object(), "bind", &(n, obj))
+            rt::call(self, "bind", &(n, obj))
         }
 
         /// Binds an object, in place of an earlier one of that name.
@@ -248,7 +246,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> Result<(), naming_context::RebindError> {
-            rt::call(self.as_object(), "rebind", &(n, obj))
+            rt::call(self, "rebind", &(n, obj))
         }
 
         /// Binds a context, which takes part in the resolution of compound names.
@@ -257,7 +255,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> Result<(), naming_context::BindContextError> {
-            rt::call(self.as_object(), "bind_context", &(n, nc))
+            rt::call(self, "bind_context", &(n, nc))
         }
 
         /// Binds a context, in place of an earlier one of that name.
@@ -266,7 +264,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> Result<(), naming_context::RebindContextError> {
-            rt::call(self.as_object(), "rebind_context", &(n, nc))
+            rt::call(self, "rebind_context", &(n, nc))
         }
 
         /// Returns the object or context that is bound to the name.
@@ -274,7 +272,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            rt::call(self.as_object(), "resolve", &(n,))
+            rt::call(self, "resolve", &(n,))
         }
 
         /// Removes a binding. The object itself stays.
@@ -282,12 +280,12 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<(), naming_context::UnbindError> {
-            rt::call(self.as_object(), "unbind", &(n,))
+            rt::call(self, "unbind", &(n,))
         }
 
         /// Returns a new context of the same server, which is not bound to a name.
         pub fn new_context(&self) -> Result<Option<NamingContext>, rt::SystemException> {
-            rt::call(self.as_object(), "new_context", &())
+            rt::call(self, "new_context", &())
         }
 
         /// Makes a context and binds it.
@@ -295,12 +293,12 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<Option<NamingContext>, naming_context::BindNewContextError> {
-            rt::call(self.as_object(), "bind_new_context", &(n,))
+            rt::call(self, "bind_new_context", &(n,))
         }
 
         /// Destroys the context, which must be empty. Its bindings elsewhere remain.
         pub fn destroy(&self) -> Result<(), naming_context::DestroyError> {
-            rt::call(self.as_object(), "destroy", &())
+            rt::call(self, "destroy", &())
         }
 
         /// Returns at most how_many bindings, and an iterator over the others, which is nil if there are none.
@@ -308,7 +306,7 @@ pub mod cos_naming {
             &self,
             how_many: u32,
         ) -> Result<(BindingList, Option<BindingIterator>), rt::SystemException> {
-            rt::call(self.as_object(), "list", &(how_many,))
+            rt::call(self, "list", &(how_many,))
         }
 
         /// As `bind`, without waiting: the arguments are marshaled before this returns.
@@ -318,7 +316,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> rt::AsyncReply<(), naming_context::BindError> {
-            rt::call_async(self.as_object(), "bind", &(n, obj))
+            rt::call_async(self, "bind", &(n, obj))
         }
 
         /// As `rebind`, without waiting: the arguments are marshaled before this returns.
@@ -328,7 +326,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             obj: Option<&rt::ObjectRef>,
         ) -> rt::AsyncReply<(), naming_context::RebindError> {
-            rt::call_async(self.as_object(), "rebind", &(n, obj))
+            rt::call_async(self, "rebind", &(n, obj))
         }
 
         /// As `bind_context`, without waiting: the arguments are marshaled before this returns.
@@ -338,7 +336,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> rt::AsyncReply<(), naming_context::BindContextError> {
-            rt::call_async(self.as_object(), "bind_context", &(n, nc))
+            rt::call_async(self, "bind_context", &(n, nc))
         }
 
         /// As `rebind_context`, without waiting: the arguments are marshaled before this returns.
@@ -348,7 +346,7 @@ pub mod cos_naming {
             n: &[NameComponent],
             nc: Option<&NamingContext>,
         ) -> rt::AsyncReply<(), naming_context::RebindContextError> {
-            rt::call_async(self.as_object(), "rebind_context", &(n, nc))
+            rt::call_async(self, "rebind_context", &(n, nc))
         }
 
         /// As `resolve`, without waiting: the arguments are marshaled before this returns.
@@ -357,7 +355,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> rt::AsyncReply<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            rt::call_async(self.as_object(), "resolve", &(n,))
+            rt::call_async(self, "resolve", &(n,))
         }
 
         /// As `unbind`, without waiting: the arguments are marshaled before this returns.
@@ -366,7 +364,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> rt::AsyncReply<(), naming_context::UnbindError> {
-            rt::call_async(self.as_object(), "unbind", &(n,))
+            rt::call_async(self, "unbind", &(n,))
         }
 
         /// As `new_context`, without waiting: the arguments are marshaled before this returns.
@@ -374,7 +372,7 @@ pub mod cos_naming {
         pub fn new_context_async(
             &self,
         ) -> rt::AsyncReply<Option<NamingContext>, rt::SystemException> {
-            rt::call_async(self.as_object(), "new_context", &())
+            rt::call_async(self, "new_context", &())
         }
 
         /// As `bind_new_context`, without waiting: the arguments are marshaled before this returns.
@@ -383,13 +381,13 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> rt::AsyncReply<Option<NamingContext>, naming_context::BindNewContextError> {
-            rt::call_async(self.as_object(), "bind_new_context", &(n,))
+            rt::call_async(self, "bind_new_context", &(n,))
         }
 
         /// As `destroy`, without waiting: the arguments are marshaled before this returns.
         #[inline]
         pub fn destroy_async(&self) -> rt::AsyncReply<(), naming_context::DestroyError> {
-            rt::call_async(self.as_object(), "destroy", &())
+            rt::call_async(self, "destroy", &())
         }
 
         /// As `list`, without waiting: the arguments are marshaled before this returns.
@@ -401,7 +399,7 @@ pub mod cos_naming {
             (BindingList, Option<BindingIterator>),
             rt::SystemException,
         > {
-            rt::call_async(self.as_object(), "list", &(how_many,))
+            rt::call_async(self, "list", &(how_many,))
         }
     }
 
@@ -759,7 +757,7 @@ pub mod cos_naming {
         }
         rt::exception! {
             #[inline] members NotFound, "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0", "NotFound",
-            why: NotFoundReason as "why", rest_of_name: super::Name as "rest_of_name" = super::name_tc()
+            why: NotFoundReason as "why", rest_of_name: super::Name as "rest_of_name" = super::name_tc
         }
 
         /// The context gave up. The client may continue at another context.
@@ -773,7 +771,7 @@ pub mod cos_naming {
         rt::exception! {
             #[inline] members CannotProceed, "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
             "CannotProceed", cxt: Option<super::NamingContext> as "cxt",
-            rest_of_name: super::Name as "rest_of_name" = super::name_tc()
+            rest_of_name: super::Name as "rest_of_name" = super::name_tc
         }
 
         /// The name is not valid: it has no component, or a string form is malformed.
@@ -825,10 +823,9 @@ pub mod cos_naming {
     }
 
     /// A naming context that also takes names in their string form: a/b.kind, with backslashes before / . and \.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct NamingContextExt(NamingContext);
     rt::reference! {
-        object_reference NamingContextExt: NamingContext, "IDL:omg.org/CosNaming/NamingContextExt:1.0",
+        object_reference NamingContextExt(NamingContext), "IDL:omg.org/CosNaming/NamingContextExt:1.0",
         "NamingContextExt", async narrow_async, NamingContext
     }
 
@@ -838,7 +835,7 @@ pub mod cos_naming {
             &self,
             n: &[NameComponent],
         ) -> Result<naming_context_ext::StringName, naming_context_ext::ToStringError> {
-            rt::call(self.as_object(), "to_string", &(n,))
+            rt::call(self, "to_string", &(n,))
         }
 
         /// The name with this string form.
@@ -846,7 +843,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> Result<Name, naming_context_ext::ToNameError> {
-            rt::call(self.as_object(), "to_name", &(sn,))
+            rt::call(self, "to_name", &(sn,))
         }
 
         /// The URL of a name, resolved by the naming service at an address.
@@ -855,7 +852,7 @@ pub mod cos_naming {
             addr: &str,
             sn: &str,
         ) -> Result<naming_context_ext::UrlString, naming_context_ext::ToUrlError> {
-            rt::call(self.as_object(), "to_url", &(addr, sn))
+            rt::call(self, "to_url", &(addr, sn))
         }
 
         /// Resolves a name in string form.
@@ -863,7 +860,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> Result<Option<rt::ObjectRef>, naming_context_ext::ResolveStrError> {
-            rt::call(self.as_object(), "resolve_str", &(sn,))
+            rt::call(self, "resolve_str", &(sn,))
         }
 
         /// As `to_string`, without waiting: the arguments are marshaled before this returns.
@@ -875,7 +872,7 @@ pub mod cos_naming {
             naming_context_ext::StringName,
             naming_context_ext::ToStringError,
         > {
-            rt::call_async(self.as_object(), "to_string", &(n,))
+            rt::call_async(self, "to_string", &(n,))
         }
 
         /// As `to_name`, without waiting: the arguments are marshaled before this returns.
@@ -884,7 +881,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> rt::AsyncReply<Name, naming_context_ext::ToNameError> {
-            rt::call_async(self.as_object(), "to_name", &(sn,))
+            rt::call_async(self, "to_name", &(sn,))
         }
 
         /// As `to_url`, without waiting: the arguments are marshaled before this returns.
@@ -897,7 +894,7 @@ pub mod cos_naming {
             naming_context_ext::UrlString,
             naming_context_ext::ToUrlError,
         > {
-            rt::call_async(self.as_object(), "to_url", &(addr, sn))
+            rt::call_async(self, "to_url", &(addr, sn))
         }
 
         /// As `resolve_str`, without waiting: the arguments are marshaled before this returns.
@@ -906,7 +903,7 @@ pub mod cos_naming {
             &self,
             sn: &str,
         ) -> rt::AsyncReply<Option<rt::ObjectRef>, naming_context_ext::ResolveStrError> {
-            rt::call_async(self.as_object(), "resolve_str", &(sn,))
+            rt::call_async(self, "resolve_str", &(sn,))
         }
     }
 

@@ -148,29 +148,28 @@ pub mod implementation_repository {
     }
 
     /// The part of a server that the repository calls.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ServerObject(rt::ObjectRef);
     rt::reference! {
-        object_reference ServerObject, "IDL:spandrel/ImplementationRepository/ServerObject:1.0",
-        "ServerObject", async narrow_async
+        object_reference ServerObject(rt::ObjectRef),
+        "IDL:spandrel/ImplementationRepository/ServerObject:1.0", "ServerObject", async narrow_async
     }
 
     impl ServerObject {
         /// Returns: the server runs.
         pub fn ping(&self) -> Result<(), rt::SystemException> {
-            rt::call(self.as_object(), "ping", &())
+            rt::call(self, "ping", &())
         }
 
         /// Begins the shutdown of the server, which ends its running requests first. The token is the one that
         ///    server_is_running has returned.
         pub fn shutdown(&self, token: &str) -> Result<(), rt::SystemException> {
-            rt::call_oneway(self.as_object(), "shutdown", &(token,))
+            rt::call_oneway(self, "shutdown", &(token,))
         }
 
         /// As `ping`, without waiting: the arguments are marshaled before this returns.
         #[inline]
         pub fn ping_async(&self) -> rt::AsyncReply<(), rt::SystemException> {
-            rt::call_async(self.as_object(), "ping", &())
+            rt::call_async(self, "ping", &())
         }
 
         /// As `shutdown`, without waiting: the arguments are marshaled before this returns.
@@ -179,7 +178,7 @@ pub mod implementation_repository {
             &self,
             token: &str,
         ) -> rt::AsyncReply<(), rt::SystemException> {
-            rt::call_oneway_async(self.as_object(), "shutdown", &(token,))
+            rt::call_oneway_async(self, "shutdown", &(token,))
         }
     }
 
@@ -260,11 +259,10 @@ pub mod implementation_repository {
     }
 
     /// Operations of servers and administrators.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Administration(rt::ObjectRef);
     rt::reference! {
-        object_reference Administration, "IDL:spandrel/ImplementationRepository/Administration:1.0",
-        "Administration", async narrow_async
+        object_reference Administration(rt::ObjectRef),
+        "IDL:spandrel/ImplementationRepository/Administration:1.0", "Administration", async narrow_async
     }
 
     impl Administration {
@@ -274,7 +272,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> Result<(), administration::RegisterServerError> {
-            rt::call(self.as_object(), "register_server", &(server, options))
+            rt::call(self, "register_server", &(server, options))
         }
 
         /// Changes the registration of a server, from its next start on.
@@ -283,7 +281,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> Result<(), administration::UpdateServerError> {
-            rt::call(self.as_object(), "update_server", &(server, options))
+            rt::call(self, "update_server", &(server, options))
         }
 
         /// Removes the registration of a server that does not run.
@@ -291,7 +289,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> Result<(), administration::RemoveServerError> {
-            rt::call(self.as_object(), "remove_server", &(server,))
+            rt::call(self, "remove_server", &(server,))
         }
 
         /// Allows or forbids a server to be started, and its clients to be forwarded.
@@ -300,7 +298,7 @@ pub mod implementation_repository {
             server: &str,
             enabled: bool,
         ) -> Result<(), administration::EnableServerError> {
-            rt::call(self.as_object(), "enable_server", &(server, enabled))
+            rt::call(self, "enable_server", &(server, enabled))
         }
 
         /// Begins to start a server. A state FAILED ends.
@@ -308,7 +306,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> Result<(), administration::ActivateServerError> {
-            rt::call(self.as_object(), "activate_server", &(server,))
+            rt::call(self, "activate_server", &(server,))
         }
 
         /// Begins to end a server: with its running requests (drain), or by a signal at once.
@@ -317,7 +315,7 @@ pub mod implementation_repository {
             server: &str,
             drain: bool,
         ) -> Result<(), administration::ShutdownServerError> {
-            rt::call(self.as_object(), "shutdown_server", &(server, drain))
+            rt::call(self, "shutdown_server", &(server, drain))
         }
 
         /// Returns a server and its state.
@@ -325,12 +323,12 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> Result<ServerInformation, administration::FindError> {
-            rt::call(self.as_object(), "find", &(server,))
+            rt::call(self, "find", &(server,))
         }
 
         /// Returns all servers and their states.
         pub fn list(&self) -> Result<ServerInformationList, rt::SystemException> {
-            rt::call(self.as_object(), "list", &())
+            rt::call(self, "list", &())
         }
 
         /// Registers the addresses of a running server, which are those of its server object. The token is that of the
@@ -341,11 +339,7 @@ pub mod implementation_repository {
             token: &str,
             server_object: Option<&ServerObject>,
         ) -> Result<String, administration::ServerIsRunningError> {
-            rt::call(
-                self.as_object(),
-                "server_is_running",
-                &(server, token, server_object),
-            )
+            rt::call(self, "server_is_running", &(server, token, server_object))
         }
 
         /// Tells that a server ends. Its clients wait for the next process.
@@ -354,7 +348,7 @@ pub mod implementation_repository {
             server: &str,
             token: &str,
         ) -> Result<(), administration::ServerIsShuttingDownError> {
-            rt::call(self.as_object(), "server_is_shutting_down", &(server, token))
+            rt::call(self, "server_is_shutting_down", &(server, token))
         }
 
         /// As `register_server`, without waiting: the arguments are marshaled before this returns.
@@ -364,7 +358,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> rt::AsyncReply<(), administration::RegisterServerError> {
-            rt::call_async(self.as_object(), "register_server", &(server, options))
+            rt::call_async(self, "register_server", &(server, options))
         }
 
         /// As `update_server`, without waiting: the arguments are marshaled before this returns.
@@ -374,7 +368,7 @@ pub mod implementation_repository {
             server: &str,
             options: &StartupOptions,
         ) -> rt::AsyncReply<(), administration::UpdateServerError> {
-            rt::call_async(self.as_object(), "update_server", &(server, options))
+            rt::call_async(self, "update_server", &(server, options))
         }
 
         /// As `remove_server`, without waiting: the arguments are marshaled before this returns.
@@ -383,7 +377,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> rt::AsyncReply<(), administration::RemoveServerError> {
-            rt::call_async(self.as_object(), "remove_server", &(server,))
+            rt::call_async(self, "remove_server", &(server,))
         }
 
         /// As `enable_server`, without waiting: the arguments are marshaled before this returns.
@@ -393,7 +387,7 @@ pub mod implementation_repository {
             server: &str,
             enabled: bool,
         ) -> rt::AsyncReply<(), administration::EnableServerError> {
-            rt::call_async(self.as_object(), "enable_server", &(server, enabled))
+            rt::call_async(self, "enable_server", &(server, enabled))
         }
 
         /// As `activate_server`, without waiting: the arguments are marshaled before this returns.
@@ -402,7 +396,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> rt::AsyncReply<(), administration::ActivateServerError> {
-            rt::call_async(self.as_object(), "activate_server", &(server,))
+            rt::call_async(self, "activate_server", &(server,))
         }
 
         /// As `shutdown_server`, without waiting: the arguments are marshaled before this returns.
@@ -412,7 +406,7 @@ pub mod implementation_repository {
             server: &str,
             drain: bool,
         ) -> rt::AsyncReply<(), administration::ShutdownServerError> {
-            rt::call_async(self.as_object(), "shutdown_server", &(server, drain))
+            rt::call_async(self, "shutdown_server", &(server, drain))
         }
 
         /// As `find`, without waiting: the arguments are marshaled before this returns.
@@ -421,7 +415,7 @@ pub mod implementation_repository {
             &self,
             server: &str,
         ) -> rt::AsyncReply<ServerInformation, administration::FindError> {
-            rt::call_async(self.as_object(), "find", &(server,))
+            rt::call_async(self, "find", &(server,))
         }
 
         /// As `list`, without waiting: the arguments are marshaled before this returns.
@@ -429,7 +423,7 @@ pub mod implementation_repository {
         pub fn list_async(
             &self,
         ) -> rt::AsyncReply<ServerInformationList, rt::SystemException> {
-            rt::call_async(self.as_object(), "list", &())
+            rt::call_async(self, "list", &())
         }
 
         /// As `server_is_running`, without waiting: the arguments are marshaled before this returns.
@@ -440,11 +434,7 @@ pub mod implementation_repository {
             token: &str,
             server_object: Option<&ServerObject>,
         ) -> rt::AsyncReply<String, administration::ServerIsRunningError> {
-            rt::call_async(
-                self.as_object(),
-                "server_is_running",
-                &(server, token, server_object),
-            )
+            rt::call_async(self, "server_is_running", &(server, token, server_object))
         }
 
         /// As `server_is_shutting_down`, without waiting: the arguments are marshaled before this returns.
@@ -454,7 +444,7 @@ pub mod implementation_repository {
             server: &str,
             token: &str,
         ) -> rt::AsyncReply<(), administration::ServerIsShuttingDownError> {
-            rt::call_async(self.as_object(), "server_is_shutting_down", &(server, token))
+            rt::call_async(self, "server_is_shutting_down", &(server, token))
         }
     }
 

@@ -237,9 +237,8 @@ pub mod corba {
     }
 
     /// A reference to a `CORBA::Policy`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Policy(rt::ObjectRef);
-    rt::reference! { object_reference Policy, "IDL:omg.org/CORBA/Policy:1.0", "Policy" }
+    rt::reference! { object_reference Policy(rt::ObjectRef), "IDL:omg.org/CORBA/Policy:1.0", "Policy" }
 
     pub type PolicyList = Vec<Option<Policy>>;
     rt::alias! {
@@ -250,7 +249,7 @@ pub mod corba {
     pub type PolicyTypeSeq = Vec<PolicyType>;
     rt::alias! {
         policy_type_seq_tc, policy_type_seq_any(&[PolicyType]), "IDL:omg.org/CORBA/PolicyTypeSeq:1.0",
-        "PolicyTypeSeq", Vec<PolicyType> = rt::TypeCode::sequence(&policy_type_tc(), 0)?
+        "PolicyTypeSeq", Vec<PolicyType> = || rt::sequence_code(&policy_type_tc(), 0)
     }
 
     pub type PolicyErrorCode = i16;
@@ -271,7 +270,7 @@ pub mod corba {
     }
     rt::exception! {
         #[inline] members PolicyError, "IDL:omg.org/CORBA/PolicyError:1.0", "PolicyError",
-        reason: PolicyErrorCode as "reason" = policy_error_code_tc()
+        reason: PolicyErrorCode as "reason" = policy_error_code_tc
     }
 
     #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -296,9 +295,8 @@ pub mod corba {
     }
 
     /// CORBA 3 calls it local. Before, it was not, and interfaces of that age that inherit from it are neither.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Current(rt::ObjectRef);
-    rt::reference! { object_reference Current, "IDL:omg.org/CORBA/Current:1.0", "Current" }
+    rt::reference! { object_reference Current(rt::ObjectRef), "IDL:omg.org/CORBA/Current:1.0", "Current" }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[repr(u32)]
@@ -433,10 +431,9 @@ pub mod corba {
     }
 
     /// A reference to a `CORBA::Contained`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Contained(IrObject);
     rt::reference! {
-        object_reference Contained: IrObject, "IDL:omg.org/CORBA/Contained:1.0", "Contained", IrObject
+        object_reference Contained(IrObject), "IDL:omg.org/CORBA/Contained:1.0", "Contained", IrObject
     }
 
     /// Definitions nested in `CORBA::Contained`, and the errors of its operations.
@@ -455,10 +452,9 @@ pub mod corba {
     }
 
     /// A reference to a `CORBA::Container`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Container(IrObject);
     rt::reference! {
-        object_reference Container: IrObject, "IDL:omg.org/CORBA/Container:1.0", "Container", IrObject
+        object_reference Container(IrObject), "IDL:omg.org/CORBA/Container:1.0", "Container", IrObject
     }
 
     /// Definitions nested in `CORBA::Container`, and the errors of its operations.
@@ -485,159 +481,139 @@ pub mod corba {
     }
 
     /// A reference to a `CORBA::Repository`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Repository(Container);
     rt::reference! {
-        object_reference Repository: Container, "IDL:omg.org/CORBA/Repository:1.0", "Repository", IrObject,
+        object_reference Repository(Container), "IDL:omg.org/CORBA/Repository:1.0", "Repository", IrObject,
         Container
     }
 
     /// A reference to a `CORBA::IDLType`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct IdlType(IrObject);
     rt::reference! {
-        object_reference IdlType: IrObject, "IDL:omg.org/CORBA/IDLType:1.0", "IDLType", IrObject
+        object_reference IdlType(IrObject), "IDL:omg.org/CORBA/IDLType:1.0", "IDLType", IrObject
     }
 
     /// A reference to a `CORBA::ModuleDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ModuleDef(Container);
     rt::reference! {
-        object_reference ModuleDef: Container, "IDL:omg.org/CORBA/ModuleDef:1.0", "ModuleDef", IrObject,
+        object_reference ModuleDef(Container), "IDL:omg.org/CORBA/ModuleDef:1.0", "ModuleDef", IrObject,
         Container, Contained
     }
 
     /// A reference to a `CORBA::ConstantDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ConstantDef(Contained);
     rt::reference! {
-        object_reference ConstantDef: Contained, "IDL:omg.org/CORBA/ConstantDef:1.0", "ConstantDef", IrObject,
+        object_reference ConstantDef(Contained), "IDL:omg.org/CORBA/ConstantDef:1.0", "ConstantDef", IrObject,
         Contained
     }
 
     /// A reference to a `CORBA::StructDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct StructDef(TypedefDef);
     rt::reference! {
-        object_reference StructDef: TypedefDef, "IDL:omg.org/CORBA/StructDef:1.0", "StructDef", IrObject,
+        object_reference StructDef(TypedefDef), "IDL:omg.org/CORBA/StructDef:1.0", "StructDef", IrObject,
         Contained, IdlType, TypedefDef, Container
     }
 
     /// A reference to a `CORBA::UnionDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct UnionDef(TypedefDef);
     rt::reference! {
-        object_reference UnionDef: TypedefDef, "IDL:omg.org/CORBA/UnionDef:1.0", "UnionDef", IrObject,
+        object_reference UnionDef(TypedefDef), "IDL:omg.org/CORBA/UnionDef:1.0", "UnionDef", IrObject,
         Contained, IdlType, TypedefDef, Container
     }
 
     /// A reference to a `CORBA::EnumDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct EnumDef(TypedefDef);
     rt::reference! {
-        object_reference EnumDef: TypedefDef, "IDL:omg.org/CORBA/EnumDef:1.0", "EnumDef", IrObject, Contained,
+        object_reference EnumDef(TypedefDef), "IDL:omg.org/CORBA/EnumDef:1.0", "EnumDef", IrObject, Contained,
         IdlType, TypedefDef
     }
 
     /// A reference to a `CORBA::AliasDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AliasDef(TypedefDef);
     rt::reference! {
-        object_reference AliasDef: TypedefDef, "IDL:omg.org/CORBA/AliasDef:1.0", "AliasDef", IrObject,
+        object_reference AliasDef(TypedefDef), "IDL:omg.org/CORBA/AliasDef:1.0", "AliasDef", IrObject,
         Contained, IdlType, TypedefDef
     }
 
     /// A reference to a `CORBA::NativeDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct NativeDef(TypedefDef);
     rt::reference! {
-        object_reference NativeDef: TypedefDef, "IDL:omg.org/CORBA/NativeDef:1.0", "NativeDef", IrObject,
+        object_reference NativeDef(TypedefDef), "IDL:omg.org/CORBA/NativeDef:1.0", "NativeDef", IrObject,
         Contained, IdlType, TypedefDef
     }
 
     /// A reference to a `CORBA::PrimitiveDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct PrimitiveDef(IdlType);
     rt::reference! {
-        object_reference PrimitiveDef: IdlType, "IDL:omg.org/CORBA/PrimitiveDef:1.0", "PrimitiveDef",
+        object_reference PrimitiveDef(IdlType), "IDL:omg.org/CORBA/PrimitiveDef:1.0", "PrimitiveDef",
         IrObject, IdlType
     }
 
     /// A reference to a `CORBA::StringDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct StringDef(IdlType);
     rt::reference! {
-        object_reference StringDef: IdlType, "IDL:omg.org/CORBA/StringDef:1.0", "StringDef", IrObject,
+        object_reference StringDef(IdlType), "IDL:omg.org/CORBA/StringDef:1.0", "StringDef", IrObject,
         IdlType
     }
 
     /// A reference to a `CORBA::WstringDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct WstringDef(IdlType);
     rt::reference! {
-        object_reference WstringDef: IdlType, "IDL:omg.org/CORBA/WstringDef:1.0", "WstringDef", IrObject,
+        object_reference WstringDef(IdlType), "IDL:omg.org/CORBA/WstringDef:1.0", "WstringDef", IrObject,
         IdlType
     }
 
     /// A reference to a `CORBA::FixedDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct FixedDef(IdlType);
     rt::reference! {
-        object_reference FixedDef: IdlType, "IDL:omg.org/CORBA/FixedDef:1.0", "FixedDef", IrObject, IdlType
+        object_reference FixedDef(IdlType), "IDL:omg.org/CORBA/FixedDef:1.0", "FixedDef", IrObject, IdlType
     }
 
     /// A reference to a `CORBA::SequenceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct SequenceDef(IdlType);
     rt::reference! {
-        object_reference SequenceDef: IdlType, "IDL:omg.org/CORBA/SequenceDef:1.0", "SequenceDef", IrObject,
+        object_reference SequenceDef(IdlType), "IDL:omg.org/CORBA/SequenceDef:1.0", "SequenceDef", IrObject,
         IdlType
     }
 
     /// A reference to a `CORBA::ArrayDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ArrayDef(IdlType);
     rt::reference! {
-        object_reference ArrayDef: IdlType, "IDL:omg.org/CORBA/ArrayDef:1.0", "ArrayDef", IrObject, IdlType
+        object_reference ArrayDef(IdlType), "IDL:omg.org/CORBA/ArrayDef:1.0", "ArrayDef", IrObject, IdlType
     }
 
     /// A reference to a `CORBA::ExceptionDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ExceptionDef(Contained);
     rt::reference! {
-        object_reference ExceptionDef: Contained, "IDL:omg.org/CORBA/ExceptionDef:1.0", "ExceptionDef",
+        object_reference ExceptionDef(Contained), "IDL:omg.org/CORBA/ExceptionDef:1.0", "ExceptionDef",
         IrObject, Contained, Container
     }
 
     /// A reference to a `CORBA::AttributeDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AttributeDef(Contained);
     rt::reference! {
-        object_reference AttributeDef: Contained, "IDL:omg.org/CORBA/AttributeDef:1.0", "AttributeDef",
+        object_reference AttributeDef(Contained), "IDL:omg.org/CORBA/AttributeDef:1.0", "AttributeDef",
         IrObject, Contained
     }
 
     /// A reference to a `CORBA::ExtAttributeDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ExtAttributeDef(AttributeDef);
     rt::reference! {
-        object_reference ExtAttributeDef: AttributeDef, "IDL:omg.org/CORBA/ExtAttributeDef:1.0",
+        object_reference ExtAttributeDef(AttributeDef), "IDL:omg.org/CORBA/ExtAttributeDef:1.0",
         "ExtAttributeDef", IrObject, Contained, AttributeDef
     }
 
     /// A reference to a `CORBA::OperationDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct OperationDef(Contained);
     rt::reference! {
-        object_reference OperationDef: Contained, "IDL:omg.org/CORBA/OperationDef:1.0", "OperationDef",
+        object_reference OperationDef(Contained), "IDL:omg.org/CORBA/OperationDef:1.0", "OperationDef",
         IrObject, Contained
     }
 
     /// A reference to a `CORBA::InterfaceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct InterfaceDef(Container);
     rt::reference! {
-        object_reference InterfaceDef: Container, "IDL:omg.org/CORBA/InterfaceDef:1.0", "InterfaceDef",
+        object_reference InterfaceDef(Container), "IDL:omg.org/CORBA/InterfaceDef:1.0", "InterfaceDef",
         IrObject, Container, Contained, IdlType
     }
 
@@ -658,64 +634,58 @@ pub mod corba {
         }
         rt::structure! {
             #[inline] FullInterfaceDescription, "IDL:omg.org/CORBA/InterfaceDef/FullInterfaceDescription:1.0",
-            "FullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc(),
-            id: super::RepositoryId as "id" = super::repository_id_tc(),
-            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
-            version: super::VersionSpec as "version" = super::version_spec_tc(),
-            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
-            attributes: super::AttrDescriptionSeq as "attributes" = super::attr_description_seq_tc(),
-            base_interfaces: super::RepositoryIdSeq as "base_interfaces" = super::repository_id_seq_tc(),
+            "FullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc,
+            id: super::RepositoryId as "id" = super::repository_id_tc,
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc,
+            version: super::VersionSpec as "version" = super::version_spec_tc,
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc,
+            attributes: super::AttrDescriptionSeq as "attributes" = super::attr_description_seq_tc,
+            base_interfaces: super::RepositoryIdSeq as "base_interfaces" = super::repository_id_seq_tc,
             r#type: rt::TypeCode as "type"
         }
     }
 
     /// A reference to a `CORBA::ExtInterfaceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ExtInterfaceDef(InterfaceDef);
     rt::reference! {
-        object_reference ExtInterfaceDef: InterfaceDef, "IDL:omg.org/CORBA/ExtInterfaceDef:1.0",
+        object_reference ExtInterfaceDef(InterfaceDef), "IDL:omg.org/CORBA/ExtInterfaceDef:1.0",
         "ExtInterfaceDef", IrObject, Container, Contained, IdlType, InterfaceDef, InterfaceAttrExtension
     }
 
     /// A reference to a `CORBA::AbstractInterfaceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AbstractInterfaceDef(InterfaceDef);
     rt::reference! {
-        object_reference AbstractInterfaceDef: InterfaceDef, "IDL:omg.org/CORBA/AbstractInterfaceDef:1.0",
+        object_reference AbstractInterfaceDef(InterfaceDef), "IDL:omg.org/CORBA/AbstractInterfaceDef:1.0",
         "AbstractInterfaceDef", IrObject, Container, Contained, IdlType, InterfaceDef
     }
 
     /// A reference to a `CORBA::ExtAbstractInterfaceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ExtAbstractInterfaceDef(AbstractInterfaceDef);
     rt::reference! {
-        object_reference ExtAbstractInterfaceDef: AbstractInterfaceDef,
+        object_reference ExtAbstractInterfaceDef(AbstractInterfaceDef),
         "IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0", "ExtAbstractInterfaceDef", IrObject, Container,
         Contained, IdlType, InterfaceDef, AbstractInterfaceDef, InterfaceAttrExtension
     }
 
     /// A reference to a `CORBA::LocalInterfaceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LocalInterfaceDef(InterfaceDef);
     rt::reference! {
-        object_reference LocalInterfaceDef: InterfaceDef, "IDL:omg.org/CORBA/LocalInterfaceDef:1.0",
+        object_reference LocalInterfaceDef(InterfaceDef), "IDL:omg.org/CORBA/LocalInterfaceDef:1.0",
         "LocalInterfaceDef", IrObject, Container, Contained, IdlType, InterfaceDef
     }
 
     /// A reference to a `CORBA::ExtLocalInterfaceDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ExtLocalInterfaceDef(LocalInterfaceDef);
     rt::reference! {
-        object_reference ExtLocalInterfaceDef: LocalInterfaceDef,
+        object_reference ExtLocalInterfaceDef(LocalInterfaceDef),
         "IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0", "ExtLocalInterfaceDef", IrObject, Container, Contained,
         IdlType, InterfaceDef, LocalInterfaceDef, InterfaceAttrExtension
     }
 
     /// A reference to a `CORBA::ValueDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ValueDef(Container);
     rt::reference! {
-        object_reference ValueDef: Container, "IDL:omg.org/CORBA/ValueDef:1.0", "ValueDef", IrObject,
+        object_reference ValueDef(Container), "IDL:omg.org/CORBA/ValueDef:1.0", "ValueDef", IrObject,
         Container, Contained, IdlType
     }
 
@@ -743,28 +713,27 @@ pub mod corba {
         }
         rt::structure! {
             FullValueDescription, "IDL:omg.org/CORBA/ValueDef/FullValueDescription:1.0",
-            "FullValueDescription", name: super::Identifier as "name" = super::identifier_tc(),
-            id: super::RepositoryId as "id" = super::repository_id_tc(), is_abstract: bool as "is_abstract",
+            "FullValueDescription", name: super::Identifier as "name" = super::identifier_tc,
+            id: super::RepositoryId as "id" = super::repository_id_tc, is_abstract: bool as "is_abstract",
             is_custom: bool as "is_custom",
-            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
-            version: super::VersionSpec as "version" = super::version_spec_tc(),
-            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
-            attributes: super::AttrDescriptionSeq as "attributes" = super::attr_description_seq_tc(),
-            members: super::ValueMemberSeq as "members" = super::value_member_seq_tc(),
-            initializers: super::InitializerSeq as "initializers" = super::initializer_seq_tc(),
-            supported_interfaces: super::RepositoryIdSeq as "supported_interfaces" = super::repository_id_seq_tc(),
-            abstract_base_values: super::RepositoryIdSeq as "abstract_base_values" = super::repository_id_seq_tc(),
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc,
+            version: super::VersionSpec as "version" = super::version_spec_tc,
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc,
+            attributes: super::AttrDescriptionSeq as "attributes" = super::attr_description_seq_tc,
+            members: super::ValueMemberSeq as "members" = super::value_member_seq_tc,
+            initializers: super::InitializerSeq as "initializers" = super::initializer_seq_tc,
+            supported_interfaces: super::RepositoryIdSeq as "supported_interfaces" = super::repository_id_seq_tc,
+            abstract_base_values: super::RepositoryIdSeq as "abstract_base_values" = super::repository_id_seq_tc,
             is_truncatable: bool as "is_truncatable",
-            base_value: super::RepositoryId as "base_value" = super::repository_id_tc(),
+            base_value: super::RepositoryId as "base_value" = super::repository_id_tc,
             r#type: rt::TypeCode as "type"
         }
     }
 
     /// A reference to a `CORBA::ExtValueDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ExtValueDef(ValueDef);
     rt::reference! {
-        object_reference ExtValueDef: ValueDef, "IDL:omg.org/CORBA/ExtValueDef:1.0", "ExtValueDef", IrObject,
+        object_reference ExtValueDef(ValueDef), "IDL:omg.org/CORBA/ExtValueDef:1.0", "ExtValueDef", IrObject,
         Container, Contained, IdlType, ValueDef
     }
 
@@ -792,28 +761,27 @@ pub mod corba {
         }
         rt::structure! {
             ExtFullValueDescription, "IDL:omg.org/CORBA/ExtValueDef/ExtFullValueDescription:1.0",
-            "ExtFullValueDescription", name: super::Identifier as "name" = super::identifier_tc(),
-            id: super::RepositoryId as "id" = super::repository_id_tc(), is_abstract: bool as "is_abstract",
+            "ExtFullValueDescription", name: super::Identifier as "name" = super::identifier_tc,
+            id: super::RepositoryId as "id" = super::repository_id_tc, is_abstract: bool as "is_abstract",
             is_custom: bool as "is_custom",
-            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
-            version: super::VersionSpec as "version" = super::version_spec_tc(),
-            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
-            attributes: super::ExtAttrDescriptionSeq as "attributes" = super::ext_attr_description_seq_tc(),
-            members: super::ValueMemberSeq as "members" = super::value_member_seq_tc(),
-            initializers: super::ExtInitializerSeq as "initializers" = super::ext_initializer_seq_tc(),
-            supported_interfaces: super::RepositoryIdSeq as "supported_interfaces" = super::repository_id_seq_tc(),
-            abstract_base_values: super::RepositoryIdSeq as "abstract_base_values" = super::repository_id_seq_tc(),
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc,
+            version: super::VersionSpec as "version" = super::version_spec_tc,
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc,
+            attributes: super::ExtAttrDescriptionSeq as "attributes" = super::ext_attr_description_seq_tc,
+            members: super::ValueMemberSeq as "members" = super::value_member_seq_tc,
+            initializers: super::ExtInitializerSeq as "initializers" = super::ext_initializer_seq_tc,
+            supported_interfaces: super::RepositoryIdSeq as "supported_interfaces" = super::repository_id_seq_tc,
+            abstract_base_values: super::RepositoryIdSeq as "abstract_base_values" = super::repository_id_seq_tc,
             is_truncatable: bool as "is_truncatable",
-            base_value: super::RepositoryId as "base_value" = super::repository_id_tc(),
+            base_value: super::RepositoryId as "base_value" = super::repository_id_tc,
             r#type: rt::TypeCode as "type"
         }
     }
 
     /// A reference to a `CORBA::ValueBoxDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ValueBoxDef(TypedefDef);
     rt::reference! {
-        object_reference ValueBoxDef: TypedefDef, "IDL:omg.org/CORBA/ValueBoxDef:1.0", "ValueBoxDef",
+        object_reference ValueBoxDef(TypedefDef), "IDL:omg.org/CORBA/ValueBoxDef:1.0", "ValueBoxDef",
         IrObject, Contained, IdlType, TypedefDef
     }
 
@@ -884,19 +852,19 @@ pub mod corba {
     pub type RepositoryIdSeq = Vec<RepositoryId>;
     rt::alias! {
         repository_id_seq_tc, repository_id_seq_any(&[RepositoryId]), "IDL:omg.org/CORBA/RepositoryIdSeq:1.0",
-        "RepositoryIdSeq", Vec<RepositoryId> = rt::TypeCode::sequence(&repository_id_tc(), 0)?
+        "RepositoryIdSeq", Vec<RepositoryId> = || rt::sequence_code(&repository_id_tc(), 0)
     }
 
     pub type ContextIdentifier = Identifier;
     rt::alias! {
         context_identifier_tc, context_identifier_any(&str), "IDL:omg.org/CORBA/ContextIdentifier:1.0",
-        "ContextIdentifier", Identifier = identifier_tc()
+        "ContextIdentifier", Identifier = identifier_tc
     }
 
     pub type ContextIdSeq = Vec<ContextIdentifier>;
     rt::alias! {
         context_id_seq_tc, context_id_seq_any(&[ContextIdentifier]), "IDL:omg.org/CORBA/ContextIdSeq:1.0",
-        "ContextIdSeq", Vec<ContextIdentifier> = rt::TypeCode::sequence(&context_identifier_tc(), 0)?
+        "ContextIdSeq", Vec<ContextIdentifier> = || rt::sequence_code(&context_identifier_tc(), 0)
     }
 
     /// Parts of definitions, and their descriptions.
@@ -908,7 +876,7 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] StructMember, "IDL:omg.org/CORBA/StructMember:1.0", "StructMember",
-        name: Identifier as "name" = identifier_tc(), r#type: rt::TypeCode as "type",
+        name: Identifier as "name" = identifier_tc, r#type: rt::TypeCode as "type",
         type_def: Option<IdlType> as "type_def"
     }
 
@@ -927,8 +895,8 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] UnionMember, "IDL:omg.org/CORBA/UnionMember:1.0", "UnionMember",
-        name: Identifier as "name" = identifier_tc(), label: rt::Any as "label",
-        r#type: rt::TypeCode as "type", type_def: Option<IdlType> as "type_def"
+        name: Identifier as "name" = identifier_tc, label: rt::Any as "label", r#type: rt::TypeCode as "type",
+        type_def: Option<IdlType> as "type_def"
     }
 
     pub type UnionMemberSeq = Vec<UnionMember>;
@@ -940,7 +908,7 @@ pub mod corba {
     pub type EnumMemberSeq = Vec<Identifier>;
     rt::alias! {
         enum_member_seq_tc, enum_member_seq_any(&[Identifier]), "IDL:omg.org/CORBA/EnumMemberSeq:1.0",
-        "EnumMemberSeq", Vec<Identifier> = rt::TypeCode::sequence(&identifier_tc(), 0)?
+        "EnumMemberSeq", Vec<Identifier> = || rt::sequence_code(&identifier_tc(), 0)
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -952,9 +920,9 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ModuleDescription, "IDL:omg.org/CORBA/ModuleDescription:1.0", "ModuleDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc()
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc
     }
 
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -968,9 +936,9 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ConstantDescription, "IDL:omg.org/CORBA/ConstantDescription:1.0", "ConstantDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type",
         value: rt::Any as "value"
     }
 
@@ -984,9 +952,9 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] TypeDescription, "IDL:omg.org/CORBA/TypeDescription:1.0", "TypeDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type"
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type"
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -999,9 +967,9 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ExceptionDescription, "IDL:omg.org/CORBA/ExceptionDescription:1.0", "ExceptionDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type"
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type"
     }
 
     pub type ExcDescriptionSeq = Vec<ExceptionDescription>;
@@ -1017,8 +985,8 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] Initializer, "IDL:omg.org/CORBA/Initializer:1.0", "Initializer",
-        members: StructMemberSeq as "members" = struct_member_seq_tc(),
-        name: Identifier as "name" = identifier_tc()
+        members: StructMemberSeq as "members" = struct_member_seq_tc,
+        name: Identifier as "name" = identifier_tc
     }
 
     pub type InitializerSeq = Vec<Initializer>;
@@ -1035,9 +1003,9 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ExtInitializer, "IDL:omg.org/CORBA/ExtInitializer:1.0", "ExtInitializer",
-        members: StructMemberSeq as "members" = struct_member_seq_tc(),
-        exceptions: ExcDescriptionSeq as "exceptions" = exc_description_seq_tc(),
-        name: Identifier as "name" = identifier_tc()
+        members: StructMemberSeq as "members" = struct_member_seq_tc,
+        exceptions: ExcDescriptionSeq as "exceptions" = exc_description_seq_tc,
+        name: Identifier as "name" = identifier_tc
     }
 
     pub type ExtInitializerSeq = Vec<ExtInitializer>;
@@ -1057,9 +1025,9 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] AttributeDescription, "IDL:omg.org/CORBA/AttributeDescription:1.0", "AttributeDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type",
         mode: AttributeMode as "mode"
     }
 
@@ -1082,13 +1050,13 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ExtAttributeDescription, "IDL:omg.org/CORBA/ExtAttributeDescription:1.0",
-        "ExtAttributeDescription", name: Identifier as "name" = identifier_tc(),
-        id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
+        "ExtAttributeDescription", name: Identifier as "name" = identifier_tc,
+        id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type",
         mode: AttributeMode as "mode",
-        get_exceptions: ExcDescriptionSeq as "get_exceptions" = exc_description_seq_tc(),
-        put_exceptions: ExcDescriptionSeq as "put_exceptions" = exc_description_seq_tc()
+        get_exceptions: ExcDescriptionSeq as "get_exceptions" = exc_description_seq_tc,
+        put_exceptions: ExcDescriptionSeq as "put_exceptions" = exc_description_seq_tc
     }
 
     pub type ExtAttrDescriptionSeq = Vec<ExtAttributeDescription>;
@@ -1106,7 +1074,7 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ParameterDescription, "IDL:omg.org/CORBA/ParameterDescription:1.0", "ParameterDescription",
-        name: Identifier as "name" = identifier_tc(), r#type: rt::TypeCode as "type",
+        name: Identifier as "name" = identifier_tc, r#type: rt::TypeCode as "type",
         type_def: Option<IdlType> as "type_def", mode: ParameterMode as "mode"
     }
 
@@ -1130,12 +1098,12 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] OperationDescription, "IDL:omg.org/CORBA/OperationDescription:1.0", "OperationDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), result: rt::TypeCode as "result",
-        mode: OperationMode as "mode", contexts: ContextIdSeq as "contexts" = context_id_seq_tc(),
-        parameters: ParDescriptionSeq as "parameters" = par_description_seq_tc(),
-        exceptions: ExcDescriptionSeq as "exceptions" = exc_description_seq_tc()
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, result: rt::TypeCode as "result",
+        mode: OperationMode as "mode", contexts: ContextIdSeq as "contexts" = context_id_seq_tc,
+        parameters: ParDescriptionSeq as "parameters" = par_description_seq_tc,
+        exceptions: ExcDescriptionSeq as "exceptions" = exc_description_seq_tc
     }
 
     pub type OpDescriptionSeq = Vec<OperationDescription>;
@@ -1154,10 +1122,10 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] InterfaceDescription, "IDL:omg.org/CORBA/InterfaceDescription:1.0", "InterfaceDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(),
-        base_interfaces: RepositoryIdSeq as "base_interfaces" = repository_id_seq_tc()
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc,
+        base_interfaces: RepositoryIdSeq as "base_interfaces" = repository_id_seq_tc
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -1172,10 +1140,10 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ValueMember, "IDL:omg.org/CORBA/ValueMember:1.0", "ValueMember",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(), r#type: rt::TypeCode as "type",
-        type_def: Option<IdlType> as "type_def", access: Visibility as "access" = visibility_tc()
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type",
+        type_def: Option<IdlType> as "type_def", access: Visibility as "access" = visibility_tc
     }
 
     pub type ValueMemberSeq = Vec<ValueMember>;
@@ -1199,35 +1167,31 @@ pub mod corba {
     }
     rt::structure! {
         #[inline] ValueDescription, "IDL:omg.org/CORBA/ValueDescription:1.0", "ValueDescription",
-        name: Identifier as "name" = identifier_tc(), id: RepositoryId as "id" = repository_id_tc(),
+        name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
         is_abstract: bool as "is_abstract", is_custom: bool as "is_custom",
-        defined_in: RepositoryId as "defined_in" = repository_id_tc(),
-        version: VersionSpec as "version" = version_spec_tc(),
-        supported_interfaces: RepositoryIdSeq as "supported_interfaces" = repository_id_seq_tc(),
-        abstract_base_values: RepositoryIdSeq as "abstract_base_values" = repository_id_seq_tc(),
-        is_truncatable: bool as "is_truncatable",
-        base_value: RepositoryId as "base_value" = repository_id_tc()
+        defined_in: RepositoryId as "defined_in" = repository_id_tc,
+        version: VersionSpec as "version" = version_spec_tc,
+        supported_interfaces: RepositoryIdSeq as "supported_interfaces" = repository_id_seq_tc,
+        abstract_base_values: RepositoryIdSeq as "abstract_base_values" = repository_id_seq_tc,
+        is_truncatable: bool as "is_truncatable", base_value: RepositoryId as "base_value" = repository_id_tc
     }
 
     /// The objects of a repository.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct IrObject(rt::ObjectRef);
-    rt::reference! { object_reference IrObject, "IDL:omg.org/CORBA/IRObject:1.0", "IRObject" }
+    rt::reference! { object_reference IrObject(rt::ObjectRef), "IDL:omg.org/CORBA/IRObject:1.0", "IRObject" }
 
     /// A reference to a `CORBA::TypedefDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct TypedefDef(Contained);
     rt::reference! {
-        object_reference TypedefDef: Contained, "IDL:omg.org/CORBA/TypedefDef:1.0", "TypedefDef", IrObject,
+        object_reference TypedefDef(Contained), "IDL:omg.org/CORBA/TypedefDef:1.0", "TypedefDef", IrObject,
         Contained, IdlType
     }
 
     /// A reference to a `CORBA::InterfaceAttrExtension`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct InterfaceAttrExtension(rt::ObjectRef);
     rt::reference! {
-        object_reference InterfaceAttrExtension, "IDL:omg.org/CORBA/InterfaceAttrExtension:1.0",
-        "InterfaceAttrExtension"
+        object_reference InterfaceAttrExtension(rt::ObjectRef),
+        "IDL:omg.org/CORBA/InterfaceAttrExtension:1.0", "InterfaceAttrExtension"
     }
 
     /// Definitions nested in `CORBA::InterfaceAttrExtension`, and the errors of its operations.
@@ -1248,22 +1212,21 @@ pub mod corba {
         rt::structure! {
             #[inline] ExtFullInterfaceDescription,
             "IDL:omg.org/CORBA/InterfaceAttrExtension/ExtFullInterfaceDescription:1.0",
-            "ExtFullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc(),
-            id: super::RepositoryId as "id" = super::repository_id_tc(),
-            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc(),
-            version: super::VersionSpec as "version" = super::version_spec_tc(),
-            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc(),
-            attributes: super::ExtAttrDescriptionSeq as "attributes" = super::ext_attr_description_seq_tc(),
-            base_interfaces: super::RepositoryIdSeq as "base_interfaces" = super::repository_id_seq_tc(),
+            "ExtFullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc,
+            id: super::RepositoryId as "id" = super::repository_id_tc,
+            defined_in: super::RepositoryId as "defined_in" = super::repository_id_tc,
+            version: super::VersionSpec as "version" = super::version_spec_tc,
+            operations: super::OpDescriptionSeq as "operations" = super::op_description_seq_tc,
+            attributes: super::ExtAttrDescriptionSeq as "attributes" = super::ext_attr_description_seq_tc,
+            base_interfaces: super::RepositoryIdSeq as "base_interfaces" = super::repository_id_seq_tc,
             r#type: rt::TypeCode as "type"
         }
     }
 
     /// A reference to a `CORBA::ValueMemberDef`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ValueMemberDef(Contained);
     rt::reference! {
-        object_reference ValueMemberDef: Contained, "IDL:omg.org/CORBA/ValueMemberDef:1.0", "ValueMemberDef",
+        object_reference ValueMemberDef(Contained), "IDL:omg.org/CORBA/ValueMemberDef:1.0", "ValueMemberDef",
         IrObject, Contained
     }
 }
@@ -1289,7 +1252,7 @@ pub mod interface_repository {
     }
     rt::structure! {
         #[inline] PartDocumentation, "IDL:spandrel/InterfaceRepository/PartDocumentation:1.0",
-        "PartDocumentation", name: super::corba::Identifier as "name" = super::corba::identifier_tc(),
+        "PartDocumentation", name: super::corba::Identifier as "name" = super::corba::identifier_tc,
         text: String as "text"
     }
 
@@ -1302,10 +1265,9 @@ pub mod interface_repository {
     }
 
     /// A definition that keeps its documentation comments. All definitions with a name have this interface beside the standard one.
-    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Documented(super::corba::Contained);
     rt::reference! {
-        object_reference Documented: super::corba::Contained,
+        object_reference Documented(super::corba::Contained),
         "IDL:spandrel/InterfaceRepository/Documented:1.0", "Documented", super::corba::IrObject,
         super::corba::Contained
     }

@@ -90,7 +90,7 @@ impl Core {
 
     /// The number of a type.
     pub(crate) fn type_number(&self, model: &Model, of: Option<&IdlType>) -> Result<Number, SystemException> {
-        let number = self.number(model, of.map(IdlType::as_object))?;
+        let number = self.number(model, of.map(|of| of.as_object()))?;
         match model.get(number) {
             Some(definition) if is_type(&definition.content) => Ok(number),
             _ => Err(bad_param(0, "a reference denotes a definition that is not a type".to_owned())),

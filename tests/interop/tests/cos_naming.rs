@@ -321,7 +321,7 @@ impl Replay {
         match error.into() {
             AnyError::NotFound(exception) => format!("NotFound {:?} {:?}", exception.why, exception.rest_of_name),
             AnyError::CannotProceed(exception) => {
-                let context = self.number_of(exception.cxt.as_ref().map(NamingContext::as_object));
+                let context = self.number_of(exception.cxt.as_ref().map(|context| context.as_object()));
                 format!("CannotProceed {context} {:?}", exception.rest_of_name)
             }
             AnyError::InvalidName => "InvalidName".to_owned(),

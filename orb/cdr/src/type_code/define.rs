@@ -93,6 +93,100 @@ impl Defining {
     }
 }
 
+/// The type code of a generated type as data, and the storage of its [`TypeCode`]: a `static` of generated code.
+///
+/// The type codes of members and aliased types are functions, since these types may refer to this one.
+#[derive(Debug)]
+pub struct TypeDefinition {
+    id: &'static str,
+    name: &'static str,
+    shape: Shape,
+    made: Defining,
+}
+
+/// What a type has besides an id and a name.
+#[derive(Debug)]
+enum Shape {
+    /// Nothing: an interface of this kind.
+    Interface(fn(&'static str, &'static str) -> Result<TypeCode, TypeCodeError>),
+    /// Enumerators.
+    Enumeration(&'static [&'static str]),
+    /// The aliased type.
+    Alias(fn() -> TypeCode),
+    /// Members, of a struct or of an exception.
+    Members(TcKind, &'static [(&'static str, fn() -> TypeCode)]),
+}
+
+impl TypeDefinition {
+    const fn new(id: &'static str, name: &'static str, shape: Shape) -> Self {
+        Self { id, name, shape, made: Defining::new() }
+    }
+
+    /// Of an interface whose objects may be remote.
+    #[must_use]
+    pub const fn object_reference(id: &'static str, name: &'static str) -> Self {
+        Self::new(id, name, Shape::Interface(TypeCode::object_reference))
+    }
+
+    /// Of an abstract interface.
+    #[must_use]
+    pub const fn abstract_interface(id: &'static str, name: &'static str) -> Self {
+        Self::new(id, name, Shape::Interface(TypeCode::abstract_interface))
+    }
+
+    /// Of an enum.
+    #[must_use]
+    pub const fn enumeration(id: &'static str, name: &'static str, enumerators: &'static [&'static str]) -> Self {
+        Self::new(id, name, Shape::Enumeration(enumerators))
+    }
+
+    /// Of a typedef.
+    #[must_use]
+    pub const fn alias(id: &'static str, name: &'static str, aliased: fn() -> TypeCode) -> Self {
+        Self::new(id, name, Shape::Alias(aliased))
+    }
+
+    /// Of a struct, from the names and the type codes of its members.
+    #[must_use]
+    pub const fn structure(
+        id: &'static str,
+        name: &'static str,
+        members: &'static [(&'static str, fn() -> TypeCode)],
+    ) -> Self {
+        Self::new(id, name, Shape::Members(TcKind::Struct, members))
+    }
+
+    /// Of an exception, from the names and the type codes of its members.
+    #[must_use]
+    pub const fn exception(
+        id: &'static str,
+        name: &'static str,
+        members: &'static [(&'static str, fn() -> TypeCode)],
+    ) -> Self {
+        Self::new(id, name, Shape::Members(TcKind::Except, members))
+    }
+
+    /// The type code, created once.
+    ///
+    /// # Panics
+    /// If the data are none that IDL allows.
+    pub fn type_code(&self) -> TypeCode {
+        let (id, name) = (self.id, self.name);
+        match &self.shape {
+            Shape::Interface(create) => self.made.type_code(|| create(id, name)),
+            Shape::Enumeration(enumerators) => self.made.type_code(|| TypeCode::enumeration(id, name, enumerators)),
+            Shape::Alias(aliased) => self.made.type_code(|| TypeCode::alias(id, name, &aliased())),
+            Shape::Members(kind, members) => self.made.recursive(id, || {
+                let members: Vec<(&str, TypeCode)> = members.iter().map(|(name, code)| (*name, code())).collect();
+                match kind {
+                    TcKind::Except => TypeCode::exception(id, name, &members),
+                    _ => TypeCode::structure(id, name, &members),
+                }
+            }),
+        }
+    }
+}
+
 /// Guard of a type under construction; it ends the construction also in a panic.
 struct DefinitionGuard(&'static str);
 

@@ -1,101 +1,99 @@
 //! Reference types of interfaces: a macro for their traits, and the calls of their methods.
 
+use std::fmt;
+
 use spandrel_cdr::{Decode, Encode};
 use spandrel_giop::SystemException;
 
-use crate::{ObjectRef, UserExceptions};
+use crate::{Interface, ObjectRef, UserExceptions};
 
-/// The traits and conversions of a reference type. A reference of an interface with bases wraps that of the first
-/// one, and has its methods (`Deref`); further entries are all bases. `async` has the name of the asynchronous
-/// `narrow`.
+/// The traits and conversions of a reference type, which wraps `inner`: the reference of the first base interface, or
+/// an untyped one. It has the methods of that (`Deref`). Further entries are all bases. `async` has the name of the
+/// asynchronous `narrow`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_reference {
-    ($kind:ident $name:ident, $id:literal, $idl:literal $(, async $narrow:ident)?) => {
-        $crate::generated_reference!(@common $kind $name, $id, $idl $(, async $narrow)?);
-    };
-    ($kind:ident $name:ident: $first:ty, $id:literal, $idl:literal $(, async $narrow:ident)? $(, $base:ty)*) => {
-        $crate::generated_reference!(@common $kind $name, $id, $idl $(, async $narrow)?);
+    ($kind:ident $name:ident($inner:ty), $id:literal, $idl:literal $(, async $narrow:ident)? $(, $base:ty)*) => {
         const _: () = {
             use $crate::generated as __rt;
-            impl __rt::Deref for $name {
-                type Target = $first;
+            impl $name {
+                /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the
+                /// object lacks it.
+                pub fn narrow(object: &__rt::ObjectRef) -> __rt::Result<Self, __rt::SystemException> {
+                    object.narrow()
+                }
+                /// Narrows a reference without a check that the object has this interface.
+                pub fn unchecked_narrow(object: &__rt::ObjectRef) -> Self {
+                    object.unchecked_narrow()
+                }
+                $(
+                    /// As `narrow`, without waiting: the request is sent before this returns.
+                    pub fn $narrow(
+                        object: &__rt::ObjectRef,
+                    ) -> impl __rt::Future<Output = __rt::Result<Self, __rt::SystemException>>
+                    + __rt::Send
+                    + 'static
+                    + use<> {
+                        object.narrow_async()
+                    }
+                )?
+            }
+            impl __rt::Clone for $name {
                 #[inline]
-                fn deref(&self) -> &$first {
+                fn clone(&self) -> Self {
+                    Self(self.0.clone())
+                }
+            }
+            impl __rt::PartialEq for $name {
+                fn eq(&self, other: &Self) -> bool {
+                    self.0 == other.0
+                }
+            }
+            impl __rt::Eq for $name {}
+            impl __rt::fmt::Debug for $name {
+                fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
+                    __rt::debug_reference(::core::stringify!($name), &self.0, f)
+                }
+            }
+            impl __rt::Deref for $name {
+                type Target = $inner;
+                #[inline]
+                fn deref(&self) -> &$inner {
                     &self.0
                 }
             }
-            $(impl __rt::From<$name> for $base {
-                fn from(reference: $name) -> Self {
-                    __rt::Interface::from_object(reference.0.into())
-                }
-            })*
-        };
-    };
-    (@common $kind:ident $name:ident, $id:literal, $idl:literal $(, async $narrow:ident)?) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            impl __rt::Interface for $name {
+            impl __rt::ReferencePointer for $name {}
+            impl __rt::TypedReference for $name {
                 const REPOSITORY_ID: &'static str = $id;
-                #[inline]
-                fn from_object(object: __rt::ObjectRef) -> Self {
-                    Self(__rt::Interface::from_object(object))
-                }
-                #[inline]
-                fn as_object(&self) -> &__rt::ObjectRef {
-                    __rt::Interface::as_object(&self.0)
+                fn wrap(inner: $inner) -> Self {
+                    Self(inner)
                 }
             }
-            impl __rt::Reference for $name {
-                #[inline]
-                fn ior(&self) -> &__rt::Ior {
-                    __rt::Reference::ior(&self.0)
-                }
-            }
-            impl __rt::FromBound for $name {
-                fn from_bound(
-                    bound: __rt::Bound,
-                ) -> __rt::Decoded<Self> {
-                    __rt::FromBound::from_bound(bound).map(Self)
-                }
-            }
-            impl __rt::From<$name> for __rt::ObjectRef {
-                fn from(reference: $name) -> Self {
-                    reference.0.into()
-                }
-            }
-            $crate::generated_typed!(@implementation $name => __rt::TypeCode::$kind($id, $idl));
+            $crate::generated_type_definition!($name $kind($id, $idl));
+            $crate::generated_reference!(@from $name __rt::ObjectRef $(, $base)*);
         };
-        impl $name {
-            /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the
-            /// object lacks it.
-            pub fn narrow(
-                object: &$crate::generated::ObjectRef,
-            ) -> ::core::result::Result<Self, $crate::generated::SystemException> {
-                object.narrow()
-            }
-            /// Narrows a reference without a check that the object has this interface.
-            pub fn unchecked_narrow(object: &$crate::generated::ObjectRef) -> Self {
-                object.unchecked_narrow()
-            }
-            /// The untyped reference.
-            #[inline]
-            pub fn as_object(&self) -> &$crate::generated::ObjectRef {
-                $crate::generated::Interface::as_object(&self.0)
-            }
-            $(
-                /// As `narrow`, without waiting: the request is sent before this returns.
-                #[inline]
-                pub fn $narrow(
-                    object: &$crate::generated::ObjectRef,
-                ) -> impl ::core::future::Future<
-                    Output = ::core::result::Result<Self, $crate::generated::SystemException>,
-                > + ::core::marker::Send + 'static + use<> {
-                    object.narrow_async()
-                }
-            )?
-        }
     };
+    (@from $name:ident $($base:ty),*) => {
+        $(impl __rt::From<$name> for $base {
+            fn from(reference: $name) -> Self {
+                __rt::widen(reference)
+            }
+        })*
+    };
+}
+
+/// The reference of a base interface. A reference has the interface of all bases, so nothing is checked.
+#[inline]
+pub fn widen<R: Interface, B: Interface>(reference: R) -> B {
+    B::from_object(reference.as_object().clone())
+}
+
+/// Writes a typed reference as a derived `Debug` does.
+///
+/// # Errors
+/// As [`fmt::Debug::fmt`].
+pub fn debug_reference(name: &str, inner: &dyn fmt::Debug, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.debug_tuple(name).field(inner).finish()
 }
 
 /// Invokes an operation. Arguments and several results are tuples.

@@ -3,6 +3,8 @@
 //! Where a macro is used, the IDL may define `Result` or `Ok`. So names of the prelude are those of this module,
 //! which the block around the implementations calls `__rt`.
 
+use spandrel_cdr::TypeCode;
+
 /// `Typed`, from the expression that makes the type code; with the repository id, members may refer to the type.
 #[doc(hidden)]
 #[macro_export]
@@ -29,28 +31,41 @@ macro_rules! generated_typed {
     };
 }
 
-/// The type code of a member: that of its Rust type, unless the IDL type is an alias or has no type in Rust.
+/// `Typed`, from data: the name of the constructor in `TypeDefinition`, and its arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_type_definition {
+    ($name:ident $kind:ident($($contents:expr),*)) => {
+        impl __rt::Typed for $name {
+            fn type_code() -> __rt::TypeCode {
+                static TYPE: __rt::TypeDefinition = __rt::TypeDefinition::$kind($($contents),*);
+                TYPE.type_code()
+            }
+        }
+    };
+}
+
+/// The function with the type code of a member: that of its Rust type, unless the IDL type is an alias or has no type
+/// in Rust.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_type_code {
     ($type:ty) => {
-        <$type as __rt::Typed>::type_code()
+        <$type as $crate::generated::Typed>::type_code
     };
     ($type:ty, $code:expr) => {
         $code
     };
 }
 
-/// `Typed` of a struct or an exception: the name of the constructor in `TypeCode`, then the members.
+/// `Typed` of a struct or an exception: the name of the constructor in `TypeDefinition`, then the members.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_typed_members {
     ($kind:ident $name:ident, $id:literal, $idl:literal $(, $type:ty as $member:literal $(= $code:expr)?)*) => {
-        $crate::generated_typed!(@implementation $name, $id => __rt::TypeCode::$kind(
-            $id,
-            $idl,
-            &[$(($member, $crate::generated_type_code!($type $(, $code)?))),*] as &[(&str, __rt::TypeCode)],
-        ));
+        $crate::generated_type_definition!(
+            $name $kind($id, $idl, &[$(($member, $crate::generated_type_code!($type $(, $code)?))),*])
+        );
     };
 }
 
@@ -270,7 +285,7 @@ macro_rules! generated_number {
                 <Self as __rt::TryFrom<u32>>::try_from(value)
             }
         }
-        $crate::generated_typed!(@implementation $name => __rt::TypeCode::enumeration($id, $idl, &[$($enumerator),*]));
+        $crate::generated_type_definition!($name enumeration($id, $idl, &[$($enumerator),*]));
     };
 }
 
@@ -293,21 +308,48 @@ macro_rules! generated_alias {
     ($function:ident, $($any:ident($value:ty),)? $id:literal, $idl:literal, $type:ty $(= $code:expr)?) => {
         #[doc = ::core::concat!(" The type code of the alias `", $idl, "`, distinct from that of the aliased type.")]
         pub fn $function() -> $crate::generated::TypeCode {
-            use $crate::generated as __rt;
-            static TYPE: __rt::Defining = __rt::Defining::new();
-            TYPE.type_code(|| __rt::TypeCode::alias($id, $idl, &$crate::generated_type_code!($type $(, $code)?)))
+            static TYPE: $crate::generated::TypeDefinition =
+                $crate::generated::TypeDefinition::alias($id, $idl, $crate::generated_type_code!($type $(, $code)?));
+            TYPE.type_code()
         }
         $(
             #[doc = ::core::concat!(" An `any` with a copy of the value, whose type is the alias `", $idl, "`.")]
-            #[inline]
-            pub fn $any(
-                value: $value,
-            ) -> ::core::result::Result<$crate::generated::Any, $crate::generated::CdrError> {
+            pub fn $any(value: $value) -> $crate::generated::Result<$crate::generated::Any, $crate::generated::CdrError> {
                 $crate::generated::Any::with_type($function(), value)
             }
         )?
     };
 }
+
+/// The type code of a sequence.
+///
+/// # Panics
+/// If the element is a type without values.
+#[must_use]
+pub fn sequence_code(element: &TypeCode, bound: u32) -> TypeCode {
+    TypeCode::sequence(element, bound).expect(ALLOWED)
+}
+
+/// The type code of an array.
+///
+/// # Panics
+/// If the element is a type without values, or there is no element.
+#[must_use]
+pub fn array_code(element: &TypeCode, len: u32) -> TypeCode {
+    TypeCode::array(element, len).expect(ALLOWED)
+}
+
+/// The type code of a native type.
+///
+/// # Panics
+/// If the repository id or the name is invalid.
+#[must_use]
+pub fn native_code(id: &'static str, name: &'static str) -> TypeCode {
+    TypeCode::native(id, name).expect(ALLOWED)
+}
+
+/// The compiler refuses IDL with others.
+const ALLOWED: &str = "a type that IDL allows";
 
 /// The minimum encoded size of a struct in octets: the sum of its members' sizes. An empty struct is counted as one
 /// octet, since it is an element of sequences too.

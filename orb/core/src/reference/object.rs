@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
-use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed, Wire};
+use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed, TypedReference, Wire};
 use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids};
 use spandrel_sync::{
     Arc, Mutex,
@@ -131,7 +131,7 @@ impl ResolvedTarget {
     }
 }
 
-/// A typed object reference; generated code implements it.
+/// An object reference, typed or not.
 ///
 /// ```
 /// # use spandrel_orb as spandrel;
@@ -144,7 +144,7 @@ impl ResolvedTarget {
 ///     object.narrow()
 /// }
 /// ```
-pub trait Interface: Reference + FromBound {
+pub trait Interface: FromBound {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
@@ -167,6 +167,13 @@ impl ObjectRef {
             route: ResolvedTarget::default(),
         });
         Self(bound, InterfaceLabel::default())
+    }
+
+    /// The untyped reference. Typed references have the methods of untyped ones, this one included.
+    #[inline]
+    #[must_use]
+    pub fn as_object(&self) -> &Self {
+        self
     }
 
     /// The IOR of the reference.
@@ -434,6 +441,20 @@ impl Typed for ObjectRef {
 impl FromBound for ObjectRef {
     fn from_bound(bound: Arc<dyn Any + Send + Sync>) -> Result<Self, CdrError> {
         bound.downcast::<Self>().map(|object| (*object).clone()).map_err(|_| CdrError::Unbound)
+    }
+}
+
+impl<R: TypedReference<Target: Interface>> Interface for R {
+    const REPOSITORY_ID: &'static str = R::REPOSITORY_ID;
+
+    #[inline]
+    fn from_object(object: ObjectRef) -> Self {
+        R::wrap(Interface::from_object(object))
+    }
+
+    #[inline]
+    fn as_object(&self) -> &ObjectRef {
+        (**self).as_object()
     }
 }
 

@@ -74,7 +74,7 @@ fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenSt
             #( #parameters ),*
         ) -> Result<(), #rt::SystemException> {
             let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
-            #rt::send_to_handler(self.as_object(), #reply, #ami_handler, |handler, outcome| match outcome {
+            #rt::send_to_handler(self, #reply, #ami_handler, |handler, outcome| match outcome {
                 Ok(#pattern) => #handler::#success(handler, #( #names ),*),
                 Err(error) => #handler::#failure(handler, #rt::ExceptionHolder::new(error)),
             })
@@ -94,7 +94,7 @@ fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) 
         #[inline]
         pub fn #ident(&self, #( #parameters ),*) -> #poller {
             let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
-            #poller(#rt::Poller::new(self.as_object(), #operation, #reply))
+            #poller(#rt::Poller::new(self, #operation, #reply))
         }
     }
 }

@@ -35,10 +35,10 @@ pub(super) fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStre
     let wide = wide(scope, method);
     match arguments(scope, method, true) {
         Arguments::Tuple(arguments) if method.oneway => {
-            quote! { #wide #rt::call_oneway_async(self.as_object(), #operation, &#arguments) }
+            quote! { #wide #rt::call_oneway_async(self, #operation, &#arguments) }
         }
         Arguments::Tuple(arguments) => {
-            quote! { #wide #rt::call_async(self.as_object(), #operation, &#arguments) }
+            quote! { #wide #rt::call_async(self, #operation, &#arguments) }
         }
         Arguments::Closure(encode) if method.oneway => {
             quote! { #wide self.as_object().send_oneway_async(#operation, #encode) }

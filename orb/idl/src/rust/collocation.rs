@@ -23,7 +23,7 @@ pub(super) fn attempt(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<Token
     let (servant, outcome) = (method.local("servant"), method.local("outcome"));
     let arguments = method.argument_names();
     Some(quote! {
-        if let Some(#outcome) = #rt::direct::<dyn #trait_path, _, _>(self.as_object(), #operation, |#servant| {
+        if let Some(#outcome) = #rt::direct::<dyn #trait_path, _, _>(self, #operation, |#servant| {
             #trait_path::#ident(#servant, #( #arguments ),*)
         }) {
             return #outcome;

@@ -118,6 +118,7 @@ fn spaced(tokens: TokenStream) -> String {
                     joint = Some(punct.as_char());
                 }
                 match (previous, punct.as_char()) {
+                    (Some('|'), '|') => Behind::Apart,
                     (Some(':'), ':') | (_, '&' | '<' | '#' | '!' | '\'' | '|' | '-' | '.') => Behind::Clinging,
                     (Some('=' | '-'), '>') => Behind::Apart,
                     (_, '>') => Behind::Angle,
@@ -150,12 +151,12 @@ mod tests {
         let item = parse_quote! {
             rt::structure! {
                 #[inline] Entry, "IDL:Entry:1.0", "Entry", who: &'static str as "who", ids: Vec<[Option<rt::A<dyn B>>; 2]> as "ids" =
-                rt::TypeCode::sequence(&id_tc(), 0)?; fixed
+                || rt::sequence_code(&id_tc(), 0); fixed
             }
         };
         let expected = r#"    rt::structure! {
         #[inline] Entry, "IDL:Entry:1.0", "Entry", who: &'static str as "who",
-        ids: Vec<[Option<rt::A<dyn B>>; 2]> as "ids" = rt::TypeCode::sequence(&id_tc(), 0)?; fixed
+        ids: Vec<[Option<rt::A<dyn B>>; 2]> as "ids" = || rt::sequence_code(&id_tc(), 0); fixed
     }
 "#;
         assert_eq!(text(&item, 1).as_deref(), Some(expected));

@@ -29,15 +29,12 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     let narrow = (has_methods && scope.cx.asynchronous.client).then(|| quote! { , async narrow_async });
     let kind = typed::reference_kind(body);
     let bases: Vec<TokenStream> = body.all_bases.iter().map(|&base| scope.path(base)).collect();
-    let first = body.bases.first().map(|&base| scope.path(base));
-    let held = first.clone().unwrap_or_else(|| quote! { #rt::ObjectRef });
-    let first = first.map(|first| quote! { : #first });
+    let inner = body.bases.first().map_or_else(|| quote! { #rt::ObjectRef }, |&base| scope.path(base));
     let methods = methods.map(|methods| quote! { impl #ident { #methods } });
     quote! {
         #doc
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct #ident(#held);
-        #rt::reference! { #kind #ident #first, #repository_id, #name #narrow #(, #bases)* }
+        pub struct #ident(#inner);
+        #rt::reference! { #kind #ident(#inner), #repository_id, #name #narrow #(, #bases)* }
         #methods
     }
 }
@@ -86,10 +83,10 @@ fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let store = store(method);
     match arguments {
         Arguments::Tuple(arguments) if method.oneway => {
-            quote! { #wide #rt::call_oneway(self.as_object(), #operation, &#arguments) }
+            quote! { #wide #rt::call_oneway(self, #operation, &#arguments) }
         }
         Arguments::Tuple(arguments) => {
-            quote! { #wide #rt::call(self.as_object(), #operation, &#arguments) #store }
+            quote! { #wide #rt::call(self, #operation, &#arguments) #store }
         }
         Arguments::Closure(encode) if method.oneway => {
             quote! { #wide self.as_object().send_oneway(#operation, #encode) }

@@ -365,7 +365,7 @@ fn inherited_operations_come_once_and_references_convert_upwards() {
         &[
             "pub struct C(A);",
             "pub struct D(B);",
-            "object_reference D: B, \"IDL:D:1.0\", \"D\", A, B, C }",
+            "object_reference D(B), \"IDL:D:1.0\", \"D\", A, B, C }",
             "pub trait DServant: BServant + CServant",
         ],
     );

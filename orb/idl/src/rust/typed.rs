@@ -13,7 +13,7 @@ use super::types::Scope;
 use super::value_links::concrete_base;
 use crate::model::{Definition, DefinitionKind, Interface, Label, Member, Type, Typedef, Union, ValueBox, ValueType};
 
-/// The members of a struct or exception as the runtime's macros take them: `id: Istring as "id" = istring_tc()`.
+/// The members of a struct or exception as the runtime's macros take them: `id: Istring as "id" = istring_tc`.
 /// The type code is left out where it is that of the Rust type.
 pub(super) fn members(scope: Scope<'_, '_>, members: &[Member]) -> Vec<TokenStream> {
     let fields = names::fields(members);
@@ -28,7 +28,7 @@ pub(super) fn members(scope: Scope<'_, '_>, members: &[Member]) -> Vec<TokenStre
 fn distinct(scope: Scope<'_, '_>, ty: &Type) -> Option<TokenStream> {
     let is_distinct = !is_implied(scope, ty);
     is_distinct.then(|| {
-        let code = type_code(scope, ty);
+        let code = function(scope, ty);
         quote! { = #code }
     })
 }
@@ -139,18 +139,31 @@ pub(super) fn typedef(
     quote! { #rt::alias! { #function, #any #id, #name, #ty #code } }
 }
 
-/// The type code of a type, as an expression that may use `?`.
+/// The function that returns the type code of a type.
+fn function(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
+    match ty {
+        Type::Named(id) if matches!(scope.cx.model[*id].kind, DefinitionKind::Typedef(_)) => {
+            scope.beside(*id, scope.cx.names.type_code(*id))
+        }
+        _ => {
+            let code = type_code(scope, ty);
+            quote! { || #code }
+        }
+    }
+}
+
+/// The type code of a type, as an expression.
 fn type_code(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
     let rt = scope.rt();
     match ty {
         Type::Sequence { element, bound } => {
             let (element, bound) = (type_code(scope, element), Literal::u32_unsuffixed(bound.unwrap_or(0)));
-            quote! { #rt::TypeCode::sequence(&#element, #bound)? }
+            quote! { #rt::sequence_code(&#element, #bound) }
         }
         Type::Array { element, dimensions } => {
             dimensions.iter().rev().fold(type_code(scope, element), |element, &len| {
                 let len = Literal::u32_unsuffixed(len);
-                quote! { #rt::TypeCode::array(&#element, #len)? }
+                quote! { #rt::array_code(&#element, #len) }
             })
         }
         Type::Object => quote! { #rt::TypeCode::object() },
@@ -159,12 +172,12 @@ fn type_code(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
             let definition = &scope.cx.model[*id];
             match &definition.kind {
                 DefinitionKind::Typedef(_) => {
-                    let function = scope.beside(*id, scope.cx.names.type_code(*id));
+                    let function = function(scope, ty);
                     quote! { #function() }
                 }
                 DefinitionKind::Native => {
                     let (id, name) = (&definition.repository_id, &definition.name);
-                    quote! { #rt::TypeCode::native(#id, #name)? }
+                    quote! { #rt::native_code(#id, #name) }
                 }
                 _ => typed(scope, ty),
             }

@@ -69,7 +69,8 @@ impl Definitions {
             "move" => {
                 arguments!(request, container: Option<Container>, name: String, version: String);
                 self.check_length(&version, core.limits.max_name, "version")?;
-                let target = core.number(&core.model.read(), container.as_ref().map(Container::as_object))?;
+                let target =
+                    core.number(&core.model.read(), container.as_ref().map(|container| container.as_object()))?;
                 core.check_path(request.operation(), target)?;
                 core.change(|edit| {
                     let former = edit.model().get(number).ok_or_else(not_exist)?.parent;

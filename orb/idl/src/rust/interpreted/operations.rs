@@ -41,10 +41,10 @@ pub(in crate::rust) fn stub(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenS
     let sent = method.parameters.iter().filter(|parameter| parameter.is_sent());
     let values = sent.map(|parameter| value(scope, parameter));
     if method.oneway {
-        return quote! { #wide #rt::interpreted::send_oneway(self.as_object(), #operation, &[ #( #values ),* ]) };
+        return quote! { #wide #rt::interpreted::send_oneway(self, #operation, &[ #( #values ),* ]) };
     }
     let store = store(method);
-    quote! { #wide #rt::interpreted::call(self.as_object(), #operation, &[ #( #values ),* ]) #store }
+    quote! { #wide #rt::interpreted::call(self, #operation, &[ #( #values ),* ]) #store }
 }
 
 /// An argument as it is sent.

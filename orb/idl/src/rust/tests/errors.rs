@@ -176,7 +176,7 @@ fn exceptions_are_described_by_their_idl_names() {
             "text Failed, \"IDL:M/Failed:1.0\", \"Failed\", reason: rt::WString as \"reason\"",
             "members Over, \"IDL:M/Over:1.0\", \"Over\", max_weight: i32 as \"maxWeight\", unit: rt::BoundedString<3> as \"unit\"",
             "\"IDL:M/None_:1.0\", \"None_\"",
-            "text Lost, \"IDL:M/Lost:1.0\", \"Lost\", what: Text as \"what\" = text_tc()",
+            "text Lost, \"IDL:M/Lost:1.0\", \"Lost\", what: Text as \"what\" = text_tc",
         ],
     );
 }

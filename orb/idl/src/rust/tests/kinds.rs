@@ -121,9 +121,9 @@ fn wide_strings_and_decimals_have_their_rust_types() {
             "pub w: ::spandrel::generated::WString, pub f: Four, pub p: Price, pub c: char,",
             "pub fn f(&self, w: &str, x: &Four, p: Price, c: char, io: &mut ::spandrel::generated::WString)",
             "let w = ::spandrel::generated::Wide(w); \
-             ::spandrel::generated::call(self.as_object(), \"f\", &(w, x, p, c, &*io)).map(",
+             ::spandrel::generated::call(self, \"f\", &(w, x, p, c, &*io)).map(",
             "let w = ::spandrel::generated::Wide(w); \
-             ::spandrel::generated::call_oneway(self.as_object(), \"g\", &(w,))",
+             ::spandrel::generated::call_oneway(self, \"g\", &(w,))",
             "fn set_a(&self, value: &str)",
             "let value = ::spandrel::generated::Wide(value);",
             "let w: ::spandrel::generated::WString = ::spandrel::generated::Decode::decode(&mut input)?;",
@@ -182,16 +182,16 @@ fn type_codes_describe_the_idl_types() {
            interface I { typedef I Me; }; typedef I Ref; struct T { Ref r; I::Me m; CORBA::TypeCode code; }; };",
         &[
             "few_tc, few_any(&rt::BoundedVec<i32, 4>), \"IDL:M/Few:1.0\", \"Few\", rt::BoundedVec<i32, 4> }",
-            "[[Few; 3]; 2] = rt::TypeCode::array(&rt::TypeCode::array(&few_tc(), 3)?, 2)?",
+            "[[Few; 3]; 2] = || rt::array_code(&rt::array_code(&few_tc(), 3), 2)",
             "rt::enumeration! { E, \"IDL:M/E:1.0\", \"E\", One = 0 \"one\", Two = 1 \"Two\" }",
-            "less: Few as \"less\" = few_tc(), cells: Grid as \"cells\" = grid_tc(), a: rt::Any as \"a\", \
+            "less: Few as \"less\" = few_tc, cells: Grid as \"cells\" = grid_tc, a: rt::Any as \"a\", \
              o: Option<rt::ObjectRef> as \"o\", texts: Vec<String> as \"texts\"",
             "rt::exception! { #[inline] members X, \"IDL:M/X:1.0\", \"X\" }",
             "rt::TypeCode::union(\"IDL:M/U:1.0\", \"U\", &<E as rt::Typed>::type_code(),",
             "(rt::Label::Value(0), \"x\", <i32 as rt::Typed>::type_code()), \
              (rt::Label::Default, \"s\", <S as rt::Typed>::type_code())",
-            "object_reference I, \"IDL:M/I:1.0\", \"I\"",
-            "r: Option<Ref> as \"r\" = ref_tc(), m: Option<i::Me> as \"m\" = i::me_tc(), code: rt::TypeCode as \"code\"",
+            "object_reference I(rt::ObjectRef), \"IDL:M/I:1.0\", \"I\"",
+            "r: Option<Ref> as \"r\" = ref_tc, m: Option<i::Me> as \"m\" = i::me_tc, code: rt::TypeCode as \"code\"",
         ],
     );
 }
@@ -228,7 +228,7 @@ fn local_types_have_no_codec() {
         "pub struct T { pub m: Option<::spandrel::generated::Arc<dyn M>>, }",
         "pub trait O: RServant {",
         "::spandrel::generated::typed! { dyn L =>",
-        "c: Cookie as \"c\" = ::spandrel::generated::TypeCode::native(\"IDL:Cookie:1.0\", \"Cookie\")?",
+        "c: Cookie as \"c\" = || ::spandrel::generated::native_code(\"IDL:Cookie:1.0\", \"Cookie\")",
     ] {
         assert!(flat(&rust).contains(&flat(expected)), "`{expected}` does not occur in:\n{rust}");
     }
