@@ -19,12 +19,12 @@ pub enum DescribeError {
         name: String,
     },
     /// The definition has no dynamic values.
-    #[error("`{name}` has no dynamic form: {why}")]
+    #[error("`{name}` has no dynamic form: {reason}")]
     Unsupported {
         /// The name with its modules, separated by `::`.
         name: String,
         /// The reason, e.g. a member without a dynamic form.
-        why: String,
+        reason: String,
     },
 }
 spandrel_error::debug_as_report!(DescribeError);
@@ -45,5 +45,5 @@ pub(super) fn unsupported(definition: &Definition, reason: &str) -> DescribeErro
 }
 
 pub(super) fn impossible(name: &str, error: &TypeCodeError) -> DescribeError {
-    DescribeError::Unsupported { name: name.to_owned(), why: error.to_string() }
+    DescribeError::Unsupported { name: name.to_owned(), reason: error.to_string() }
 }

@@ -204,5 +204,5 @@ fn primitive_type(primitive: Primitive) -> Result<TypeCode, DescribeError> {
 
 /// The parser supports more than this conversion.
 fn unknown(name: &str) -> DescribeError {
-    DescribeError::Unsupported { name: name.to_owned(), why: "dynamic invocation does not support it".to_owned() }
+    DescribeError::Unsupported { name: name.to_owned(), reason: "dynamic invocation does not support it".to_owned() }
 }
