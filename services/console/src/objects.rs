@@ -216,7 +216,8 @@ impl Objects {
     ) -> Result<Vec<Any>, Problem> {
         let named = interface.named_types();
         let types = |name: &str| {
-            let is_named = |of: &&TypeCode| of.id() == Ok(name) || of.type_spec().to_string() == name;
+            let is_named =
+                |type_code: &&TypeCode| type_code.id() == Ok(name) || type_code.type_spec().to_string() == name;
             named.iter().find(is_named).cloned().or_else(|| {
                 let repository = repository::repository_of(&self.orb, object);
                 repository.and_then(|repository| repository::type_by_id(&repository, name)).ok().flatten()
@@ -258,10 +259,10 @@ fn state(object: &ObjectRef) -> Value {
 }
 
 /// A type in the JSON form of `CORBA::TypeCode`.
-fn described_type(of: &TypeCode) -> Result<Value, Problem> {
+fn described_type(type_code: &TypeCode) -> Result<Value, Problem> {
     let unknown = |error: &dyn std::error::Error| Problem::internal(format!("a type has no JSON form: {error}"));
-    let any = Any::new(of).map_err(|error| unknown(&error))?;
-    let text = DynAny::new(&any).and_then(|of| of.to_json()).map_err(|error| unknown(&error))?;
+    let any = Any::new(type_code).map_err(|error| unknown(&error))?;
+    let text = DynAny::new(&any).and_then(|type_code| type_code.to_json()).map_err(|error| unknown(&error))?;
     serde_json::from_str(&text).map_err(|error| unknown(&error))
 }
 
@@ -297,17 +298,17 @@ fn described_interface(interface: &InterfaceDescription) -> Result<Value, Proble
         }))
     });
     let (mut types, mut comments) = (Vec::new(), Map::new());
-    for of in interface.named_types() {
-        let Ok(id) = of.id() else { continue };
+    for type_code in interface.named_types() {
+        let Ok(id) = type_code.id() else { continue };
         let documentation = interface.documentation();
         let mut parts = Map::new();
-        for part in parts_of(&of) {
+        for part in parts_of(&type_code) {
             if let Some(text) = documentation.of_part(id, &part) {
                 parts.insert(part, json!(text));
             }
         }
         comments.insert(id.to_owned(), json!({ "text": documentation.of(id), "parts": parts }));
-        types.push(json!({ "spec": of.type_spec().to_string(), "id": id, "type": described_type(&of)? }));
+        types.push(json!({ "spec": type_code.type_spec().to_string(), "id": id, "type": described_type(&type_code)? }));
     }
     let undescribed = interface.undescribed().iter().map(|it| json!({ "name": it.name, "reason": it.reason }));
     Ok(json!({
@@ -323,12 +324,12 @@ fn described_interface(interface: &InterfaceDescription) -> Result<Value, Proble
     }))
 }
 
-fn described_exception(of: &TypeCode) -> Value {
-    json!({ "spec": of.type_spec().to_string(), "id": of.id().unwrap_or_default() })
+fn described_exception(type_code: &TypeCode) -> Value {
+    json!({ "spec": type_code.type_spec().to_string(), "id": type_code.id().unwrap_or_default() })
 }
 
 /// The names of a type's members or enumerators.
-fn parts_of(of: &TypeCode) -> Vec<String> {
-    let count = of.member_count().unwrap_or_default();
-    (0..count).filter_map(|index| of.member_name(index).ok().map(str::to_owned)).collect()
+fn parts_of(type_code: &TypeCode) -> Vec<String> {
+    let count = type_code.member_count().unwrap_or_default();
+    (0..count).filter_map(|index| type_code.member_name(index).ok().map(str::to_owned)).collect()
 }

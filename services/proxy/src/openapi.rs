@@ -125,7 +125,8 @@ fn described(
         described["description"] = json!(schemas::trimmed(text));
     }
     let sent = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent());
-    let members = sent.map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
+    let members =
+        sent.map(|parameter| (parameter.name.as_str(), schemas.schema_of(&parameter.type_code, documentation)));
     let members: Vec<_> = members.collect();
     if !members.is_empty() {
         // By their names, or in order.
@@ -139,10 +140,10 @@ fn responses(interface: &InterfaceDescription, operation: &OperationDescription,
     let documentation = interface.documentation();
     let mut members = Vec::new();
     if operation.result.kind() != TcKind::Void {
-        members.push(("result", schemas.of(&operation.result, documentation)));
+        members.push(("result", schemas.schema_of(&operation.result, documentation)));
     }
     let outs = operation.parameters.iter().filter(|parameter| parameter.mode.is_returned());
-    let outs = outs.map(|parameter| (parameter.name.as_str(), schemas.of(&parameter.type_code, documentation)));
+    let outs = outs.map(|parameter| (parameter.name.as_str(), schemas.schema_of(&parameter.type_code, documentation)));
     members.push(("out", record(outs.collect())));
     let result = json!({
         "description": if operation.is_oneway { "The request was sent." } else { "The results." },
@@ -152,9 +153,10 @@ fn responses(interface: &InterfaceDescription, operation: &OperationDescription,
     let mut responses = Map::new();
     responses.insert(if operation.is_oneway { "202" } else { "200" }.to_owned(), result);
     if !operation.exceptions.is_empty() {
-        let raised = operation.exceptions.iter().map(|of| {
-            let members = schemas.of(of, documentation);
-            let exception = record(vec![("id", json!({ "const": of.id().unwrap_or_default() })), ("members", members)]);
+        let raised = operation.exceptions.iter().map(|exception_type| {
+            let members = schemas.schema_of(exception_type, documentation);
+            let exception =
+                record(vec![("id", json!({ "const": exception_type.id().unwrap_or_default() })), ("members", members)]);
             json!({ "type": "object", "properties": { "exception": exception }, "required": ["exception"] })
         });
         let raised: Vec<Value> = raised.collect();

@@ -89,8 +89,8 @@ impl Core {
     }
 
     /// The number of a type.
-    pub(crate) fn type_number(&self, model: &Model, of: Option<&IdlType>) -> Result<Number, SystemException> {
-        let number = self.number(model, of.map(|of| of.as_object()))?;
+    pub(crate) fn type_number(&self, model: &Model, idl_type: Option<&IdlType>) -> Result<Number, SystemException> {
+        let number = self.number(model, idl_type.map(|idl_type| idl_type.as_object()))?;
         match model.get(number) {
             Some(definition) if is_type(&definition.content) => Ok(number),
             _ => Err(bad_param(0, "a reference denotes a definition that is not a type".to_owned())),
@@ -250,9 +250,9 @@ fn validate(model: &Model, number: Number) -> Result<(), SystemException> {
     let definition = model.get(number).ok_or_else(not_exist)?;
     match &definition.content {
         // The new discriminator comes before the branches that belong to it.
-        Body::AUnion(body) if body.branches.is_empty() => TypeCodes::new(model).of(body.discriminator).map(drop),
+        Body::AUnion(body) if body.branches.is_empty() => TypeCodes::new(model).type_code(body.discriminator).map(drop),
         content if is_type(content) || matches!(content, Body::AnException(_)) => {
-            TypeCodes::new(model).of(number).map(drop)
+            TypeCodes::new(model).type_code(number).map(drop)
         }
         _ => Ok(()),
     }

@@ -29,7 +29,7 @@ impl<'m> Describer<'m> {
     }
 
     pub(crate) fn type_code(&mut self, number: Number) -> Described<spandrel::types::TypeCode> {
-        self.types.of(number)
+        self.types.type_code(number)
     }
 
     fn get(&self, number: Number) -> Described<&'m Definition> {
@@ -140,7 +140,7 @@ impl<'m> Describer<'m> {
         let described = body.parameters.iter().map(|parameter| {
             Ok(ParameterDescription {
                 name: parameter.name.clone(),
-                r#type: self.types.of(parameter.r#type)?,
+                r#type: self.types.type_code(parameter.r#type)?,
                 type_def: self.core.typed(self.model, parameter.r#type)?,
                 mode: match parameter.mode {
                     Direction::DirectionIn => ParameterMode::ParamIn,
@@ -154,7 +154,8 @@ impl<'m> Describer<'m> {
 
     pub(crate) fn members(&mut self, members: &[Member]) -> Described<Vec<StructMember>> {
         let described = members.iter().map(|member| {
-            let (r#type, type_def) = (self.types.of(member.r#type)?, self.core.typed(self.model, member.r#type)?);
+            let (r#type, type_def) =
+                (self.types.type_code(member.r#type)?, self.core.typed(self.model, member.r#type)?);
             Ok(StructMember { name: member.name.clone(), r#type, type_def })
         });
         described.collect()
@@ -163,7 +164,8 @@ impl<'m> Describer<'m> {
     pub(crate) fn branches(&mut self, content: &Body) -> Described<Vec<UnionMember>> {
         let Body::AUnion(body) = content else { return Ok(Vec::new()) };
         let described = body.branches.iter().map(|branch| {
-            let (r#type, type_def) = (self.types.of(branch.r#type)?, self.core.typed(self.model, branch.r#type)?);
+            let (r#type, type_def) =
+                (self.types.type_code(branch.r#type)?, self.core.typed(self.model, branch.r#type)?);
             Ok(UnionMember { name: branch.name.clone(), label: branch.label.clone(), r#type, type_def })
         });
         described.collect()
@@ -202,17 +204,17 @@ impl<'m> Describer<'m> {
 
     /// The operations and attributes of an interface or value: those of its bases first.
     fn features(&mut self, number: Number) -> Described<(Vec<OperationDescription>, Vec<ExtAttributeDescription>)> {
-        let mut of = self.model.all_bases(number);
-        of.push(number);
+        let mut interfaces = self.model.all_bases(number);
+        interfaces.push(number);
         // A value has the operations of the interfaces that it supports, too.
         if let Body::Value(body) = &self.get(number)?.content {
             let supported = body.supported.iter();
             let more: Vec<Number> =
                 supported.flat_map(|it| self.model.all_bases(*it).into_iter().chain([*it])).collect();
-            of.splice(0..0, more);
+            interfaces.splice(0..0, more);
         }
         let (mut operations, mut attributes) = (Vec::new(), Vec::new());
-        for content in of.into_iter().flat_map(|it| self.model.contents(it, false)) {
+        for content in interfaces.into_iter().flat_map(|it| self.model.contents(it, false)) {
             match self.get(content)?.content {
                 Body::Operation(_) => operations.push(self.operation(content)?),
                 Body::AnAttribute(_) => attributes.push(self.ext_attribute(content)?),

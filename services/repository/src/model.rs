@@ -208,7 +208,7 @@ pub(crate) fn references(content: &Body) -> Vec<Number> {
             found.push(body.discriminator);
             found.extend(body.branches.iter().map(|it| it.r#type));
         }
-        Body::Alias(of) | Body::ValueBox(of) => found.push(*of),
+        Body::Alias(original) | Body::ValueBox(original) => found.push(*original),
         Body::ASequence(body) | Body::AnArray(body) => found.push(body.r#type),
         Body::AnAttribute(body) => {
             found.push(body.r#type);

@@ -33,7 +33,7 @@ impl<'m> TypeCodes<'m> {
     ///
     /// # Errors
     /// BAD_PARAM for a definition without one, or with a member that is invalid; IMP_LIMIT for too deep nesting.
-    pub(crate) fn of(&mut self, number: Number) -> Result<TypeCode, SystemException> {
+    pub(crate) fn type_code(&mut self, number: Number) -> Result<TypeCode, SystemException> {
         if let Some(built) = self.built.get(&number) {
             return Ok(built.clone());
         }
@@ -97,21 +97,21 @@ impl<'m> TypeCodes<'m> {
             Body::Text(bound) => Ok(TypeCode::string(*bound)),
             Body::WideText(bound) => Ok(TypeCode::wstring(*bound)),
             Body::Decimal(body) => TypeCode::fixed(body.digits, body.scale),
-            Body::ASequence(body) => TypeCode::sequence(&self.of(body.r#type)?, body.count),
-            Body::AnArray(body) => TypeCode::array(&self.of(body.r#type)?, body.count),
+            Body::ASequence(body) => TypeCode::sequence(&self.type_code(body.r#type)?, body.count),
+            Body::AnArray(body) => TypeCode::array(&self.type_code(body.r#type)?, body.count),
             Body::Structure(members) => TypeCode::structure(id, name, &self.members(members)?),
             Body::AnException(members) => TypeCode::exception(id, name, &self.members(members)?),
             Body::AUnion(body) => {
-                let discriminator = self.of(body.discriminator)?;
+                let discriminator = self.type_code(body.discriminator)?;
                 let branches = body.branches.iter().map(|branch| {
-                    Ok((label(&branch.label, &discriminator)?, branch.name.clone(), self.of(branch.r#type)?))
+                    Ok((label(&branch.label, &discriminator)?, branch.name.clone(), self.type_code(branch.r#type)?))
                 });
                 let branches = branches.collect::<Result<Vec<_>, SystemException>>()?;
                 TypeCode::union(id, name, &discriminator, &branches)
             }
             Body::Enumeration(names) => TypeCode::enumeration(id, name, names),
-            Body::Alias(of) => TypeCode::alias(id, name, &self.of(*of)?),
-            Body::ValueBox(of) => TypeCode::value_box(id, name, &self.of(*of)?),
+            Body::Alias(original) => TypeCode::alias(id, name, &self.type_code(*original)?),
+            Body::ValueBox(original) => TypeCode::value_box(id, name, &self.type_code(*original)?),
             Body::AnInterface(body) => match body.flavor {
                 InterfaceFlavor::FlavorRemote => TypeCode::object_reference(id, name),
                 InterfaceFlavor::FlavorAbstract => TypeCode::abstract_interface(id, name),
@@ -124,13 +124,13 @@ impl<'m> TypeCodes<'m> {
                     (_, _, true) => ValueModifier::Truncatable,
                     _ => ValueModifier::None,
                 };
-                let base = if body.base == NONE { None } else { Some(self.of(body.base)?) };
+                let base = if body.base == NONE { None } else { Some(self.type_code(body.base)?) };
                 let mut members = Vec::new();
                 for member in &definition.contents {
                     let Some(member) = self.model.get(*member) else { continue };
                     if let Body::ValueMember(body) = &member.content {
                         let sees = if body.access == 1 { Visibility::Public } else { Visibility::Private };
-                        members.push((member.name.clone(), self.of(body.r#type)?, sees));
+                        members.push((member.name.clone(), self.type_code(body.r#type)?, sees));
                     }
                 }
                 TypeCode::value(id, name, modifier, base.as_ref(), &members)
@@ -142,19 +142,19 @@ impl<'m> TypeCodes<'m> {
     }
 
     fn members(&mut self, members: &[Member]) -> Result<Vec<(String, TypeCode)>, SystemException> {
-        members.iter().map(|member| Ok((member.name.clone(), self.of(member.r#type)?))).collect()
+        members.iter().map(|member| Ok((member.name.clone(), self.type_code(member.r#type)?))).collect()
     }
 }
 
 /// The value of a label in an `any`; an octet zero is the default (CORBA 3.3 Part 1, 14.5.8).
 fn label(any: &Any, discriminator: &TypeCode) -> Result<Label, SystemException> {
-    let (of, found) = (discriminator.without_aliases().kind(), any.type_code().without_aliases().kind());
+    let (expected, found) = (discriminator.without_aliases().kind(), any.type_code().without_aliases().kind());
     let invalid =
         || bad_param(0, format!("a label of type `{}` for a discriminator `{discriminator}`", any.type_code()));
-    if found == TcKind::Octet && of != TcKind::Octet {
+    if found == TcKind::Octet && expected != TcKind::Octet {
         return Ok(Label::Default);
     }
-    if of != found {
+    if expected != found {
         return Err(invalid());
     }
     let mut input = any.value();

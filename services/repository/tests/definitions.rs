@@ -13,8 +13,8 @@ fn primitive(root: &ObjectRef, kind: PrimitiveKind) -> Option<IdlType> {
     Some(IdlType::from_object(make(root, "get_primitive", &[&kind])))
 }
 
-fn member(name: &str, of: &Option<IdlType>) -> StructMember {
-    StructMember { name: name.to_owned(), r#type: TypeCode::VOID, type_def: of.clone() }
+fn member(name: &str, idl_type: &Option<IdlType>) -> StructMember {
+    StructMember { name: name.to_owned(), r#type: TypeCode::VOID, type_def: idl_type.clone() }
 }
 
 fn none() -> Vec<Option<ObjectRef>> {
@@ -111,11 +111,11 @@ fn all_kinds_are_created_and_described() {
     for (id, expected) in [("IDL:M/Base:1.0", true), ("IDL:omg.org/CORBA/Object:1.0", true), ("IDL:M/A:1.0", false)] {
         assert_eq!(call::<bool>(&interface, "is_a", &[&id]).expect("is_a"), expected, "{id}");
     }
-    let of: TypeCode = call(&union, "_get_type", &[]).expect("a type code");
-    assert_eq!((of.kind(), of.member_count().expect("members")), (TcKind::Union, 2));
-    assert_eq!(of.default_index().expect("a union"), Some(1));
-    let of: TypeCode = call(&value, "_get_type", &[]).expect("a type code");
-    assert_eq!((of.kind(), of.member_name(0).expect("a member")), (TcKind::Value, "x"));
+    let type_code: TypeCode = call(&union, "_get_type", &[]).expect("a type code");
+    assert_eq!((type_code.kind(), type_code.member_count().expect("members")), (TcKind::Union, 2));
+    assert_eq!(type_code.default_index().expect("a union"), Some(1));
+    let type_code: TypeCode = call(&value, "_get_type", &[]).expect("a type code");
+    assert_eq!((type_code.kind(), type_code.member_name(0).expect("a member")), (TcKind::Value, "x"));
     let description: contained::Description = call(&point, "describe", &[]).expect("a description");
     let description: spandrel::services::repository::corba::TypeDescription =
         description.value.extract().expect("a struct");
@@ -225,8 +225,8 @@ fn attributes_change_and_definitions_move() {
     let array = make(root, "create_array", &[&2_u32, &Some(sequence.clone())]);
     let alias = make(&one, "create_alias", &[&"IDL:One/T:1.0", &"T", &"1.0", &Some(array)]);
     send(&sequence, "_set_bound", &[&5_u32]).expect("another bound");
-    let of: TypeCode = call(&alias, "_get_type", &[]).expect("a type code");
-    let element = of.content_type().and_then(|it| it.content_type()).expect("a sequence");
+    let type_code: TypeCode = call(&alias, "_get_type", &[]).expect("a type code");
+    let element = type_code.content_type().and_then(|it| it.content_type()).expect("a sequence");
     assert_eq!(element.length().expect("a bound"), 5);
     assert_eq!(served.repository.definitions(), 5);
     // The types without a name go with their last user.
@@ -241,7 +241,7 @@ fn attributes_change_and_definitions_move() {
     send(&alias, "_set_name", &[&"Named"]).expect("another name");
     send(&alias, "_set_id", &[&"IDL:Two/Named:2.0"]).expect("another id");
     assert!(lookup_id(root, "IDL:One/T:1.0").is_none() && lookup_id(root, "IDL:Two/Named:2.0").is_some());
-    let canonical: TypeCode = call(root, "get_canonical_typecode", &[&of]).expect("a type code");
+    let canonical: TypeCode = call(root, "get_canonical_typecode", &[&type_code]).expect("a type code");
     assert_eq!(canonical.kind(), TcKind::Alias);
     // A plain key denotes the repository as a container, too.
     let plain = format!("corbaloc::{}/InterfaceRepository", address(root));

@@ -8,10 +8,10 @@ use spandrel_idl::{
 };
 
 /// The value of a constant, of this type.
-pub(super) fn to_any(model: &Model, of: &TypeCode, value: &ConstValue) -> Result<Any, CdrError> {
-    let kind = of.without_aliases().kind();
+pub(super) fn to_any(model: &Model, type_code: &TypeCode, value: &ConstValue) -> Result<Any, CdrError> {
+    let kind = type_code.without_aliases().kind();
     let mismatch = || CdrError::Malformed("a constant is not of its type");
-    Any::write(of.clone(), |out| {
+    Any::write(type_code.clone(), |out| {
         match (value, kind) {
             (ConstValue::Integer(value), TcKind::Short) => out.i16(i16::try_from(*value).map_err(|_| mismatch())?),
             (ConstValue::Integer(value), TcKind::UShort) => out.u16(u16::try_from(*value).map_err(|_| mismatch())?),
@@ -34,22 +34,22 @@ pub(super) fn to_any(model: &Model, of: &TypeCode, value: &ConstValue) -> Result
         Ok(())
     })
     .or_else(|error| match value {
-        ConstValue::String(text) => Any::with_type(of.clone(), text),
-        ConstValue::WideString(text) => Any::with_type(of.clone(), &spandrel_cdr::WString::from(text.as_str())),
-        ConstValue::WideChar(letter) => Any::with_type(of.clone(), letter),
-        ConstValue::Fixed(value) => fixed(of, &decimal_text(value.unscaled, value.scale)),
+        ConstValue::String(text) => Any::with_type(type_code.clone(), text),
+        ConstValue::WideString(text) => Any::with_type(type_code.clone(), &spandrel_cdr::WString::from(text.as_str())),
+        ConstValue::WideChar(letter) => Any::with_type(type_code.clone(), letter),
+        ConstValue::Fixed(value) => fixed(type_code, &decimal_text(value.unscaled, value.scale)),
         ConstValue::Float(value) if kind == TcKind::LongDouble => {
-            let value = DynAny::from_text(of, &format!("{value:?}")).map_err(|_| mismatch())?;
+            let value = DynAny::from_text(type_code, &format!("{value:?}")).map_err(|_| mismatch())?;
             value.to_any().map_err(|_| mismatch())
         }
         _ => Err(error),
     })
 }
 
-fn fixed(of: &TypeCode, text: &str) -> Result<Any, CdrError> {
+fn fixed(type_code: &TypeCode, text: &str) -> Result<Any, CdrError> {
     let mismatch = || CdrError::Malformed("a constant is not of its type");
     let value: Decimal = text.parse().map_err(|_| mismatch())?;
-    let value = DynAny::from_text(of, &value.to_string()).map_err(|_| mismatch())?;
+    let value = DynAny::from_text(type_code, &value.to_string()).map_err(|_| mismatch())?;
     value.to_any().map_err(|_| mismatch())
 }
 
@@ -62,8 +62,12 @@ fn decimal_text(unscaled: i128, scale: u8) -> String {
 }
 
 /// The `any` for a label of a union; an octet zero stands for `default` (CORBA 3.3 Part 1, 14.5.8).
-pub(super) fn label(model: &Model, discriminator: &TypeCode, of: &spandrel_idl::model::Label) -> Result<Any, CdrError> {
-    match of {
+pub(super) fn label(
+    model: &Model,
+    discriminator: &TypeCode,
+    label: &spandrel_idl::model::Label,
+) -> Result<Any, CdrError> {
+    match label {
         spandrel_idl::model::Label::Default => Any::new(&0_u8),
         spandrel_idl::model::Label::Value(value) => to_any(model, discriminator, value),
     }
@@ -71,9 +75,9 @@ pub(super) fn label(model: &Model, discriminator: &TypeCode, of: &spandrel_idl::
 
 /// A constant's value as IDL; `scope` is the scope of the enumerators of its type.
 pub(super) fn to_idl(value: &Any, enumerator: &dyn Fn(&TypeCode, u32) -> String) -> Result<String, CdrError> {
-    let of = value.type_code().without_aliases();
+    let type_code = value.type_code().without_aliases();
     let mut input = value.value();
-    Ok(match of.kind() {
+    Ok(match type_code.kind() {
         TcKind::Short => input.i16()?.to_string(),
         TcKind::UShort => input.u16()?.to_string(),
         TcKind::Long => input.i32()?.to_string(),
@@ -85,7 +89,7 @@ pub(super) fn to_idl(value: &Any, enumerator: &dyn Fn(&TypeCode, u32) -> String)
         TcKind::Double => float(&format!("{:?}", input.f64()?)),
         TcKind::Boolean => if input.bool()? { "TRUE" } else { "FALSE" }.to_owned(),
         TcKind::Char => char_literal(input.u8()?),
-        TcKind::Enum => enumerator(&of, input.u32()?),
+        TcKind::Enum => enumerator(&type_code, input.u32()?),
         TcKind::String => format!("\"{}\"", value_text(value)?.chars().map(escaped).collect::<String>()),
         TcKind::WString => format!("L\"{}\"", value_text(value)?.chars().map(wide_escaped).collect::<String>()),
         TcKind::WChar => {
@@ -105,10 +109,10 @@ fn unprintable() -> CdrError {
 }
 
 fn value_text(value: &Any) -> Result<String, CdrError> {
-    let of = value.type_code().without_aliases();
-    let plain = if of.kind() == TcKind::String { TypeCode::STRING } else { TypeCode::WSTRING };
+    let type_code = value.type_code().without_aliases();
+    let plain = if type_code.kind() == TcKind::String { TypeCode::STRING } else { TypeCode::WSTRING };
     let value = value.retyped(plain).unwrap_or_else(|_| value.clone());
-    match of.kind() {
+    match type_code.kind() {
         TcKind::String => value.value().str().map(|text| text.into_owned()),
         _ => value.extract::<spandrel_cdr::WString>().map(|text| text.to_string()).map_err(|_| unprintable()),
     }
@@ -151,16 +155,16 @@ fn wide_escaped(letter: char) -> String {
 /// The label of a union's member as IDL.
 pub(super) fn label_to_idl(
     label: Label,
-    of: &TypeCode,
+    type_code: &TypeCode,
     enumerator: &dyn Fn(&TypeCode, u32) -> String,
 ) -> Option<String> {
     let Label::Value(value) = label else { return None };
-    let of = of.without_aliases();
-    Some(match of.kind() {
+    let type_code = type_code.without_aliases();
+    Some(match type_code.kind() {
         TcKind::Boolean => if value == 0 { "FALSE" } else { "TRUE" }.to_owned(),
         TcKind::Char => char_literal(u8::try_from(value).ok()?),
         TcKind::WChar => format!("L'{}'", wide_escaped(char::from_u32(u32::try_from(value).ok()?)?)),
-        TcKind::Enum => enumerator(&of, u32::try_from(value).ok()?),
+        TcKind::Enum => enumerator(&type_code, u32::try_from(value).ok()?),
         _ => value.to_string(),
     })
 }

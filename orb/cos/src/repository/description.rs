@@ -159,8 +159,8 @@ pub fn documentation(
             }
         }
     }
-    for of in interface.named_types() {
-        let Ok(id) = of.id() else { continue };
+    for type_code in interface.named_types() {
+        let Ok(id) = type_code.id() else { continue };
         if let Some(definition) = call::<Option<ObjectRef>>(repository, "lookup_id", &[&id])? {
             document(&definition, id, &mut found)?;
         }
@@ -188,8 +188,8 @@ fn describe(definition: &ObjectRef) -> Result<InterfaceDescription, SystemExcept
         other => other?,
     };
     let mut types = ValueTypes::new();
-    let mut add = |of: &TypeCode| {
-        for value in of.value_types() {
+    let mut add = |type_code: &TypeCode| {
+        for value in type_code.value_types() {
             types.add(&value);
         }
     };
@@ -229,7 +229,8 @@ fn describe(definition: &ObjectRef) -> Result<InterfaceDescription, SystemExcept
 
 /// The value types of the definition's repository that derive from types in an interface, and from types in these.
 fn derived_values(definition: &ObjectRef, interface: &InterfaceDescription) -> Result<ValueTypes, SystemException> {
-    let is_base = |of: &TypeCode| matches!(of.kind(), TcKind::Value | TcKind::Event | TcKind::AbstractInterface);
+    let is_base =
+        |type_code: &TypeCode| matches!(type_code.kind(), TcKind::Value | TcKind::Event | TcKind::AbstractInterface);
     let mut found = ValueTypes::new();
     let mut bases: Vec<TypeCode> = interface.named_types().into_iter().filter(is_base).collect();
     if bases.is_empty() {
@@ -254,8 +255,8 @@ fn derived_values(definition: &ObjectRef, interface: &InterfaceDescription) -> R
 /// The value types and boxes in a repository, as far as it is searched.
 fn values_in(repository: ObjectRef) -> Result<Vec<TypeCode>, SystemException> {
     let (mut containers, mut searched, mut values) = (vec![repository], 0, Vec::new());
-    let contents = |of: &ObjectRef, kind: Kind| -> Result<Vec<ObjectRef>, SystemException> {
-        let all: Vec<Option<ObjectRef>> = call(of, "contents", &[&kind, &true])?;
+    let contents = |object: &ObjectRef, kind: Kind| -> Result<Vec<ObjectRef>, SystemException> {
+        let all: Vec<Option<ObjectRef>> = call(object, "contents", &[&kind, &true])?;
         Ok(all.into_iter().flatten().collect())
     };
     while let Some(container) = containers.pop() {

@@ -488,10 +488,10 @@ impl Filling<'_> {
                     self.defined.remove(&id);
                     self.changes.replaced.push(format!("::{}", definition.scoped_name));
                 }
-                let of = self.idl_type(id, &body.ty)?;
+                let idl_type = self.idl_type(id, &body.ty)?;
                 let type_code = self.type_code(id, &body.ty)?;
                 let value = constants::to_any(self.model, &type_code, &body.value).map_err(self.invalid(id))?;
-                self.create(id, "create_constant", &[&of, &value])?;
+                self.create(id, "create_constant", &[&idl_type, &value])?;
                 self.only_replaced(id);
             }
             (DefinitionKind::Native, None) => drop(self.create(id, "create_native", &[])?),
@@ -548,11 +548,11 @@ impl Filling<'_> {
 
     fn is_same_constant(&self, id: DefId, body: &model::Const, found: &ObjectRef) -> Filled<bool> {
         let failed = self.failed(id);
-        let of = self.type_code(id, &body.ty)?;
-        let expected = constants::to_any(self.model, &of, &body.value).map_err(self.invalid(id))?;
+        let type_code = self.type_code(id, &body.ty)?;
+        let expected = constants::to_any(self.model, &type_code, &body.value).map_err(self.invalid(id))?;
         let present: TypeCode = call(found, "_get_type", &[]).map_err(&failed)?;
         let value: Any = call(found, "_get_value", &[]).map_err(&failed)?;
-        Ok(present.equal(&of) && value == expected)
+        Ok(present.equal(&type_code) && value == expected)
     }
 
     /// Records that a definition needs no change but perhaps its documentation.
@@ -775,11 +775,11 @@ impl Filling<'_> {
             send(&found, "destroy", &[]).map_err(&failed)?;
             self.changes.replaced.push(format!("::{}", self.model[id].scoped_name));
         }
-        let of = self.idl_type(id, &body.ty)?;
+        let idl_type = self.idl_type(id, &body.ty)?;
         if get.is_empty() && set.is_empty() {
-            return self.create_in(id, container, "create_attribute", &[&of, &mode]);
+            return self.create_in(id, container, "create_attribute", &[&idl_type, &mode]);
         }
-        self.create_in(id, container, "create_ext_attribute", &[&of, &mode, &get, &set])
+        self.create_in(id, container, "create_ext_attribute", &[&idl_type, &mode, &get, &set])
     }
 
     fn value_member(&mut self, value: DefId, state: &model::StateMember, container: &ObjectRef) -> Filled<String> {
@@ -802,8 +802,8 @@ impl Filling<'_> {
         } else {
             self.changes.created.push(format!("::{}::{}", definition.scoped_name, member.name));
         }
-        let of = self.idl_type(value, &member.ty)?;
-        let arguments: [&dyn Encode; 5] = [&id, &member.name, &version(definition), &of, &access];
+        let idl_type = self.idl_type(value, &member.ty)?;
+        let arguments: [&dyn Encode; 5] = [&id, &member.name, &version(definition), &idl_type, &access];
         call::<Option<ObjectRef>>(container, "create_value_member", &arguments).map_err(&failed)?;
         Ok(id)
     }

@@ -314,7 +314,7 @@ impl Printer {
         match unit.kind {
             DefinitionKind::DkConstant => {
                 let it: corba::ConstantDescription = extracted(unit)?;
-                let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
+                let enumerator = |type_code: &TypeCode, ordinal| self.enumerator(type_code, ordinal);
                 let value =
                     constants::to_idl(&it.value, &enumerator).map_err(|error| unsupported(unit, error.to_string()))?;
                 let spec = match it.r#type.kind() {
@@ -354,30 +354,37 @@ impl Printer {
         Ok(out)
     }
 
-    fn named_type(&mut self, out: &mut String, unit: &Unit, name: &str, of: &TypeCode, depth: usize) -> Printed<()> {
+    fn named_type(
+        &mut self,
+        out: &mut String,
+        unit: &Unit,
+        name: &str,
+        type_code: &TypeCode,
+        depth: usize,
+    ) -> Printed<()> {
         let indent = &"  ".repeat(depth);
         let broken = |error: spandrel_cdr::TypeCodeError| unsupported(unit, error.to_string());
-        match of.kind() {
-            TcKind::Struct => self.structure(out, unit, "struct", name, of, depth)?,
+        match type_code.kind() {
+            TcKind::Struct => self.structure(out, unit, "struct", name, type_code, depth)?,
             TcKind::Enum => {
                 let parts = self.parts(&unit.object)?;
                 _ = writeln!(out, "{indent}enum {name} {{");
-                let count = of.member_count().map_err(broken)?;
+                let count = type_code.member_count().map_err(broken)?;
                 for index in 0..count {
-                    let member = of.member_name(index).map_err(broken)?;
+                    let member = type_code.member_name(index).map_err(broken)?;
                     out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
                     let comma = if index + 1 < count { "," } else { "" };
                     _ = writeln!(out, "{indent}  {}{comma}", identifier(member));
                 }
                 _ = writeln!(out, "{indent}}};");
             }
-            TcKind::Union => self.union(out, unit, name, of, depth)?,
+            TcKind::Union => self.union(out, unit, name, type_code, depth)?,
             TcKind::Alias => {
-                let content = of.content_type().map_err(broken)?;
+                let content = type_code.content_type().map_err(broken)?;
                 _ = writeln!(out, "{indent}typedef {};", self.declared(&content, simple(&unit.path)));
             }
             TcKind::ValueBox => {
-                let content = of.content_type().map_err(broken)?;
+                let content = type_code.content_type().map_err(broken)?;
                 _ = writeln!(out, "{indent}valuetype {name} {};", self.spec(&content));
             }
             TcKind::Native => _ = writeln!(out, "{indent}native {name};"),
@@ -386,28 +393,29 @@ impl Printer {
         Ok(())
     }
 
-    fn union(&mut self, out: &mut String, unit: &Unit, name: &str, of: &TypeCode, depth: usize) -> Printed<()> {
+    fn union(&mut self, out: &mut String, unit: &Unit, name: &str, type_code: &TypeCode, depth: usize) -> Printed<()> {
         let broken = |error: spandrel_cdr::TypeCodeError| unsupported(unit, error.to_string());
         let indent = "  ".repeat(depth);
         let parts = self.parts(&unit.object)?;
         let mut inner = InnerTypes::new(unit);
-        let discriminator = of.discriminator_type().map_err(broken)?;
+        let discriminator = type_code.discriminator_type().map_err(broken)?;
         let switch = self.spec_within(&discriminator, &mut inner, depth)?;
         _ = writeln!(out, "{indent}union {name} switch ({switch}) {{");
-        let count = of.member_count().map_err(broken)?;
+        let count = type_code.member_count().map_err(broken)?;
         for index in 0..count {
-            let member = of.member_name(index).map_err(broken)?;
-            if index == 0 || of.member_name(index - 1).ok() != Some(member) {
+            let member = type_code.member_name(index).map_err(broken)?;
+            if index == 0 || type_code.member_name(index - 1).ok() != Some(member) {
                 out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
             }
-            let enumerator = |of: &TypeCode, ordinal| self.enumerator(of, ordinal);
-            let label = constants::label_to_idl(of.member_label(index).map_err(broken)?, &discriminator, &enumerator);
+            let enumerator = |type_code: &TypeCode, ordinal| self.enumerator(type_code, ordinal);
+            let label =
+                constants::label_to_idl(type_code.member_label(index).map_err(broken)?, &discriminator, &enumerator);
             let label = label.map_or("default:".to_owned(), |label| format!("case {label}:"));
             // Consecutive members of one name are the labels of one branch.
-            if index + 1 < count && of.member_name(index + 1).ok() == Some(member) {
+            if index + 1 < count && type_code.member_name(index + 1).ok() == Some(member) {
                 _ = writeln!(out, "{indent}  {label}");
             } else {
-                let ty = of.member_type(index).map_err(broken)?;
+                let ty = type_code.member_type(index).map_err(broken)?;
                 let declared = self.declared_within(&ty, member, &mut inner, depth + 1)?;
                 _ = writeln!(out, "{indent}  {label} {declared};");
             }
@@ -422,7 +430,7 @@ impl Printer {
         unit: &Unit,
         keyword: &str,
         name: &str,
-        of: &TypeCode,
+        type_code: &TypeCode,
         depth: usize,
     ) -> Printed<()> {
         let broken = |error: spandrel_cdr::TypeCodeError| unsupported(unit, error.to_string());
@@ -430,8 +438,9 @@ impl Printer {
         let parts = self.parts(&unit.object)?;
         let mut inner = InnerTypes::new(unit);
         _ = writeln!(out, "{indent}{keyword} {name} {{");
-        for index in 0..of.member_count().map_err(broken)? {
-            let (member, ty) = (of.member_name(index).map_err(broken)?, of.member_type(index).map_err(broken)?);
+        for index in 0..type_code.member_count().map_err(broken)? {
+            let (member, ty) =
+                (type_code.member_name(index).map_err(broken)?, type_code.member_type(index).map_err(broken)?);
             out.push_str(&comment(parts.get(member).map_or("", |it| it), &format!("{indent}  ")));
             let declared = self.declared_within(&ty, member, &mut inner, depth + 1)?;
             _ = writeln!(out, "{indent}  {declared};");
@@ -450,7 +459,8 @@ impl Printer {
             other => other?,
         };
         let is_readonly = it.mode == AttributeMode::AttrReadonly;
-        let ids = |of: &[corba::ExceptionDescription]| of.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+        let ids =
+            |exceptions: &[corba::ExceptionDescription]| exceptions.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
         let get = self.raised(if is_readonly { " raises" } else { " getraises" }, &ids(&it.get_exceptions));
         let set = self.raised(" setraises", &ids(&it.put_exceptions));
         let readonly = if is_readonly { "readonly " } else { "" };
@@ -531,52 +541,52 @@ impl Printer {
     }
 
     /// An enumerator: it is in the scope around its enum.
-    fn enumerator(&self, of: &TypeCode, ordinal: u32) -> String {
-        let path = of.id().ok().and_then(|id| self.names.get(id)).map_or("", |path| path);
+    fn enumerator(&self, type_code: &TypeCode, ordinal: u32) -> String {
+        let path = type_code.id().ok().and_then(|id| self.names.get(id)).map_or("", |path| path);
         let scope = path.rsplit_once("::").map_or("", |(scope, _)| scope);
-        let name = of.member_name(ordinal as usize).unwrap_or_default();
+        let name = type_code.member_name(ordinal as usize).unwrap_or_default();
         let scope = scope.split("::").map(identifier).collect::<Vec<_>>().join("::");
         format!("{scope}::{}", identifier(name))
     }
 
     /// A type as IDL, other than an array.
-    fn spec(&self, of: &TypeCode) -> String {
-        let content = || of.content_type().map(|content| self.spec(&content)).unwrap_or_default();
-        match of.kind() {
-            TcKind::Sequence => match of.length() {
+    fn spec(&self, type_code: &TypeCode) -> String {
+        let content = || type_code.content_type().map(|content| self.spec(&content)).unwrap_or_default();
+        match type_code.kind() {
+            TcKind::Sequence => match type_code.length() {
                 Ok(bound) if bound > 0 => format!("sequence<{}, {bound}>", content()),
                 _ => format!("sequence<{}>", content()),
             },
-            _ => match of.id().ok().and_then(|id| self.names.get(id)) {
-                Some(_) => self.name(of.id().unwrap_or_default()),
-                None => of.type_spec().to_string(),
+            _ => match type_code.id().ok().and_then(|id| self.names.get(id)) {
+                Some(_) => self.name(type_code.id().unwrap_or_default()),
+                None => type_code.type_spec().to_string(),
             },
         }
     }
 
     /// A declaration of this type and name, with the dimensions of an array.
-    fn declared(&self, of: &TypeCode, name: &str) -> String {
-        let (element, dimensions) = element_and_dimensions(of);
+    fn declared(&self, type_code: &TypeCode, name: &str) -> String {
+        let (element, dimensions) = element_and_dimensions(type_code);
         format!("{} {}{dimensions}", self.spec(&element), identifier(name))
     }
 
     /// As [`Self::declared`], with the definition of a type that is declared by this member.
     fn declared_within(
         &mut self,
-        of: &TypeCode,
+        type_code: &TypeCode,
         name: &str,
         inner: &mut InnerTypes<'_>,
         depth: usize,
     ) -> Printed<String> {
-        let (element, dimensions) = element_and_dimensions(of);
+        let (element, dimensions) = element_and_dimensions(type_code);
         Ok(format!("{} {}{dimensions}", self.spec_within(&element, inner, depth)?, identifier(name)))
     }
 
     /// As [`Self::spec`], with the definition at the first use of a type that the struct, union or exception declares.
-    fn spec_within(&mut self, of: &TypeCode, inner: &mut InnerTypes<'_>, depth: usize) -> Printed<String> {
-        match of.id().ok().and_then(|id| inner.take(id)) {
+    fn spec_within(&mut self, type_code: &TypeCode, inner: &mut InnerTypes<'_>, depth: usize) -> Printed<String> {
+        match type_code.id().ok().and_then(|id| inner.take(id)) {
             Some(unit) => Ok(self.body(unit, depth)?.trim().trim_end_matches(';').to_owned()),
-            None => Ok(self.spec(of)),
+            None => Ok(self.spec(type_code)),
         }
     }
 }
@@ -610,14 +620,14 @@ fn unsupported(unit: &Unit, reason: String) -> PrintError {
     PrintError::Unsupported { name: unit.path.clone(), reason }
 }
 
-fn element_and_dimensions(of: &TypeCode) -> (TypeCode, String) {
-    let (mut of, mut dimensions) = (of.clone(), String::new());
-    while of.kind() == TcKind::Array {
-        _ = write!(dimensions, "[{}]", of.length().unwrap_or_default());
-        let Ok(content) = of.content_type() else { break };
-        of = content;
+fn element_and_dimensions(type_code: &TypeCode) -> (TypeCode, String) {
+    let (mut type_code, mut dimensions) = (type_code.clone(), String::new());
+    while type_code.kind() == TcKind::Array {
+        _ = write!(dimensions, "[{}]", type_code.length().unwrap_or_default());
+        let Ok(content) = type_code.content_type() else { break };
+        type_code = content;
     }
-    (of, dimensions)
+    (type_code, dimensions)
 }
 
 fn extracted<T: spandrel_cdr::Decode + spandrel_cdr::Typed>(unit: &Unit) -> Printed<T> {
@@ -689,7 +699,7 @@ fn described_value(object: &ObjectRef) -> Printed<ExtFullValueDescription> {
 
 /// The ids that a unit refers to; whether the whole definition has to come first.
 fn needs_of(unit: &Unit, found: &mut Vec<(String, bool)>) -> Printed<()> {
-    let mut of_type = |of: &TypeCode| named_types(of, found);
+    let mut of_type = |type_code: &TypeCode| named_types(type_code, found);
     match unit.kind {
         DefinitionKind::DkConstant => of_type(&extracted::<corba::ConstantDescription>(unit)?.r#type),
         DefinitionKind::DkException => {
@@ -726,32 +736,32 @@ fn needs_of(unit: &Unit, found: &mut Vec<(String, bool)>) -> Printed<()> {
 }
 
 /// The types that a named type consists of.
-fn inner_types(of: &TypeCode, take: &mut dyn FnMut(&TypeCode)) {
-    if let Ok(content) = of.content_type() {
+fn inner_types(type_code: &TypeCode, take: &mut dyn FnMut(&TypeCode)) {
+    if let Ok(content) = type_code.content_type() {
         take(&content);
     }
-    if let Ok(discriminator) = of.discriminator_type() {
+    if let Ok(discriminator) = type_code.discriminator_type() {
         take(&discriminator);
     }
-    for index in 0..of.member_count().unwrap_or_default() {
-        if let Ok(member) = of.member_type(index) {
+    for index in 0..type_code.member_count().unwrap_or_default() {
+        if let Ok(member) = type_code.member_type(index) {
             take(&member);
         }
     }
 }
 
 /// The named types in a type, not those within these.
-fn named_types(of: &TypeCode, found: &mut Vec<(String, bool)>) {
-    match of.kind() {
+fn named_types(type_code: &TypeCode, found: &mut Vec<(String, bool)>) {
+    match type_code.kind() {
         TcKind::Sequence | TcKind::Array => {
-            if let Ok(content) = of.content_type() {
+            if let Ok(content) = type_code.content_type() {
                 named_types(&content, found);
             }
         }
         _ => {
-            if let Ok(id) = of.id() {
+            if let Ok(id) = type_code.id() {
                 let is_enough = matches!(
-                    of.kind(),
+                    type_code.kind(),
                     TcKind::ObjRef
                         | TcKind::AbstractInterface
                         | TcKind::LocalInterface
@@ -765,8 +775,8 @@ fn named_types(of: &TypeCode, found: &mut Vec<(String, bool)>) {
 }
 
 /// Whether a type contains the type with this id.
-fn mentions(of: &TypeCode, id: &str, seen: &mut HashSet<String>) -> bool {
-    let own = of.id().unwrap_or_default();
+fn mentions(type_code: &TypeCode, id: &str, seen: &mut HashSet<String>) -> bool {
+    let own = type_code.id().unwrap_or_default();
     if own == id {
         return true;
     }
@@ -774,7 +784,7 @@ fn mentions(of: &TypeCode, id: &str, seen: &mut HashSet<String>) -> bool {
         return false;
     }
     let mut is_found = false;
-    inner_types(of, &mut |inner| is_found = is_found || mentions(inner, id, seen));
+    inner_types(type_code, &mut |inner| is_found = is_found || mentions(inner, id, seen));
     is_found
 }
 

@@ -60,7 +60,7 @@ impl Schemas {
         schemas.insert("long_long".to_owned(), long_integer(i64::MIN.into(), i64::MAX.into()));
         schemas.insert("unsigned_long_long".to_owned(), long_integer(0, u64::MAX.into()));
         schemas.extend(type_schemas());
-        let mut values: Vec<_> = values.iter().filter(|of| !is_unspecific(of)).cloned().collect();
+        let mut values: Vec<_> = values.iter().filter(|type_code| !is_unspecific(type_code)).cloned().collect();
         values.sort_by(|left, right| left.id().unwrap_or_default().cmp(right.id().unwrap_or_default()));
         Self { names: HashMap::new(), states: HashMap::new(), schemas, values }
     }
@@ -71,9 +71,9 @@ impl Schemas {
     }
 
     /// The schema of a type: a reference to that of a type with an id.
-    pub(super) fn of(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
-        let Some(id) = of.id().ok().filter(|id| !id.is_empty() && is_named(of.kind())) else {
-            return self.schema(of, documentation);
+    pub(super) fn schema_of(&mut self, type_code: &TypeCode, documentation: &Documentation) -> Value {
+        let Some(id) = type_code.id().ok().filter(|id| !id.is_empty() && is_named(type_code.kind())) else {
+            return self.schema(type_code, documentation);
         };
         let name = match self.names.get(id) {
             Some(name) => name.clone(),
@@ -82,7 +82,7 @@ impl Schemas {
                 self.names.insert(id.to_owned(), name.clone());
                 // A recursive type finds its own name.
                 self.schemas.insert(name.clone(), Value::Null);
-                let mut schema = self.schema(of, documentation);
+                let mut schema = self.schema(type_code, documentation);
                 if let Some(text) = documentation.of(id) {
                     schema["description"] = json!(trimmed(text));
                 }
@@ -102,9 +102,9 @@ impl Schemas {
         unique(base + end, &|name| self.schemas.contains_key(name))
     }
 
-    fn schema(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
+    fn schema(&mut self, type_code: &TypeCode, documentation: &Documentation) -> Value {
         let integer = |least: i64, greatest: i64| json!({ "type": "integer", "minimum": least, "maximum": greatest });
-        match of.kind() {
+        match type_code.kind() {
             TcKind::Boolean => json!({ "type": "boolean" }),
             TcKind::Octet => integer(0, 255),
             TcKind::Short => integer(i16::MIN.into(), i16::MAX.into()),
@@ -117,25 +117,25 @@ impl Schemas {
             TcKind::Double => number(f64::MAX, patterns::DOUBLE, &patterns::NO_DOUBLE),
             TcKind::LongDouble => number(f64::MAX, patterns::LONG_DOUBLE, &patterns::NO_DOUBLE),
             TcKind::Fixed => text(&patterns::fixed(
-                of.fixed_digits().unwrap_or_default().into(),
-                of.fixed_scale().ok().and_then(|scale| scale.try_into().ok()).unwrap_or_default(),
+                type_code.fixed_digits().unwrap_or_default().into(),
+                type_code.fixed_scale().ok().and_then(|scale| scale.try_into().ok()).unwrap_or_default(),
             )),
             TcKind::Char => text(patterns::CHAR),
             TcKind::WChar => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
             TcKind::String | TcKind::WString => {
                 let mut schema = text(patterns::WITHOUT_NUL);
-                if let Ok(bound @ 1..) = of.length() {
+                if let Ok(bound @ 1..) = type_code.length() {
                     schema["maxLength"] = json!(bound);
                 }
                 schema
             }
-            TcKind::Enum => enumeration(of, documentation),
-            TcKind::Struct | TcKind::Except => record(self.members(of, documentation)),
-            TcKind::Union => self.union(of, documentation),
-            TcKind::Sequence | TcKind::Array => self.elements(of, documentation),
-            TcKind::Alias => match of.content_type() {
+            TcKind::Enum => enumeration(type_code, documentation),
+            TcKind::Struct | TcKind::Except => record(self.members(type_code, documentation)),
+            TcKind::Union => self.union(type_code, documentation),
+            TcKind::Sequence | TcKind::Array => self.elements(type_code, documentation),
+            TcKind::Alias => match type_code.content_type() {
                 Ok(content) => {
-                    let content = self.of(&content, documentation);
+                    let content = self.schema_of(&content, documentation);
                     // A reference with a description beside it (OpenAPI 3.1, 4.8.23).
                     if content.get("$ref").is_some() { json!({ "allOf": [content] }) } else { content }
                 }
@@ -145,7 +145,7 @@ impl Schemas {
             TcKind::TypeCode => reference_to(TYPE),
             TcKind::ObjRef | TcKind::Component | TcKind::Home => json!({ "anyOf": [{ "type": "null" }, reference()] }),
             TcKind::AbstractInterface | TcKind::Value | TcKind::Event | TcKind::ValueBox => {
-                self.value(of, documentation)
+                self.value(type_code, documentation)
             }
             // They have no values.
             _ => json!({ "not": {} }),
@@ -153,13 +153,14 @@ impl Schemas {
     }
 
     /// The members of a type of its own, without those of bases, with their comments.
-    fn members<'t>(&mut self, of: &'t TypeCode, documentation: &Documentation) -> Vec<(&'t str, Value)> {
-        let count = of.member_count().unwrap_or_default();
-        let members = (0..count).filter_map(|index| Some((of.member_name(index).ok()?, of.member_type(index).ok()?)));
+    fn members<'t>(&mut self, type_code: &'t TypeCode, documentation: &Documentation) -> Vec<(&'t str, Value)> {
+        let count = type_code.member_count().unwrap_or_default();
+        let members = (0..count)
+            .filter_map(|index| Some((type_code.member_name(index).ok()?, type_code.member_type(index).ok()?)));
         let members: Vec<_> = members.collect();
-        let id = of.id().unwrap_or_default();
+        let id = type_code.id().unwrap_or_default();
         let schema = |(name, member): (&'t str, TypeCode)| {
-            let schema = self.of(&member, documentation);
+            let schema = self.schema_of(&member, documentation);
             (name, with_comment(schema, documentation.of_part(id, name)))
         };
         members.into_iter().map(schema).collect()
@@ -167,20 +168,20 @@ impl Schemas {
 
     /// A position of a value type or an abstract interface: null, its own state or that of a derived type with its `_type`,
     /// the content of a box, a reference, or a value that occurs elsewhere in the same arguments.
-    fn value(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
+    fn value(&mut self, type_code: &TypeCode, documentation: &Documentation) -> Value {
         let mut alternatives = vec![json!({ "type": "null" })];
-        if of.kind() == TcKind::AbstractInterface {
+        if type_code.kind() == TcKind::AbstractInterface {
             alternatives.push(reference());
         }
         if let Some(content) =
-            of.content_type().ok().filter(|content| of.kind() == TcKind::ValueBox && !has_head(content))
+            type_code.content_type().ok().filter(|content| type_code.kind() == TcKind::ValueBox && !has_head(content))
         {
-            alternatives.push(self.of(&content, documentation));
+            alternatives.push(self.schema_of(&content, documentation));
         }
-        if !is_unspecific(of) {
-            alternatives.push(self.state(of, documentation));
+        if !is_unspecific(type_code) {
+            alternatives.push(self.state(type_code, documentation));
         }
-        let derived = self.values.iter().filter(|it| it.id() != of.id() && it.derives_from(of));
+        let derived = self.values.iter().filter(|it| it.id() != type_code.id() && it.derives_from(type_code));
         for derived in derived.cloned().collect::<Vec<_>>() {
             let state = self.state(&derived, documentation);
             alternatives.push(json!({ "allOf": [state], "required": ["_type"] }));
@@ -196,9 +197,9 @@ impl Schemas {
     }
 
     /// The state of a value, or the content of a box, perhaps with its type, and its number if it occurs several times.
-    fn state(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
-        let of = of.without_aliases();
-        let id = of.id().unwrap_or_default();
+    fn state(&mut self, type_code: &TypeCode, documentation: &Documentation) -> Value {
+        let type_code = type_code.without_aliases();
+        let id = type_code.id().unwrap_or_default();
         if let Some(name) = self.states.get(id) {
             return reference_to(name);
         }
@@ -206,20 +207,20 @@ impl Schemas {
         self.states.insert(id.to_owned(), name.clone());
         // A recursive type finds its own name.
         self.schemas.insert(name.clone(), Value::Null);
-        let mut line = vec![of.clone()];
+        let mut line = vec![type_code.clone()];
         while let Some(Ok(Some(base))) = line.last().map(TypeCode::concrete_base_type) {
             if line.len() > 64 {
                 break;
             }
             line.push(base.without_aliases());
         }
-        let members: Vec<(String, Value)> = match of.content_type() {
-            Ok(content) if of.kind() == TcKind::ValueBox => {
-                vec![("_value".to_owned(), self.of(&content, documentation))]
+        let members: Vec<(String, Value)> = match type_code.content_type() {
+            Ok(content) if type_code.kind() == TcKind::ValueBox => {
+                vec![("_value".to_owned(), self.schema_of(&content, documentation))]
             }
             _ => {
-                let of_line = line.iter().rev().flat_map(|of| {
-                    let members = self.members(of, documentation);
+                let of_line = line.iter().rev().flat_map(|type_code| {
+                    let members = self.members(type_code, documentation);
                     members.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Vec<_>>()
                 });
                 of_line.collect()
@@ -234,15 +235,15 @@ impl Schemas {
     }
 
     /// An alternative for each branch: the member, and perhaps the discriminator.
-    fn union(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
-        let discriminator = of.discriminator_type().unwrap_or_default();
-        let of_discriminator = self.of(&discriminator, documentation);
+    fn union(&mut self, type_code: &TypeCode, documentation: &Documentation) -> Value {
+        let discriminator = type_code.discriminator_type().unwrap_or_default();
+        let of_discriminator = self.schema_of(&discriminator, documentation);
         let mut branches: Vec<(&str, Value, Vec<Value>, bool)> = Vec::new();
-        let members = self.members(of, documentation);
+        let members = self.members(type_code, documentation);
         let is_nameless = members.iter().any(|(name, _)| name.is_empty());
         let (mut labels_of_all, mut count) = (Vec::new(), 0);
         for (index, (name, schema)) in members.into_iter().enumerate() {
-            let label = of.member_label(index);
+            let label = type_code.member_label(index);
             let is_default = matches!(label, Ok(Label::Default));
             let labels = label.ok().filter(|_| !is_default).map(|label| label_values(&discriminator, &label));
             count += usize::from(labels.is_some());
@@ -291,14 +292,14 @@ impl Schemas {
         json!({ "oneOf": alternatives })
     }
 
-    fn elements(&mut self, of: &TypeCode, documentation: &Documentation) -> Value {
-        let Ok(content) = of.content_type() else { return json!({}) };
-        let length = of.length().unwrap_or_default();
+    fn elements(&mut self, type_code: &TypeCode, documentation: &Documentation) -> Value {
+        let Ok(content) = type_code.content_type() else { return json!({}) };
+        let length = type_code.length().unwrap_or_default();
         if content.without_aliases().kind() == TcKind::Octet {
-            return octets(of.kind() == TcKind::Array, length);
+            return octets(type_code.kind() == TcKind::Array, length);
         }
-        let mut schema = json!({ "type": "array", "items": self.of(&content, documentation) });
-        if of.kind() == TcKind::Array {
+        let mut schema = json!({ "type": "array", "items": self.schema_of(&content, documentation) });
+        if type_code.kind() == TcKind::Array {
             schema["minItems"] = json!(length);
         }
         if length > 0 {
@@ -331,9 +332,9 @@ fn number(greatest: f64, pattern: &str, not: &[&str]) -> Value {
 /// An `any`: null, or a type and a value of it.
 fn any() -> Value {
     let with = |name: &str, schema: Value| {
-        let mut of = record(vec![("_type", reference_to(TYPE)), (name, schema)]);
-        of["description"] = json!("A value with its type.");
-        of
+        let mut type_code = record(vec![("_type", reference_to(TYPE)), (name, schema)]);
+        type_code["description"] = json!("A value with its type.");
+        type_code
     };
     let mut undecoded = with("_error", json!({ "type": "string" }));
     undecoded["description"] = json!("The reason for which a value cannot be shown.");
@@ -374,10 +375,10 @@ fn is_named(kind: TcKind) -> bool {
 }
 
 /// Whether no value has exactly this type.
-fn is_unspecific(of: &TypeCode) -> bool {
-    of.kind() == TcKind::AbstractInterface
-        || of.type_modifier() == Ok(ValueModifier::Abstract)
-        || of.id() == TypeCode::value_base().id()
+fn is_unspecific(type_code: &TypeCode) -> bool {
+    type_code.kind() == TcKind::AbstractInterface
+        || type_code.type_modifier() == Ok(ValueModifier::Abstract)
+        || type_code.id() == TypeCode::value_base().id()
 }
 
 /// Whether the content of a box could be taken for its head: it has `_value` around it.
@@ -386,13 +387,13 @@ fn has_head(content: &TypeCode) -> bool {
     matches!(content.without_aliases().kind(), Any | Value | Event | ValueBox | AbstractInterface)
 }
 
-fn enumeration(of: &TypeCode, documentation: &Documentation) -> Value {
-    let count = of.member_count().unwrap_or_default();
-    let names: Vec<&str> = (0..count).filter_map(|index| of.member_name(index).ok()).collect();
+fn enumeration(type_code: &TypeCode, documentation: &Documentation) -> Value {
+    let count = type_code.member_count().unwrap_or_default();
+    let names: Vec<&str> = (0..count).filter_map(|index| type_code.member_name(index).ok()).collect();
     if names.iter().any(|name| name.is_empty()) {
         return json!({ "type": "integer", "minimum": 0, "maximum": names.len().saturating_sub(1) });
     }
-    let id = of.id().unwrap_or_default();
+    let id = type_code.id().unwrap_or_default();
     let texts =
         names.iter().filter_map(|name| Some(format!("- `{name}`: {}", trimmed(documentation.of_part(id, name)?))));
     let text = texts.collect::<Vec<_>>().join("\n");
@@ -403,8 +404,8 @@ fn enumeration(of: &TypeCode, documentation: &Documentation) -> Value {
 /// A label as the discriminator's value, in each of its forms.
 fn label_values(discriminator: &TypeCode, label: &Label) -> Vec<Value> {
     let Label::Value(value) = label else { return Vec::new() };
-    let of = discriminator.without_aliases();
-    match of.kind() {
+    let type_code = discriminator.without_aliases();
+    match type_code.kind() {
         TcKind::Boolean => vec![json!(*value != 0)],
         TcKind::Char | TcKind::WChar => {
             let character = u32::try_from(*value).ok().and_then(char::from_u32).unwrap_or_default();
@@ -412,7 +413,7 @@ fn label_values(discriminator: &TypeCode, label: &Label) -> Vec<Value> {
         }
         TcKind::Enum => {
             let place = usize::try_from(*value).unwrap_or_default();
-            match of.member_name(place).unwrap_or_default() {
+            match type_code.member_name(place).unwrap_or_default() {
                 "" => vec![json!(place)],
                 name => vec![json!(name)],
             }
@@ -433,11 +434,11 @@ fn label_values(discriminator: &TypeCode, label: &Label) -> Vec<Value> {
 
 /// The number of values of a discriminator's type; `None` for more than a union has labels.
 fn number_of_values(discriminator: &TypeCode) -> Option<usize> {
-    let of = discriminator.without_aliases();
-    match of.kind() {
+    let type_code = discriminator.without_aliases();
+    match type_code.kind() {
         TcKind::Boolean => Some(2),
         TcKind::Char | TcKind::Octet => Some(256),
-        TcKind::Enum => of.member_count().ok(),
+        TcKind::Enum => type_code.member_count().ok(),
         _ => None,
     }
 }

@@ -19,12 +19,14 @@ pub(super) fn type_schemas() -> Vec<(String, Value)> {
     let number = |least: u32| json!({ "type": "integer", "minimum": least, "maximum": u32::MAX });
     let list = |items: Value| json!({ "type": "array", "items": items });
     let member = |more: &[(&str, Value)]| {
-        let mut of = json!({ "name": name });
+        let mut description = json!({ "name": name });
         for (name, schema) in more {
-            of[*name] = schema.clone();
+            description[*name] = schema.clone();
         }
-        of["type"] = of_type();
-        list(json!({ "type": "object", "properties": of, "required": ["type"], "additionalProperties": false }))
+        description["type"] = of_type();
+        list(
+            json!({ "type": "object", "properties": description, "required": ["type"], "additionalProperties": false }),
+        )
     };
     let (least, greatest) = (i64::MIN.into(), u64::MAX.into());
     let label = json!({ "anyOf": [{ "type": "null" }, long_integer(least, greatest)] });

@@ -68,9 +68,9 @@ impl Definitions {
                 self.create(request, number, Naming { id, name, version }, |_| Ok(Body::Unlisted(Kind::KindNative)))?;
             }
             "create_constant" => {
-                arguments!(request, id: String, name: String, version: String, of: Option<IdlType>, value: Any);
+                arguments!(request, id: String, name: String, version: String, idl_type: Option<IdlType>, value: Any);
                 self.create(request, number, Naming { id, name, version }, |edit| {
-                    let r#type = core.type_number(edit.model(), of.as_ref())?;
+                    let r#type = core.type_number(edit.model(), idl_type.as_ref())?;
                     super::typed::check_constant(edit.model(), r#type, &value)?;
                     Ok(Body::Constant(ConstantBody { r#type, value }))
                 })?;
@@ -89,10 +89,10 @@ impl Definitions {
             }
             "create_union" => {
                 arguments!(
-                    request, id: String, name: String, version: String, of: Option<IdlType>, members: Vec<UnionMember>
+                    request, id: String, name: String, version: String, idl_type: Option<IdlType>, members: Vec<UnionMember>
                 );
                 self.create(request, number, Naming { id, name, version }, |edit| {
-                    let discriminator = core.type_number(edit.model(), of.as_ref())?;
+                    let discriminator = core.type_number(edit.model(), idl_type.as_ref())?;
                     Ok(Body::AUnion(UnionBody { discriminator, branches: core.branches(edit.model(), members)? }))
                 })?;
             }
@@ -104,15 +104,15 @@ impl Definitions {
                 })?;
             }
             "create_alias" => {
-                arguments!(request, id: String, name: String, version: String, of: Option<IdlType>);
+                arguments!(request, id: String, name: String, version: String, idl_type: Option<IdlType>);
                 self.create(request, number, Naming { id, name, version }, |edit| {
-                    Ok(Body::Alias(core.type_number(edit.model(), of.as_ref())?))
+                    Ok(Body::Alias(core.type_number(edit.model(), idl_type.as_ref())?))
                 })?;
             }
             "create_value_box" => {
-                arguments!(request, id: String, name: String, version: String, of: Option<IdlType>);
+                arguments!(request, id: String, name: String, version: String, idl_type: Option<IdlType>);
                 self.create(request, number, Naming { id, name, version }, |edit| {
-                    Ok(Body::ValueBox(core.type_number(edit.model(), of.as_ref())?))
+                    Ok(Body::ValueBox(core.type_number(edit.model(), idl_type.as_ref())?))
                 })?;
             }
             "create_interface" => {
@@ -195,7 +195,8 @@ impl Definitions {
             ("supported_interfaces", <Vec<Option<InterfaceDef>>>::type_code()),
             ("initializers", initializers),
         ];
-        let list = types.into_iter().map(|(name, of)| NamedValue::of_type(name, ArgMode::In, of)).collect();
+        let list =
+            types.into_iter().map(|(name, type_code)| NamedValue::of_type(name, ArgMode::In, type_code)).collect();
         let list = request.arguments(list)?;
         let naming = Naming { id: list.extract(0)?, name: list.extract(1)?, version: list.extract(2)? };
         let (is_custom, is_abstract): (bool, bool) = (list.extract(3)?, list.extract(4)?);

@@ -209,8 +209,9 @@ impl Definitions {
             }
             operation @ ("_get_get_exceptions" | "_get_set_exceptions") => {
                 request.arguments(NvList::new())?;
-                let of = if operation == "_get_get_exceptions" { &body.get_exceptions } else { &body.set_exceptions };
-                let found = self.read(|model| Describer::new(&self.0, model).exceptions(of))?;
+                let exceptions =
+                    if operation == "_get_get_exceptions" { &body.get_exceptions } else { &body.set_exceptions };
+                let found = self.read(|model| Describer::new(&self.0, model).exceptions(exceptions))?;
                 request.set_result(&found)?;
             }
             operation @ ("_set_get_exceptions" | "_set_set_exceptions") => {
@@ -381,11 +382,11 @@ impl Definitions {
             }
             "create_attribute" => {
                 arguments!(
-                    request, id: String, name: String, version: String, of: Option<IdlType>, mode: AttributeMode
+                    request, id: String, name: String, version: String, idl_type: Option<IdlType>, mode: AttributeMode
                 );
                 self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::AnAttribute(AttributeBody {
-                        r#type: core.type_number(edit.model(), of.as_ref())?,
+                        r#type: core.type_number(edit.model(), idl_type.as_ref())?,
                         is_readonly: mode == AttributeMode::AttrReadonly,
                         ..AttributeBody::default()
                     }))
@@ -393,12 +394,12 @@ impl Definitions {
             }
             "create_ext_attribute" => {
                 arguments!(
-                    request, id: String, name: String, version: String, of: Option<IdlType>, mode: AttributeMode,
+                    request, id: String, name: String, version: String, idl_type: Option<IdlType>, mode: AttributeMode,
                     get: Vec<Option<ExceptionDef>>, set: Vec<Option<ExceptionDef>>
                 );
                 self.create(request, number, Naming { id, name, version }, |edit| {
                     Ok(Body::AnAttribute(AttributeBody {
-                        r#type: core.type_number(edit.model(), of.as_ref())?,
+                        r#type: core.type_number(edit.model(), idl_type.as_ref())?,
                         is_readonly: mode == AttributeMode::AttrReadonly,
                         get_exceptions: core.numbers(edit.model(), &get, is_exception)?,
                         set_exceptions: core.numbers(edit.model(), &set, is_exception)?,
@@ -540,10 +541,10 @@ impl Definitions {
                 request.set_result(&found)?;
             }
             "create_value_member" => {
-                arguments!(request, id: String, name: String, version: String, of: Option<IdlType>, access: i16);
+                arguments!(request, id: String, name: String, version: String, idl_type: Option<IdlType>, access: i16);
                 check_access(access)?;
                 self.create(request, number, Naming { id, name, version }, |edit| {
-                    let r#type = core.type_number(edit.model(), of.as_ref())?;
+                    let r#type = core.type_number(edit.model(), idl_type.as_ref())?;
                     Ok(Body::ValueMember(ValueMemberBody { r#type, access }))
                 })?;
             }

@@ -22,8 +22,8 @@ impl Definitions {
                 request.set_result(&found)?;
             }
             "get_canonical_typecode" => {
-                arguments!(request, of: TypeCode);
-                let found = self.read(|model| canonical(&mut Describer::new(core, model), &of))?;
+                arguments!(request, type_code: TypeCode);
+                let found = self.read(|model| canonical(&mut Describer::new(core, model), &type_code))?;
                 request.set_result(&found)?;
             }
             "get_primitive" => {
@@ -78,8 +78,8 @@ fn bounded(bound: u32) -> Result<u32, SystemException> {
 }
 
 /// The type code with all names and ids, as far as the repository knows them (14.5.6.1).
-fn canonical(describer: &mut Describer<'_>, of: &TypeCode) -> Result<TypeCode, SystemException> {
-    let known = of.id().ok().and_then(|id| describer.model.by_id(id));
+fn canonical(describer: &mut Describer<'_>, type_code: &TypeCode) -> Result<TypeCode, SystemException> {
+    let known = type_code.id().ok().and_then(|id| describer.model.by_id(id));
     let known = known.filter(|number| {
         describer
             .model
@@ -88,20 +88,20 @@ fn canonical(describer: &mut Describer<'_>, of: &TypeCode) -> Result<TypeCode, S
     });
     if let Some(number) = known {
         let found = describer.type_code(number)?;
-        if found.equivalent(of) || found.kind() == of.kind() {
+        if found.equivalent(type_code) || found.kind() == type_code.kind() {
             return Ok(found);
         }
     }
     let invalid = |error: spandrel::types::TypeCodeError| bad_param(0, error.to_string());
-    match of.kind() {
+    match type_code.kind() {
         TcKind::Sequence => {
-            let content = canonical(describer, &of.content_type().map_err(invalid)?)?;
-            TypeCode::sequence(&content, of.length().map_err(invalid)?).map_err(invalid)
+            let content = canonical(describer, &type_code.content_type().map_err(invalid)?)?;
+            TypeCode::sequence(&content, type_code.length().map_err(invalid)?).map_err(invalid)
         }
         TcKind::Array => {
-            let content = canonical(describer, &of.content_type().map_err(invalid)?)?;
-            TypeCode::array(&content, of.length().map_err(invalid)?).map_err(invalid)
+            let content = canonical(describer, &type_code.content_type().map_err(invalid)?)?;
+            TypeCode::array(&content, type_code.length().map_err(invalid)?).map_err(invalid)
         }
-        _ => Ok(of.clone()),
+        _ => Ok(type_code.clone()),
     }
 }

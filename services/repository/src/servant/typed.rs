@@ -44,9 +44,9 @@ impl Definitions {
                 request.set_result(&self.read(|model| Describer::new(core, model).type_code(*place))?)?;
             }
             (true, true) => {
-                arguments!(request, of: Option<IdlType>);
+                arguments!(request, idl_type: Option<IdlType>);
                 core.change(|edit| {
-                    let target = core.type_number(edit.model(), of.as_ref())?;
+                    let target = core.type_number(edit.model(), idl_type.as_ref())?;
                     core.replace(edit, number, |content| {
                         if let Some(place) = type_place(content, attribute, true) {
                             *place = target;
@@ -73,7 +73,7 @@ fn type_place<'c>(content: &'c mut Body, attribute: &str, is_definition: bool) -
         (Body::Constant(body), "type") => Some(&mut body.r#type),
         (Body::AnAttribute(body), "type") => Some(&mut body.r#type),
         (Body::ValueMember(body), "type") => Some(&mut body.r#type),
-        (Body::Alias(of) | Body::ValueBox(of), "original_type") => Some(of),
+        (Body::Alias(original) | Body::ValueBox(original), "original_type") => Some(original),
         (Body::AUnion(body), "discriminator_type") => Some(&mut body.discriminator),
         (Body::ASequence(body) | Body::AnArray(body), "element_type") => Some(&mut body.r#type),
         (Body::Operation(body), "result") => Some(&mut body.result),
@@ -82,10 +82,10 @@ fn type_place<'c>(content: &'c mut Body, attribute: &str, is_definition: bool) -
 }
 
 /// Checks that a constant has a value of its type, a simple one (14.5.8).
-pub(super) fn check_constant(model: &Model, of: Number, value: &Any) -> Result<(), SystemException> {
-    let of = TypeCodes::new(model).of(of)?;
+pub(super) fn check_constant(model: &Model, number: Number, value: &Any) -> Result<(), SystemException> {
+    let type_code = TypeCodes::new(model).type_code(number)?;
     let is_simple = matches!(
-        of.without_aliases().kind(),
+        type_code.without_aliases().kind(),
         TcKind::Short
             | TcKind::Long
             | TcKind::UShort
@@ -105,10 +105,12 @@ pub(super) fn check_constant(model: &Model, of: Number, value: &Any) -> Result<(
             | TcKind::Enum
     );
     // The digits of a fixed-point constant are those of its value.
-    let is_fixed = |of: &spandrel::types::TypeCode| of.without_aliases().kind() == TcKind::Fixed;
-    let is_same = of.equivalent(value.type_code()) || is_fixed(&of) && is_fixed(value.type_code());
+    let is_fixed = |type_code: &spandrel::types::TypeCode| type_code.without_aliases().kind() == TcKind::Fixed;
+    let is_same = type_code.equivalent(value.type_code()) || is_fixed(&type_code) && is_fixed(value.type_code());
     match is_simple && is_same {
         true => Ok(()),
-        false => Err(bad_param(0, format!("a constant of type `{of}` with a value of type `{}`", value.type_code()))),
+        false => {
+            Err(bad_param(0, format!("a constant of type `{type_code}` with a value of type `{}`", value.type_code())))
+        }
     }
 }
