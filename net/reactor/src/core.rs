@@ -11,7 +11,7 @@ use spandrel_sync::{Arc, Mutex};
 
 use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
-use crate::lead::Leadership;
+use crate::leader_followers::Leadership;
 use crate::options::BeforeWait;
 use crate::queue::{DueTimer, Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;

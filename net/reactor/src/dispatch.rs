@@ -8,7 +8,7 @@ use spandrel_ipc::{Interest, Pollable, Prepared};
 use spandrel_sync::MutexGuard;
 
 use crate::key::Key;
-use crate::lead::DispatchId;
+use crate::leader_followers::DispatchId;
 use crate::queue::{ItemKind, ListedReady, Mail};
 use crate::registry::{Item, Job, Slot};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};

@@ -47,7 +47,7 @@ mod dispatch;
 mod forked;
 pub mod framing;
 mod key;
-mod lead;
+mod leader_followers;
 mod log_limit;
 #[cfg(all(test, shuttle))]
 mod models;

@@ -4,7 +4,7 @@
 //! of the queue (or one thread) stands for it; the thread that claims the handler then takes the mail out in
 //! order. So the order does not depend on the number of threads.
 //!
-//! The bounded queue of half-sync/half-async is in `lead`.
+//! The bounded queue of half-sync/half-async is in `leader_followers`.
 
 use std::collections::VecDeque;
 use std::io;

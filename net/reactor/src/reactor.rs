@@ -11,7 +11,7 @@ use spandrel_sync::{Arc, Mutex, thread};
 use crate::core::Scratch;
 use crate::current::CurrentReactor;
 use crate::demux::{self, Demultiplexer};
-use crate::lead::{Action, DispatchId, Leadership};
+use crate::leader_followers::{Action, DispatchId, Leadership};
 use crate::options::BeforeWait;
 use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};

@@ -16,7 +16,7 @@ use spandrel_ipc::{Interest, Pollable};
 use spandrel_sync::Arc;
 
 use crate::key::{HandlerId, Key};
-use crate::lead::DispatchId;
+use crate::leader_followers::DispatchId;
 use crate::queue::{ItemKind, Mail};
 use crate::table::NoSlot;
 use crate::timer::{Time, TimerId};

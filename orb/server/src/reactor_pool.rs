@@ -15,7 +15,7 @@
 //! connections wait. Its threads serve other connections while they wait for replies
 //! ([`nesting`](crate::nesting)).
 //!
-//! `lead` of `spandrel-reactor` decides which thread leads, and `worker_counts` how many threads there are.
+//! `leader_followers` of `spandrel-reactor` decides which thread leads, and `worker_counts` how many threads there are.
 
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
