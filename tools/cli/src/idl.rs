@@ -1,5 +1,6 @@
 //! `spandrel idl`: the IDL compiler.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -141,6 +142,7 @@ impl Args {
             return repository::print(&self.call, url, &self.files);
         }
         let options = self.options().map_err(common::as_usage)?;
+        self.check_outputs()?;
         let repository = self.to_repository.as_ref().map(|url| repository::Filler::new(&self.call, url)).transpose()?;
         let mut failed = 0;
         let mut depfile = Depfile::default();
@@ -247,6 +249,26 @@ impl Args {
             }
             None => self.write(&self.path_for(file)?, &generate(model, options)),
         }
+    }
+
+    /// Checks that no file is written twice.
+    fn check_outputs(&self) -> anyhow::Result<()> {
+        if self.check || self.stdout || self.dump.is_some() || self.to_repository.is_some() {
+            return Ok(());
+        }
+        let mut by_output: HashMap<PathBuf, &Path> = HashMap::new();
+        for file in &self.files {
+            let output = self.path_for(file)?;
+            if let Some(first) = by_output.insert(output.clone(), file) {
+                return Err(common::usage(format_args!(
+                    "{} and {} have the same output, {}: compile one of them with another folder (--out), or rename one",
+                    first.display(),
+                    file.display(),
+                    output.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The path of the Rust file for an IDL file.

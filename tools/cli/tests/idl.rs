@@ -90,6 +90,23 @@ fn wrong_usage_has_its_own_exit_code() {
 }
 
 #[test]
+fn files_with_the_same_output_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["one", "two"] {
+        fs::create_dir(path(name)).unwrap();
+        fs::write(path(name).join("types.idl"), "struct S { long x; };").unwrap();
+    }
+    let (one, two, out) = (path("one/types.idl"), path("two/types.idl"), path("out"));
+    let output = spandrel(&["idl", text(&one), text(&two), "-o", text(&out)]);
+    check_code(&output, 2);
+    let error = stderr(&output);
+    assert!(error.contains(&format!("{} and {} have the same output", text(&one), text(&two))), "{error}");
+    assert!(!out.exists());
+    check_code(&spandrel(&["idl", "--check", text(&one), text(&two)]), 0);
+}
+
+#[test]
 fn checking_writes_nothing_and_sets_the_exit_code() {
     let folder = folder_with_bank();
     let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
