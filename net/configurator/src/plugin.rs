@@ -16,7 +16,7 @@ mod export;
 mod factory;
 mod foreign;
 mod host;
-mod library;
+pub(crate) mod library;
 mod message;
 mod module;
 mod object;

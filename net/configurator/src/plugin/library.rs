@@ -1,10 +1,11 @@
 //! Shared libraries: finding, mapping of a private copy, and unmapping.
 
+use std::collections::HashSet;
 use std::env;
 #[cfg(target_os = "linux")]
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::time::SystemTime;
 
 use spandrel_sync::atomic::{AtomicU64, Ordering};
@@ -74,11 +75,15 @@ pub(crate) fn find_library(name: &str, folder: &Path, folders: &[PathBuf]) -> Re
             }
         }
     }
-    let places: Vec<_> = places
-        .iter()
-        .map(|place| if place.as_os_str().is_empty() { ".".into() } else { place.display().to_string() })
-        .collect();
-    Err(format!("there is no library `{name}` (nor {}) in {}", names[1], places.join(", ")))
+    // The configuration's folder may be the current one, and that of the libraries.
+    let (mut searched, mut named) = (HashSet::new(), Vec::new());
+    for place in places {
+        let place = if place.as_os_str().is_empty() { PathBuf::from(".") } else { place };
+        if searched.insert(place.canonicalize().or_else(|_| absolute(&place)).unwrap_or_else(|_| place.clone())) {
+            named.push(place.display().to_string());
+        }
+    }
+    Err(format!("there is no library `{name}` (nor {}) in {}", names[1], named.join(", ")))
 }
 
 /// The libraries that are mapped.

@@ -11,6 +11,7 @@ use spandrel_reactor::Reactor;
 use spandrel_test_support::read_some;
 use tempfile::TempDir;
 
+use crate::plugin::library::find_library;
 use crate::{Catalogue, Configurator};
 
 /// A configurator with a running reactor, and a folder for libraries.
@@ -141,6 +142,16 @@ fn other_files_are_no_libraries() {
     fs::create_dir(process.folder.path().join("folder")).unwrap();
     let text = process.process("dynamic F Service_Object * LIB/folder:make()").unwrap_err();
     assert!(text.contains("there is no library"), "{text}");
+}
+
+#[test]
+fn a_folder_that_was_searched_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let folders = [other.path().to_owned(), folder.path().join("."), other.path().to_owned()];
+    let text = find_library("nowhere", folder.path(), &folders).unwrap_err();
+    let (_, named) = text.rsplit_once(" in ").unwrap();
+    assert_eq!(named, format!("{}, {}", folder.path().display(), other.path().display()));
 }
 
 /// Libraries in C, which are built with the system's compiler.
