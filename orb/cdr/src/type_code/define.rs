@@ -104,6 +104,9 @@ pub struct TypeDefinition {
     made: Defining,
 }
 
+/// A member: its name, and its type code once that is asked for.
+type Member = (&'static str, fn() -> TypeCode);
+
 /// What a type has besides an id and a name.
 #[derive(Debug)]
 enum Shape {
@@ -114,7 +117,7 @@ enum Shape {
     /// The aliased type.
     Alias(fn() -> TypeCode),
     /// Members, of a struct or of an exception.
-    Members(TcKind, &'static [(&'static str, fn() -> TypeCode)]),
+    Members(TcKind, &'static [Member]),
 }
 
 impl TypeDefinition {
@@ -148,21 +151,13 @@ impl TypeDefinition {
 
     /// Of a struct, from the names and the type codes of its members.
     #[must_use]
-    pub const fn structure(
-        id: &'static str,
-        name: &'static str,
-        members: &'static [(&'static str, fn() -> TypeCode)],
-    ) -> Self {
+    pub const fn structure(id: &'static str, name: &'static str, members: &'static [Member]) -> Self {
         Self::new(id, name, Shape::Members(TcKind::Struct, members))
     }
 
     /// Of an exception, from the names and the type codes of its members.
     #[must_use]
-    pub const fn exception(
-        id: &'static str,
-        name: &'static str,
-        members: &'static [(&'static str, fn() -> TypeCode)],
-    ) -> Self {
+    pub const fn exception(id: &'static str, name: &'static str, members: &'static [Member]) -> Self {
         Self::new(id, name, Shape::Members(TcKind::Except, members))
     }
 
