@@ -1,15 +1,16 @@
 //! The contents of interfaces and value types: operations, attributes, state members and initializers.
 
-use spandrel_cdr::Encode;
+use spandrel_cdr::{Encode, TypeCode};
 use spandrel_giop::SystemException;
 use spandrel_idl::model::{self, Attribute, DefId, Definition, Operation};
-use spandrel_orb::ObjectRef;
+use spandrel_orb::{Interface as _, ObjectRef};
 
 use super::{Filled, Filling, version};
 use crate::repository::{
-    client::call,
+    client::{call, is_unknown_operation, send},
     corba::{
-        self, AttributeMode, DefinitionKind as Kind, ExtInitializer, IdlType, Initializer, OperationMode, ParameterMode,
+        self, AttributeMode, DefinitionKind as Kind, ExtInitializer, IdlType, Initializer, OperationMode,
+        ParameterMode, PrimitiveKind,
     },
 };
 
@@ -115,11 +116,11 @@ impl Filling<'_> {
             send(&found, "destroy", &[]).map_err(&failed)?;
             self.changes.replaced.push(format!("::{}", self.model[id].scoped_name));
         }
-        let of = self.idl_type(id, &body.ty)?;
+        let idl_type = self.idl_type(id, &body.ty)?;
         if get.is_empty() && set.is_empty() {
-            return self.create_in(id, container, "create_attribute", &[&of, &mode]);
+            return self.create_in(id, container, "create_attribute", &[&idl_type, &mode]);
         }
-        self.create_in(id, container, "create_ext_attribute", &[&of, &mode, &get, &set])
+        self.create_in(id, container, "create_ext_attribute", &[&idl_type, &mode, &get, &set])
     }
 
     pub(super) fn value_member(
@@ -147,8 +148,8 @@ impl Filling<'_> {
         } else {
             self.changes.created.push(format!("::{}::{}", definition.scoped_name, member.name));
         }
-        let of = self.idl_type(value, &member.ty)?;
-        let arguments: [&dyn Encode; 5] = [&id, &member.name, &version(definition), &of, &access];
+        let idl_type = self.idl_type(value, &member.ty)?;
+        let arguments: [&dyn Encode; 5] = [&id, &member.name, &version(definition), &idl_type, &access];
         call::<Option<ObjectRef>>(container, "create_value_member", &arguments).map_err(&failed)?;
         Ok(id)
     }
