@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
@@ -26,6 +27,8 @@ const BACKUPS: &str = "backups";
 
 /// The most octets in the name of a copy.
 const MAX_NAME: usize = 128;
+/// The most copies in the folder of a service. So a peer that may make them does not fill the disk.
+const MAX_COPIES: usize = 100;
 
 /// The object by which commands make a running service copy its store: [`BackupCommand`].
 ///
@@ -53,7 +56,11 @@ impl Administration {
         let begin = Box::new(move || begin().map_err(|error| reason(&error)));
         let folder = data.join(BACKUPS).join(service.name());
         let root_adapter = Poa::root(orb)?;
-        let object = root_adapter.activate(StoreAdministrationSkeleton::new(Backups { folder, begin }))?;
+        let object = root_adapter.activate(StoreAdministrationSkeleton::new(Backups {
+            folder,
+            begin,
+            writing: Mutex::default(),
+        }))?;
         let administration = Self { orb: orb.clone(), root_adapter, object, service };
         orb.set_object_key_alias(service.administration_key(), &administration.object)?;
         Ok(administration)
@@ -72,6 +79,8 @@ impl Drop for Administration {
 struct Backups {
     folder: PathBuf,
     begin: Box<dyn Fn() -> Result<Backup, String> + Send + Sync>,
+    /// One copy is written at a time.
+    writing: Mutex<()>,
 }
 
 impl StoreAdministrationServant for Backups {
@@ -86,6 +95,14 @@ impl StoreAdministrationServant for Backups {
         let cannot = |reason: String| failed(format!("cannot write {}: {reason}", file.display()));
         create_folders(&self.folder)
             .map_err(|error| failed(format!("cannot create {}: {error}", self.folder.display())))?;
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let copies = fs::read_dir(&self.folder).map_or(0, Iterator::count);
+        if copies >= MAX_COPIES {
+            return Err(failed(format!(
+                "{} has {copies} files, and a service makes {MAX_COPIES} copies: remove those that are not needed",
+                self.folder.display()
+            )));
+        }
         let backup = (self.begin)().map_err(cannot)?;
         backup.write(&file).map_err(|error| cannot(reason(&error)))?;
         Ok(file.display().to_string())
@@ -136,5 +153,27 @@ impl BackupCommand {
             .with_context(|| format!("no backup by the service at {}", served.address))
             .map_err(Failure::failed)?;
         spandrel_daemon::print(&format!("{}\n", spandrel::net::error::escape(&path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_refused_from_a_number_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = Box::new(|| Err("no database".to_owned()));
+        let backups = Backups { folder: folder.path().to_owned(), begin, writing: Mutex::default() };
+        let refusal = || match backups.back_up("next").unwrap_err() {
+            BackUpError::BackupFailed(BackupFailed { reason }) => reason,
+            other => panic!("{other}"),
+        };
+        for number in 1..MAX_COPIES {
+            fs::write(folder.path().join(number.to_string()), "").unwrap();
+        }
+        assert!(refusal().ends_with("no database"), "{}", refusal());
+        fs::write(folder.path().join("last"), "").unwrap();
+        assert!(refusal().contains("has 100 files"), "{}", refusal());
     }
 }
