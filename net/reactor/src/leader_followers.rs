@@ -15,6 +15,9 @@
 //! through [`promote`](Leadership::promote), or the watcher, when it finds the same dispatch twice. The watcher sleeps
 //! when nothing has happened for a while; the next dispatch wakes it.
 //!
+//! A thread may run the reactor inside of a handler, while it waits for something. Such a *nested* run leads and
+//! dispatches only when no other follower is idle: what it dispatches has to end before its own handler goes on.
+//!
 //! The bounded queue between the waiting thread and the workers of half-sync/half-async is here, too
 //! ([`hand_over`](Leadership::hand_over), [`next_work`](Leadership::next_work)).
 
@@ -81,8 +84,10 @@ pub(crate) struct Leadership<I> {
     /// One thread at a time runs the reactor. It alone changes `state`, and needs no read-modify-write operations.
     is_alone: bool,
     shared: Mutex<Shared<I>>,
-    /// Followers other than the watcher.
+    /// Idle followers other than the watcher.
     followers: Condition,
+    /// Nested runs among the followers, other than the watcher.
+    nested: Condition,
     watcher: Condition,
     /// Workers of a half-sync/half-async reactor, which never lead.
     workers: Condition,
@@ -94,12 +99,17 @@ struct Shared<I> {
     items: VecDeque<I>,
     /// The time when items were shared last; `None` if others are to take them, or to lead, at once.
     shared_at: Option<Instant>,
+    /// The followers, the watcher included.
     waiting: usize,
+    /// The nested runs among them.
+    nested_waiting: usize,
     /// A follower was notified and has not yet woken.
     is_waking: bool,
     idle_workers: usize,
     leader_waits_for_room: bool,
     is_watched: bool,
+    /// Whether the watcher is a nested run.
+    is_watcher_nested: bool,
     /// The leader has requested a watching follower.
     watcher_wanted: bool,
     /// Counts the calls of [`check_conditions`](Leadership::check_conditions).
@@ -114,10 +124,12 @@ impl<I> Leadership<I> {
             items: VecDeque::new(),
             shared_at: None,
             waiting: 0,
+            nested_waiting: 0,
             is_waking: false,
             idle_workers: 0,
             leader_waits_for_room: false,
             is_watched: false,
+            is_watcher_nested: false,
             watcher_wanted: false,
             condition_checks: 0,
             ends: false,
@@ -133,6 +145,7 @@ impl<I> Leadership<I> {
             is_alone,
             shared: Mutex::new(shared),
             followers: Condition::new(),
+            nested: Condition::new(),
             watcher: Condition::new(),
             workers: Condition::new(),
             room: Condition::new(),
@@ -143,20 +156,22 @@ impl<I> Leadership<I> {
     /// still to be dispatched.
     ///
     /// `condition_checks` is the value of [`condition_checks`](Self::condition_checks) before the caller checked its
-    /// condition; `None` if it runs until stopped.
+    /// condition; `None` if it runs until stopped. `is_nested`: the work is left to idle followers, if there are any.
     pub(crate) fn next(
         &self,
         deadline: Deadline,
         condition_checks: Option<u64>,
+        is_nested: bool,
         mut claim: impl FnMut(&mut I) -> bool,
     ) -> Action<I> {
         let mut shared = self.shared.lock();
-        let mut watcher = Watcher::default();
+        let mut watcher = Watcher { is_nested, ..Watcher::default() };
         let part = loop {
             if self.is_stopped() {
                 break Action::Stopped;
             }
-            let leaves_items = watcher.is_watching && !watcher.was_notified && !self.is_overdue(&shared);
+            let yields = is_nested && shared.has_idle();
+            let leaves_items = yields || watcher.is_watching && !watcher.was_notified && !self.is_overdue(&shared);
             if !leaves_items && let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
                 break Action::Work(item);
@@ -165,7 +180,9 @@ impl<I> Leadership<I> {
             if condition_checks.is_some_and(|condition_checks| condition_checks != shared.condition_checks) {
                 break Action::CheckCondition;
             }
-            if !leaves_items && self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
+            if yields {
+                self.leave_to_idle(&mut shared, &watcher);
+            } else if !leaves_items && self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
                 break Action::Lead;
             }
             let left = deadline.remaining();
@@ -182,6 +199,17 @@ impl<I> Leadership<I> {
         self.publish_watch(&shared);
         self.wake_in_time(&mut shared);
         part
+    }
+
+    /// Leaves items, and the leadership if it is vacant or to be taken from a long dispatch, to an idle follower.
+    fn leave_to_idle(&self, shared: &mut Shared<I>, watcher: &Watcher) {
+        if watcher.takes_over {
+            // If it fails, the dispatch has ended.
+            let _ = self.swap(watcher.last_state, (watcher.last_state & !PHASE) + FREE);
+        }
+        if !shared.items.is_empty() || self.phase() == FREE {
+            self.wake_one(shared);
+        }
     }
 
     /// Wakes a follower for the remaining items, to lead, or to watch: at once, unless the watcher will see to it.
@@ -210,12 +238,14 @@ impl<I> Leadership<I> {
     fn follow(&self, shared: &mut MutexGuard<'_, Shared<I>>, watcher: &mut Watcher, left: Option<Duration>) {
         let begins = !shared.is_watched && (shared.watcher_wanted || !watcher.has_slept);
         if begins {
-            *watcher =
-                Watcher { is_watching: true, last_state: self.state.load(Ordering::SeqCst), ..Watcher::default() };
+            let (is_nested, last_state) = (watcher.is_nested, self.state.load(Ordering::SeqCst));
+            *watcher = Watcher { is_nested, is_watching: true, last_state, ..Watcher::default() };
             shared.is_watched = true;
+            shared.is_watcher_nested = is_nested;
             shared.watcher_wanted = false;
         }
         shared.waiting += 1;
+        shared.nested_waiting += usize::from(watcher.is_nested);
         self.publish_watch(shared);
         if watcher.is_watching && watcher.idle >= IDLE_TICKS {
             self.stop_watching(shared, watcher);
@@ -223,12 +253,15 @@ impl<I> Leadership<I> {
         if watcher.is_watching {
             let wait = left.map_or(self.tick, |left| left.min(self.tick));
             self.watcher.wait_for(shared, wait);
-        } else if let Some(left) = left {
-            self.followers.wait_for(shared, left);
         } else {
-            self.followers.wait(shared);
+            let wake = if watcher.is_nested { &self.nested } else { &self.followers };
+            match left {
+                Some(left) => drop(wake.wait_for(shared, left)),
+                None => wake.wait(shared),
+            }
         }
         shared.waiting -= 1;
+        shared.nested_waiting -= usize::from(watcher.is_nested);
         watcher.was_notified = std::mem::take(&mut shared.is_waking);
         if watcher.is_watching {
             watcher.check(self.state.load(Ordering::SeqCst));
@@ -354,18 +387,26 @@ impl<I> Leadership<I> {
         self.wake_one(&mut shared);
     }
 
-    /// Wakes a follower, the watcher as the last, unless one is waking: that one wakes the next if there is more to do
-    /// than it takes.
+    /// Wakes a follower, unless one is waking: that one wakes the next if there is more to do than it takes. Idle ones
+    /// come before nested runs, and of each kind the watcher as the last.
     fn wake_one(&self, shared: &mut Shared<I>) {
         if shared.waiting > 0 && !shared.is_waking {
             shared.is_waking = true;
-            let has_others = shared.waiting > usize::from(shared.is_watched);
-            (if has_others { &self.followers } else { &self.watcher }).notify_one();
+            let is_nested = !shared.has_idle();
+            let of_kind = if is_nested { shared.nested_waiting } else { shared.waiting - shared.nested_waiting };
+            let is_watcher = shared.is_watched && shared.is_watcher_nested == is_nested && of_kind == 1;
+            let wake = match is_watcher {
+                true => &self.watcher,
+                false if is_nested => &self.nested,
+                false => &self.followers,
+            };
+            wake.notify_one();
         }
     }
 
     fn wake_all(&self) {
         self.followers.notify_all();
+        self.nested.notify_all();
         self.watcher.notify_all();
     }
 
@@ -392,9 +433,28 @@ impl<I> Leadership<I> {
         }
     }
 
-    /// Takes one of the shared items, if any.
-    pub(crate) fn take(&self, mut claim: impl FnMut(&mut I) -> bool) -> Option<I> {
-        self.shared.lock().take(&mut claim)
+    /// The leader, a nested run, passes the items of a wait to idle followers at once, and resigns.
+    pub(crate) fn pass_on(&self, items: impl IntoIterator<Item = I>) {
+        self.shared.lock().items.extend(items);
+        self.resign();
+    }
+
+    /// Takes one of the shared items, if any. A nested run takes none while another follower is idle.
+    pub(crate) fn take(&self, is_nested: bool, mut claim: impl FnMut(&mut I) -> bool) -> Option<I> {
+        let mut shared = self.shared.lock();
+        if is_nested && shared.has_idle() { None } else { shared.take(&mut claim) }
+    }
+
+    /// Whether a follower is idle: it waits, and not inside of a handler.
+    pub(crate) fn has_idle(&self) -> bool {
+        self.shared.lock().has_idle()
+    }
+
+    /// Whether each further event is dispatched by a thread that is not inside of a handler.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn is_nested_run_last(&self) -> bool {
+        let shared = self.shared.lock();
+        shared.has_idle() || shared.nested_waiting > 0 && self.phase() == LEADING
     }
 
     /// The leader passes an item to the workers, and waits while their queue is full. It stays leader.
@@ -493,6 +553,11 @@ impl<I> Leadership<I> {
 }
 
 impl<I> Shared<I> {
+    /// Whether a follower waits that is no nested run.
+    fn has_idle(&self) -> bool {
+        self.waiting > self.nested_waiting
+    }
+
     fn take(&mut self, claim: &mut impl FnMut(&mut I) -> bool) -> Option<I> {
         while let Some(mut item) = self.items.pop_front() {
             if claim(&mut item) {
@@ -506,6 +571,8 @@ impl<I> Shared<I> {
 /// The state of a follower that watches the leader.
 #[derive(Default)]
 struct Watcher {
+    /// It is a nested run.
+    is_nested: bool,
     is_watching: bool,
     /// It watched before, and stopped because nothing happened.
     has_slept: bool,

@@ -287,6 +287,45 @@ fn a_wake_up_reaches_conditional_runs() {
     });
 }
 
+/// A handler that waits for the end of an outer one is called by an idle thread, and not inside of that one.
+#[test]
+fn a_nested_run_leaves_events_to_an_idle_thread() {
+    check(4000, || {
+        let stage =
+            Stage::new(ThreadStrategy::LeaderFollowers, if one_in(2) { FOR_EVER } else { Duration::from_millis(1) });
+        let flags: Arc<[AtomicBool; 3]> = Arc::default();
+        let [begun, released, returned] = [0, 1, 2];
+        let is_set = |flag: usize| {
+            let flags = Arc::clone(&flags);
+            move || flags[flag].load(Ordering::SeqCst)
+        };
+        let (outer, outer_flags, is_released) = (stage.clone(), Arc::clone(&flags), is_set(released));
+        stage.register(stage.reader(0).on_input(move |_| {
+            let set = |flag: usize| {
+                outer_flags[flag].store(true, Ordering::SeqCst);
+                outer.system.signal_change();
+            };
+            set(begun);
+            assert!(outer.reactor.run_until(None, &is_released).expect("nothing can fail"));
+            set(returned);
+        }));
+        let (inner, has_returned) = (stage.clone(), is_set(returned));
+        stage.register(stage.reader(1).on_input(move |_| inner.system.wait_until(&has_returned)));
+        let runs = stage.run(2);
+        stage.system.send(0, 1);
+        stage.system.wait_until(is_set(begun));
+        while !stage.registry().core().lead.is_nested_run_last() {
+            thread::yield_now();
+        }
+        stage.system.send(1, 1);
+        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 2);
+        flags[released].store(true, Ordering::SeqCst);
+        stage.registry().wake();
+        stage.system.wait_until(is_set(returned));
+        stage.end(runs, 2);
+    });
+}
+
 #[test]
 fn stopping_wakes_all_threads() {
     check(2000, || {

@@ -36,6 +36,8 @@ struct Run<'a> {
     done: Option<&'a mut dyn FnMut() -> bool>,
     /// Ends after one wait.
     once: bool,
+    /// It runs inside of a handler, and leaves the work to idle threads.
+    is_nested: bool,
     calls: usize,
 }
 
@@ -86,13 +88,14 @@ impl Reactor {
     /// Waits and dispatches until [`stop`](Self::stop).
     ///
     /// Several threads may do this at once, unless the [strategy](ThreadStrategy) excludes it. It may also be
-    /// done inside of a handler: others are called then, while this one waits.
+    /// done inside of a handler: others are called then, while this one waits. A thread inside of a handler calls them
+    /// only when no other thread of the reactor is idle.
     ///
     /// # Errors
     /// The errors of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a
     /// second thread of [`ThreadStrategy::Reactive`].
     pub fn run(&self) -> io::Result<()> {
-        self.go(&mut Run { deadline: Deadline::NEVER, done: None, once: false, calls: 0 })
+        self.go(&mut Run { deadline: Deadline::NEVER, done: None, once: false, is_nested: false, calls: 0 })
     }
 
     /// As [`run`](Self::run), for so long at most.
@@ -100,7 +103,7 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_for(&self, span: Duration) -> io::Result<()> {
-        self.go(&mut Run { deadline: deadline(Some(span)), done: None, once: false, calls: 0 })
+        self.go(&mut Run { deadline: deadline(Some(span)), done: None, once: false, is_nested: false, calls: 0 })
     }
 
     /// As [`run`](Self::run), until `done` returns true or the timeout passes; returns whether it did.
@@ -112,7 +115,13 @@ impl Reactor {
     /// As [`run`](Self::run).
     pub fn run_until(&self, timeout: Option<Duration>, mut done: impl FnMut() -> bool) -> io::Result<bool> {
         self.registry().core().lead.count_conditional(true);
-        let result = self.go(&mut Run { deadline: deadline(timeout), done: Some(&mut done), once: false, calls: 0 });
+        let result = self.go(&mut Run {
+            deadline: deadline(timeout),
+            done: Some(&mut done),
+            once: false,
+            is_nested: false,
+            calls: 0,
+        });
         self.registry().core().lead.count_conditional(false);
         result.map(|()| done())
     }
@@ -125,7 +134,7 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_once(&self, timeout: Option<Duration>) -> io::Result<usize> {
-        let mut run = Run { deadline: deadline(timeout), done: None, once: true, calls: 0 };
+        let mut run = Run { deadline: deadline(timeout), done: None, once: true, is_nested: false, calls: 0 };
         self.go(&mut run).map(|()| run.calls)
     }
 
@@ -153,6 +162,8 @@ impl Reactor {
         let current = CurrentReactor::enter(core);
         let others = core.running.fetch_add(1, Ordering::SeqCst);
         let result = if current.is_nested {
+            // A single wait dispatches what it finds.
+            run.is_nested = !run.once;
             core.lead.promote_any();
             self.take_part(run)
         } else if core.threads == ThreadStrategy::Reactive && others > 0 {
@@ -176,7 +187,7 @@ impl Reactor {
             if run.is_done() {
                 break Ok(());
             }
-            match self.next(run.deadline, condition_checks) {
+            match self.next(run, condition_checks) {
                 Action::Lead => match self.lead(run, &mut scratch) {
                     Ok(true) => {}
                     Ok(false) => break Ok(()),
@@ -199,18 +210,18 @@ impl Reactor {
 
     /// The next action of this thread. Runs the hook before a wait.
     #[inline]
-    fn next(&self, deadline: Deadline, condition_checks: Option<u64>) -> Action<Item> {
+    fn next(&self, run: &Run<'_>, condition_checks: Option<u64>) -> Action<Item> {
         let registry = self.registry();
         let Core { lead, before_wait, .. } = registry.core();
         if let Some(BeforeWait(before_wait)) = before_wait
             && !lead.is_stopped()
         {
-            if let Some(item) = lead.take(|item| registry.claim_shared(item)) {
+            if let Some(item) = lead.take(run.is_nested, |item| registry.claim_shared(item)) {
                 return Action::Work(item);
             }
             before_wait();
         }
-        lead.next(deadline, condition_checks, |item| registry.claim_shared(item))
+        lead.next(run.deadline, condition_checks, run.is_nested, |item| registry.claim_shared(item))
     }
 
     /// Leads as long as possible. False: the run has ended.
@@ -222,6 +233,10 @@ impl Reactor {
             core.gather(scratch, run.deadline.remaining())?;
             if core.has_workers() {
                 run.calls += self.hand_over(scratch);
+            } else if run.is_nested && scratch.len() > 0 && core.lead.has_idle() {
+                leading.phase = None;
+                core.lead.pass_on(scratch.drain());
+                return Ok(true);
             } else if scratch.len() > 1 {
                 leading.phase = None;
                 core.lead.share(scratch.drain());
@@ -251,7 +266,7 @@ impl Reactor {
     fn finish_shared(&self, run: &mut Run<'_>) -> bool {
         let registry = self.registry();
         while run.once
-            && let Some(item) = registry.core().lead.take(|item| registry.claim_shared(item))
+            && let Some(item) = registry.core().lead.take(false, |item| registry.claim_shared(item))
         {
             run.calls += registry.dispatch(item, DispatchId::NONE);
         }

@@ -5,8 +5,9 @@
 //! connection that finds the queue full is not read from until half of the queue is free again. The order in
 //! which a connection pushes its requests, and their number, are left to that connection.
 //!
-//! A worker that waits for the reply to its own call takes further requests meanwhile ([`nesting`]). So a
-//! queue with one worker survives callbacks.
+//! A worker that waits for the reply to its own call takes further requests meanwhile ([`nesting`]), those for which
+//! there is no idle worker. So a queue with one worker survives callbacks. An idle worker comes first, because a
+//! request that runs inside of another has to end before that one goes on.
 
 use std::{collections::VecDeque, io, time::Duration};
 
@@ -68,7 +69,10 @@ impl<R: Request> WorkerTask<R> {
 #[derive(Debug)]
 pub(super) struct RequestQueue<R> {
     state: Mutex<State<R>>,
+    /// Idle workers wait here.
     changed: Condition,
+    /// Workers that wait for replies wait here.
+    nested: Condition,
     capacity: usize,
     /// The number of workers to start.
     threads: usize,
@@ -84,15 +88,25 @@ struct State<R> {
     /// The sources that have stopped until there is room.
     stopped: Vec<Arc<dyn RequestSource>>,
     threads: usize,
+    /// The number of idle workers, also of those that were notified and have not yet woken. Each takes one piece of
+    /// work.
+    idle: usize,
     /// The number of times that waiting workers were woken to check their condition.
     wakes: u64,
     is_closed: bool,
 }
 
+impl<R> State<R> {
+    /// Whether more work waits than idle workers will take.
+    fn has_surplus(&self) -> bool {
+        self.work.len() > self.idle
+    }
+}
+
 impl<R> Default for State<R> {
     fn default() -> Self {
         let (work, stopped) = (VecDeque::new(), Vec::new());
-        Self { work, waiting: 0, stopped, threads: 0, wakes: 0, is_closed: false }
+        Self { work, waiting: 0, stopped, threads: 0, idle: 0, wakes: 0, is_closed: false }
     }
 }
 
@@ -104,7 +118,8 @@ impl<R> std::fmt::Debug for State<R> {
 
 impl<R: Request> RequestQueue<R> {
     pub(super) fn new(capacity: usize, threads: usize, starter: Arc<ServerThreads>, log_limit: Arc<LogLimit>) -> Self {
-        Self { state: Mutex::default(), changed: Condition::new(), capacity, threads, starter, log_limit }
+        let (changed, nested) = (Condition::new(), Condition::new());
+        Self { state: Mutex::default(), changed, nested, capacity, threads, starter, log_limit }
     }
 
     /// The number of requests that may wait.
@@ -116,6 +131,12 @@ impl<R: Request> RequestQueue<R> {
     /// reads.
     pub(super) fn has_room(&self) -> bool {
         self.state.lock().waiting < self.capacity
+    }
+
+    /// The number of idle workers.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn idle(&self) -> usize {
+        self.state.lock().idle
     }
 
     /// Counts a request that waits behind another one of its connection.
@@ -132,9 +153,15 @@ impl<R: Request> RequestQueue<R> {
             drop(state);
             return drop(request);
         }
-        state.work.push_back(WorkerTask::Request(request));
+        self.enqueue(state, WorkerTask::Request(request));
+    }
+
+    /// Queues work, and notifies an idle worker, or one that waits if there are too few idle ones.
+    fn enqueue(&self, mut state: MutexGuard<'_, State<R>>, work: WorkerTask<R>) {
+        state.work.push_back(work);
+        let is_for_idle = !state.has_surplus();
         drop(state);
-        self.changed.notify_one();
+        if is_for_idle { self.changed.notify_one() } else { self.nested.notify_one() }
     }
 
     /// Registers a source to be notified once there is room. False if there is room already, or if the queue
@@ -156,7 +183,11 @@ impl<R: Request> RequestQueue<R> {
             match state.work.pop_front() {
                 Some(work) => state = self.perform(state, work),
                 None if state.is_closed => return,
-                None => self.changed.wait(&mut state),
+                None => {
+                    state.idle += 1;
+                    self.changed.wait(&mut state);
+                    state.idle -= 1;
+                }
             }
         }
     }
@@ -206,13 +237,11 @@ impl<R: Request> WorkerQueue for RequestQueue<R> {
 
     /// Jobs do not count as waiting requests. Each connection bounds its own asynchronous requests.
     fn execute(&self, job: Job) -> bool {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         if state.is_closed {
             return false;
         }
-        state.work.push_back(WorkerTask::Job(job));
-        drop(state);
-        self.changed.notify_one();
+        self.enqueue(state, WorkerTask::Job(job));
         true
     }
 
@@ -222,6 +251,7 @@ impl<R: Request> WorkerQueue for RequestQueue<R> {
         let (work, stopped) = (std::mem::take(&mut state.work), std::mem::take(&mut state.stopped));
         drop(state);
         self.changed.notify_all();
+        self.nested.notify_all();
         drop((work, stopped));
     }
 }
@@ -233,7 +263,7 @@ impl<R: Request> NestedWork for RequestQueue<R> {
 
     fn wake(&self) {
         self.state.lock().wakes += 1;
-        self.changed.notify_all();
+        self.nested.notify_all();
     }
 
     fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool) {
@@ -248,7 +278,9 @@ impl<R: Request> NestedWork for RequestQueue<R> {
                 break;
             }
             state = self.state.lock();
-            if let Some(work) = state.work.pop_front() {
+            if state.has_surplus()
+                && let Some(work) = state.work.pop_front()
+            {
                 state = self.perform(state, work);
                 continue;
             }
@@ -258,13 +290,13 @@ impl<R: Request> NestedWork for RequestQueue<R> {
             }
             match remaining {
                 _ if state.wakes != wakes => {}
-                None => self.changed.wait(&mut state),
-                Some(remaining) => drop(self.changed.wait_for(&mut state, remaining)),
+                None => self.nested.wait(&mut state),
+                Some(remaining) => drop(self.nested.wait_for(&mut state, remaining)),
             }
         }
-        if !self.state.lock().work.is_empty() {
-            // The notification of that work may have reached this thread instead of a worker without work.
-            self.changed.notify_one();
+        if self.state.lock().has_surplus() {
+            // The notification of that work may have reached this thread instead of another that waits.
+            self.nested.notify_one();
         }
     }
 }

@@ -10,8 +10,10 @@ use spandrel::{
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
-    support::{TEST_TIMEOUT, in_background, retry_with_longer_timeout},
+    support::{TEST_TIMEOUT, in_background, retry_with_longer_timeout, wait_until},
 };
+#[cfg(target_os = "linux")]
+use spandrel_test_support::alone;
 
 /// The nesting limit of requests in one thread.
 const LIMIT: i32 = 64;
@@ -127,6 +129,53 @@ fn a_reply_that_arrives_during_a_nested_upcall_waits_for_its_end() {
     pair.left.probe.open(2);
     inner.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     waiting.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+}
+
+/// Waits until the threads with this name wait for something.
+#[cfg(target_os = "linux")]
+fn await_idle(name: &str) {
+    let is_waiting = |task: std::path::PathBuf| {
+        let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+        !stat.contains(&format!("({name})")) || stat.contains(") S ")
+    };
+    let tasks = || std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    wait_until("the threads to be idle", || tasks().all(is_waiting));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_waiting_thread_leaves_further_requests_to_idle_ones() {
+    const TRIES: u32 = 20;
+    alone(|| {
+        for (strategy, name) in [
+            (Concurrency::LeaderFollowers { threads: Some(2) }, "spandrel-reacto"),
+            (Concurrency::LeaderFollowers { threads: Some(3) }, "spandrel-reacto"),
+            (Concurrency::ThreadPool { threads: 2, queue: 8 }, "spandrel-worker"),
+        ] {
+            let server = Server::with(Orb::builder().concurrency(strategy));
+            let relay = server.poa.activate(RelaySkeleton::new(Repeater)).unwrap();
+            // The client's servant answers the second callback after the first call has returned.
+            let client = Server::with(Orb::builder().connections_per_peer(1));
+            let relay: Relay = client.orb.string_to_object(&relay.to_string()).unwrap().unchecked_narrow();
+            for number in 0..TRIES {
+                let [first, second] = [2 * number, 2 * number + 1];
+                let call = |gate| {
+                    let (relay, held) = (relay.clone(), client.object.unchecked_narrow::<Target>());
+                    in_background(move || relay.hold(Some(&held), gate))
+                };
+                await_idle(name);
+                let first_call = call(first);
+                client.probe.await_held(1);
+                let second_call = call(second);
+                client.probe.await_held(2);
+                client.probe.open(first);
+                let returned = first_call.recv_timeout(TEST_TIMEOUT);
+                client.probe.open(second);
+                returned.unwrap_or_else(|_| panic!("{strategy}: the first call waits for the second")).unwrap();
+                second_call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+            }
+        }
+    });
 }
 
 #[test]

@@ -1,7 +1,16 @@
 //! Models of a connection whose requests one thread reads and others run, and of the queue between them.
 
+use spandrel_orb::nesting::NestedWork;
+use spandrel_sync::{
+    Condition,
+    atomic::{AtomicBool, Ordering},
+};
+
 use super::{reactor::Reactor, *};
-use crate::{connection::dispatch_queue::AcceptedQueue, queue::WorkerQueue};
+use crate::{
+    connection::dispatch_queue::AcceptedQueue,
+    queue::{Request, RequestQueue, WorkerQueue},
+};
 
 /// A connection with a queue, the thread that reads, and the workers.
 struct Queued {
@@ -90,5 +99,62 @@ fn a_long_one_way_does_not_block_later_requests_for_ever() {
         assert_eq!(stage.receive(1).replies, [RELEASE]);
         stage.client.close_writer();
         queued.end([asking]);
+    });
+}
+
+/// A request of the queue alone.
+#[derive(Debug)]
+enum QueuedRequest {
+    /// Takes further requests until it is released.
+    Nests(Arc<RequestQueue<Self>>, Arc<Progress>),
+    /// Waits for the end of that one.
+    AwaitsOther(Arc<Progress>),
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    has_begun: AtomicBool,
+    is_released: AtomicBool,
+    has_returned: Mutex<bool>,
+    changed: Condition,
+}
+
+impl Request for QueuedRequest {
+    fn run(self) {
+        match self {
+            Self::Nests(queue, progress) => {
+                progress.has_begun.store(true, Ordering::SeqCst);
+                queue.serve_until(None, &mut || progress.is_released.load(Ordering::SeqCst));
+                *progress.has_returned.lock() = true;
+                progress.changed.notify_all();
+            }
+            Self::AwaitsOther(progress) => {
+                progress.is_released.store(true, Ordering::SeqCst);
+                let mut has_returned = progress.has_returned.lock();
+                progress.changed.wait_while(&mut has_returned, |has_returned| !*has_returned);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_waiting_worker_leaves_requests_to_an_idle_one() {
+    check(4000, || {
+        let queue = Arc::new(RequestQueue::new(4, 2, Arc::new(ServerThreads::new(1024)), Arc::default()));
+        Arc::clone(&queue).ensure_workers().expect("threads can be started");
+        let progress: Arc<Progress> = Arc::default();
+        queue.push(QueuedRequest::Nests(Arc::clone(&queue), Arc::clone(&progress)), false);
+        while !progress.has_begun.load(Ordering::SeqCst) || queue.idle() == 0 {
+            thread::yield_now();
+        }
+        queue.push(QueuedRequest::AwaitsOther(Arc::clone(&progress)), false);
+        while !progress.is_released.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        queue.wake();
+        let mut has_returned = progress.has_returned.lock();
+        progress.changed.wait_while(&mut has_returned, |has_returned| !*has_returned);
+        drop(has_returned);
+        queue.close();
     });
 }
