@@ -11,7 +11,7 @@ const COUNT: u64 = !(CLOSING | REGISTERED);
 ///
 /// The number is odd while the thread that has read a request runs its upcall. The change from odd to even
 /// decides which thread reads next: the thread itself ([`end_upcall`](Self::end_upcall)), or another that
-/// takes over from a long upcall ([`take_over`](Self::take_over), [`release`](Self::release)). All functions
+/// takes over from a long upcall ([`take_over`](Self::take_over)). All functions
 /// are pure. The owner applies them to an atomic by compare-and-swap, so that one operation decides the
 /// upcall, its reading and the registration together; `None` says that another thread came first.
 ///
@@ -20,7 +20,6 @@ const COUNT: u64 = !(CLOSING | REGISTERED);
 /// | [`begin_upcall`](Self::begin_upcall) | odd; refused at once if closing | does not occur: only the reader begins |
 /// | [`end_upcall`](Self::end_upcall) | lost: another reads | even, if it is the same upcall |
 /// | [`take_over`](Self::take_over) | lost: the upcall has ended | even, not registered, if it is the same upcall |
-/// | [`release`](Self::release) | lost: the upcall has ended | even, if it is the same upcall |
 /// | [`register`](Self::register) | registered | registered |
 /// | [`unregister`](Self::unregister) | not registered | not registered |
 /// | [`close`](Self::close) | closing | closing; the upcall is answered |
@@ -120,19 +119,14 @@ impl ReaderWord {
         if self.0 & !CLOSING == upcall.0 & !CLOSING { Some(Self(self.0 + Self::STEP)) } else { None }
     }
 
-    /// A thread that serves no other connection takes the reading from `upcall`.
+    /// The reading is taken from `upcall`: by a thread that serves no other connection, or for the reactor's other
+    /// threads, which read once the connection is [registered](Self::register) anew.
     #[must_use]
     pub const fn take_over(self, upcall: Self) -> Option<Self> {
         if self.0 == upcall.0 { Some(Self((self.0 + Self::STEP) & !REGISTERED)) } else { None }
     }
 
-    /// The thread of `upcall` leaves the reading to the reactor, before the upcall has ended.
-    #[must_use]
-    pub const fn release(self, upcall: Self) -> Option<Self> {
-        if self.0 == upcall.0 { Some(Self(self.0 + Self::STEP)) } else { None }
-    }
-
-    /// The reading thread leaves the reading to the reactor.
+    /// The reading thread, or one that took the reading from an upcall, leaves the reading to the reactor.
     #[must_use]
     pub const fn register(self) -> Self {
         Self(self.0 | REGISTERED)
@@ -194,26 +188,27 @@ mod tests {
     #[test]
     fn only_one_thread_takes_the_reading_of_an_upcall() {
         for upcall in words().filter(|word| word.is_in_upcall()) {
-            for taken in [upcall.take_over(upcall), upcall.release(upcall), upcall.end_upcall(upcall)] {
+            for taken in [upcall.take_over(upcall), upcall.end_upcall(upcall)] {
                 let taken = taken.expect("the first one takes it");
                 assert!(!taken.is_in_upcall());
                 assert_eq!(taken.end_upcall(upcall), None);
                 assert_eq!(taken.take_over(upcall), None);
-                assert_eq!(taken.release(upcall), None);
-                // Nor during the next upcall of the thread that took it.
-                let next = taken.begin_upcall();
-                assert_eq!(next.end_upcall(upcall), None);
-                assert_eq!(next.take_over(upcall), None);
+                // Nor while a reactor reads in its stead, nor during the next upcall of the thread that took it.
+                for next in [taken.register(), taken.begin_upcall(), taken.register().begin_upcall()] {
+                    assert_eq!(next.end_upcall(upcall), None);
+                    assert_eq!(next.take_over(upcall), None);
+                }
             }
         }
     }
 
     #[test]
-    fn taking_over_ends_the_registration_and_releasing_keeps_it() {
+    fn taking_over_ends_the_registration_until_the_next_one() {
         for upcall in words().filter(|word| word.is_in_upcall()) {
-            assert!(!upcall.take_over(upcall).expect("it is the upcall").is_registered());
-            let released = upcall.release(upcall).expect("it is the upcall");
-            assert_eq!(released.is_registered(), upcall.is_registered());
+            let taken = upcall.take_over(upcall).expect("it is the upcall");
+            assert!(!taken.is_registered());
+            assert!(taken.register().is_registered());
+            assert_eq!(taken.register().count(), taken.count());
         }
     }
 
@@ -221,7 +216,6 @@ mod tests {
     fn an_upcall_that_was_seen_before_closing_is_not_taken_over_after_it() {
         for upcall in words().filter(|word| word.is_in_upcall() && !word.is_closing()) {
             assert_eq!(upcall.close().take_over(upcall), None);
-            assert_eq!(upcall.close().release(upcall), None);
         }
     }
 

@@ -11,7 +11,8 @@
 //! threads. That takes it longer with more connections, so it also checks at each look whether all threads of
 //! the pool are stuck.
 //!
-//! A pool with a fixed number of threads has no stand-ins: when all of its threads are blocked, all of its
+//! A pool with a fixed number of threads has no stand-ins: a free one of its threads reads on during a long upcall
+//! ([`reading`](crate::connection::reading)), and when all of its threads are blocked, all of its
 //! connections wait. Its threads serve other connections while they wait for replies
 //! ([`nesting`](crate::nesting)).
 //!
@@ -202,6 +203,11 @@ impl Pool {
     /// Whether the number of threads is fixed, even when all of them are blocked.
     pub(super) fn is_fixed(&self) -> bool {
         self.worker_counts.is_fixed()
+    }
+
+    /// Whether a thread may be free, or started, to read on while an upcall keeps another one.
+    pub(super) fn can_read_on(&self) -> bool {
+        !self.worker_counts.is_fixed() || self.worker_counts.wanted() > 1
     }
 
     /// Records that an upcall blocks one of the threads, and ensures that another can do its work.

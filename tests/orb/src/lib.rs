@@ -59,6 +59,11 @@ impl Probe {
         self.changed.notify_all();
     }
 
+    /// Closes a gate again.
+    pub fn close(&self, gate: u32) {
+        self.gates.lock().unwrap().open.remove(&gate);
+    }
+
     /// Waits until `calls` calls are held.
     ///
     /// # Panics

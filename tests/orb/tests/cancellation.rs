@@ -246,6 +246,7 @@ fn for_every_servant_and_strategy(test: impl Fn(&dyn Fn() -> OrbBuilder, Kind)) 
             Concurrency::ThreadPerConnection { limit: 64 },
             Concurrency::LeaderFollowers { threads: None },
             Concurrency::LeaderFollowers { threads: Some(1) },
+            Concurrency::LeaderFollowers { threads: Some(2) },
             Concurrency::ThreadPool { threads: 1, queue: 8 },
             Concurrency::Reactive,
         ] {

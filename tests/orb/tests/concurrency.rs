@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use spandrel::diagnostics::statistics::{Event, Level};
@@ -31,6 +32,9 @@ const STRATEGIES: [Concurrency; 6] = [
     Concurrency::Reactive,
     Concurrency::ThreadPool { threads: 4, queue: 8 },
 ];
+
+/// A time after which the monitor of upcalls would sleep.
+const TOO_EARLY: Duration = Duration::from_millis(400);
 
 /// The least and the greatest number of concurrent upcalls.
 fn concurrent_upcalls(strategy: Concurrency) -> (u32, u32) {
@@ -58,6 +62,34 @@ fn the_number_of_concurrent_upcalls_is_that_of_the_strategy() {
         let running = if most == least { least } else { least + MORE };
         server.probe.await_held(running as usize);
         server.probe.open(1);
+        held.into_iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
+    }
+}
+
+#[test]
+fn requests_of_one_connection_run_at_once_while_threads_are_idle() {
+    let strategies = STRATEGIES.into_iter().chain([Concurrency::LeaderFollowers { threads: Some(2) }]);
+    for strategy in strategies.filter(|strategy| *strategy != Concurrency::Reactive) {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let target = server.client_with(Orb::builder().connections_per_peer(1));
+        let call = |gate| {
+            let target = target.clone();
+            in_background(move || target.hold(gate))
+        };
+        let (least, most) = concurrent_upcalls(strategy);
+        let calls = least.min(8);
+        let held: Vec<_> = (1..=calls).map(call).collect();
+        server.probe.await_held(calls as usize);
+        if most == calls {
+            // A further request waits for a thread, and no longer.
+            server.probe.open(calls + 1);
+            let further = call(calls + 1);
+            assert!(further.recv_timeout(TOO_EARLY).is_err(), "{strategy}: no thread is idle");
+            server.probe.open(1);
+            further.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| panic!("{strategy}: a thread is idle")).unwrap();
+            server.probe.await_held(calls as usize - 1);
+        }
+        (1..=calls).for_each(|gate| server.probe.open(gate));
         held.into_iter().for_each(|call| call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap());
     }
 }

@@ -180,6 +180,21 @@ fn read_sum(stream: &mut TcpStream) -> u32 {
     u32::from_le_bytes(*reply.last_chunk().unwrap())
 }
 
+#[test]
+fn requests_of_one_segment_run_at_once_in_a_pool_of_fixed_size() {
+    let server = Server::with(Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: Some(2) }));
+    let mut stream = connect(&server);
+    let hold = || request(&server, ResponseFlags::TWO_WAY, "hold", |out| out.u32(1));
+    for _ in 0..20 {
+        // The server reads both before it calls the first servant.
+        stream.write_all(&[hold(), hold()].concat()).unwrap();
+        server.probe.await_held(2);
+        server.probe.open(1);
+        (0..2).for_each(|_| drop(read_message(&mut stream).unwrap()));
+        server.probe.close(1);
+    }
+}
+
 /// A client that calls continuously.
 #[derive(Default)]
 struct Caller {

@@ -64,23 +64,7 @@ impl PolledConnection for ServerConnection {
             }
             return Err(nesting::too_many(running));
         }
-        // Counted before the change, so that the connection does not look idle in between.
-        self.reader_role.count_handed_over();
-        if self.reader_role.change_word(|now| now.release(ReaderWord::from_bits(turn))).is_err() {
-            self.end_handed_over();
-            return Ok(());
-        }
-        self.reader_role.record_unblocked(&self.resources.pool);
-        let is_drained = {
-            let mut reader = self.reader.lock();
-            reader.rest();
-            reader.is_drained()
-        };
-        let renewed = self.registration.get().map(|registration| registration.renew(!is_drained));
-        if let Some(Err(error)) = renewed {
-            tracing::error!(%error, peer = %self.link.peer(), "could not register a connection anew to read on");
-            self.end_reading();
-        }
+        self.release_to_reactor(ReaderWord::from_bits(turn));
         Ok(())
     }
 }

@@ -60,9 +60,10 @@ impl MonitoredConnection for ServerConnection {
             pool.send_batch(); // the thread would send it after the upcall
         }
         if is_registered && pool.is_fixed() {
-            return self.listen_in_fixed_pool(turn, has_input);
-        }
-        if is_registered {
+            if pool.is_full() {
+                return self.listen_in_full_pool(turn, has_input);
+            }
+        } else if is_registered {
             self.reader_role.record_blocked(&self.resources.pool, turn);
         }
         if keeps_reading {

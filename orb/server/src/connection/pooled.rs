@@ -67,7 +67,7 @@ impl EventHandler for PooledConnection {
         let _visit = WorkerVisit::begin(&self.worker_counts);
         // A single reply is sent sooner by itself.
         let _collecting = if context.is_one_of_several() { self.connection.collect_replies() } else { None };
-        match self.connection.serve_ready() {
+        match self.connection.serve_ready(|| self.is_replaced.load(Ordering::SeqCst)) {
             VisitOutcome::Idle => {}
             VisitOutcome::Ended => context.close(),
         }

@@ -5,6 +5,9 @@
 //! of the upcall as blocked, and the new thread suspends the registration. It returns the reading to the
 //! reactor when all upcalls have ended that lost the reader role.
 //!
+//! A reactor with a fixed number of threads gets no new thread. If one of its threads is free, the connection is
+//! registered anew, because the old registration lasts as long as the upcall; so the free thread reads on.
+//!
 //! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time.
 
 use std::{
@@ -137,16 +140,19 @@ impl ServerConnection {
         }
     }
 
-    /// Handles a long upcall in a pool of fixed size: no other thread may read on, but the servant may have
-    /// taken a cancellation token.
-    pub(super) fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
-        if !self.pending.awaits_cancellation() {
+    /// Handles a long upcall in a pool of fixed size whose threads are all in use: no other thread can read on
+    /// for now, but the servant may have taken a cancellation token.
+    pub(super) fn listen_in_full_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
+        let may_read_on = self.may_hand_over();
+        let awaits_cancellation = self.pending.awaits_cancellation();
+        if !awaits_cancellation && !may_read_on {
             return LongUpcallAction::Settled;
         }
         if !has_input && self.can_await_input() {
             // The handle does not show what is in memory.
-            let may_find_more = self.look_for_cancel_requests(turn, None);
-            return if may_find_more { LongUpcallAction::AwaitsInput } else { LongUpcallAction::Settled };
+            let may_find_more = awaits_cancellation && self.look_for_cancel_requests(turn, None);
+            let awaits_input = may_find_more || may_read_on;
+            return if awaits_input { LongUpcallAction::AwaitsInput } else { LongUpcallAction::Settled };
         }
         self.listen(turn);
         LongUpcallAction::Listened
@@ -160,7 +166,7 @@ impl ServerConnection {
 
     /// Whether another thread may take the reader role from an upcall.
     pub(super) fn may_hand_over(&self) -> bool {
-        self.dispatch_queue.is_none() && (!self.reader_role.word().is_registered() || !self.resources.pool.is_fixed())
+        self.dispatch_queue.is_none() && (!self.reader_role.word().is_registered() || self.resources.pool.can_read_on())
     }
 
     /// The age of an upcall at which another thread reads on. Normally zero: as soon as the monitor finds the
@@ -189,8 +195,8 @@ impl ServerConnection {
         }
     }
 
-    /// Starts a thread that takes the reader role from the upcall of `turn`, if that still runs. Returns
-    /// whether a thread was started.
+    /// Has another thread take the reader role from the upcall of `turn`, if that still runs: a new one, or another
+    /// one of a reactor with a fixed number of threads. Returns whether that was begun.
     pub(super) fn hand_over_reading(&self, turn: u64) -> bool {
         let running = self.reader_role.handed_over() + 1;
         // A closing connection reads no requests, but a bidirectional one reads replies. Nothing is read from
@@ -199,6 +205,10 @@ impl ServerConnection {
         if is_ending || self.is_blocked() || running >= self.resources.settings.max_in_flight {
             self.listen(turn);
             return false;
+        }
+        let upcall = ReaderWord::from_bits(turn);
+        if upcall.is_registered() && self.resources.pool.is_fixed() {
+            return self.release_to_reactor(upcall);
         }
         if !self.reader_role.expect_takeover() {
             return false;
@@ -213,6 +223,37 @@ impl ServerConnection {
             );
         }
         started.is_ok()
+    }
+
+    /// Gives the reader role of `upcall` to the reactor's other threads, unless the upcall has ended or another thread
+    /// has the role. Returns whether it was given.
+    pub(super) fn release_to_reactor(&self, upcall: ReaderWord) -> bool {
+        // Counted before the change, so that the connection does not look idle in between, and twice: if the upcall
+        // ends meanwhile, its thread must not end a connection that is about to be registered.
+        self.reader_role.count_handed_over();
+        self.reader_role.count_handed_over();
+        let is_released = self.reader_role.change_word(|now| now.take_over(upcall)).is_ok();
+        if is_released {
+            self.reader_role.record_unblocked(&self.resources.pool);
+            let is_drained = {
+                let mut reader = self.reader.lock();
+                reader.rest();
+                reader.is_drained()
+            };
+            let renewed = self.registration.get().map(|registration| registration.renew(!is_drained));
+            if let Some(Err(error)) = renewed {
+                tracing::error!(%error, peer = %self.link.peer(), "could not register a connection anew to read on");
+                self.reader_role.step(ReaderWord::register);
+                self.registration_closed();
+            }
+        } else {
+            self.end_handed_over();
+        }
+        self.end_handed_over();
+        if self.reader_role.word().is_closing() {
+            self.send_close_when_idle();
+        }
+        is_released
     }
 
     /// Takes the reader role from the upcall of `turn` and reads on, unless the upcall has ended.
@@ -263,9 +304,13 @@ impl ServerConnection {
         reader.may_look_further()
     }
 
-    /// Registers the connection with a reactor, which serves it from now on.
+    /// Registers the connection with a reactor, which serves it from now on. An earlier registration has been
+    /// [replaced](Self::serve_ready).
     pub(crate) fn register_with(&self, registration: Arc<dyn ReactorRegistration>) {
         self.registration.set(registration);
+        if !self.reader_role.word().is_registered() {
+            self.reader_role.step(ReaderWord::register);
+        }
         if self.link.is_blocked() {
             self.registration.update_output(|| self.link.is_blocked());
         }
@@ -286,15 +331,17 @@ impl ServerConnection {
         }
     }
 
-    /// Runs the requests that are available now.
-    pub(crate) fn serve_ready(&self) -> VisitOutcome {
+    /// Runs the requests that are available now. `is_replaced`: whether the connection has a later registration
+    /// than that of this visit.
+    pub(crate) fn serve_ready(&self, is_replaced: impl Fn() -> bool) -> VisitOutcome {
         if self.close_state.is_reading_finished() {
             return self.drop_ready();
         }
         if self.is_blocked() {
             self.resources.pool.send_batch(); // its reply may be in the batch
         }
-        if !self.reader_role.word().is_registered() || self.is_blocked() {
+        // In this order: the word shows the registration by which another one was replaced, if it shows any.
+        if !self.reader_role.word().is_registered() || is_replaced() || self.is_blocked() {
             // A thread has taken over reading, or left a reply to be written, and is about to update the
             // registration.
             return VisitOutcome::Idle;

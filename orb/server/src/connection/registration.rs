@@ -24,8 +24,9 @@ pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
     fn linger(&self, time: Duration) -> bool;
     /// Ends the registration.
     fn leave(&self);
-    /// Registers the connection anew during a call, in the thread of that call: other threads may be called
-    /// before the call returns. `is_ready`: there is input that the handle does not show.
+    /// Registers the connection anew during a call, so that other threads may be called before that call returns.
+    /// `is_ready`: there is input that the handle does not show. The caller has ended the reading by this
+    /// registration, which finds that it is replaced before the next one begins to read.
     ///
     /// # Errors
     /// The registration has ended.

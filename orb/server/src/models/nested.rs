@@ -60,7 +60,7 @@ fn nesting_beyond_the_limit_is_refused_and_blocks_no_thread() {
 #[test]
 fn close_connection_follows_the_replies_of_nested_servants() {
     check(6000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let requests = [two_way(NEST), two_way(10), one_way(11)];
         let diary = Arc::clone(&stage.diary);
@@ -77,7 +77,7 @@ fn close_connection_follows_the_replies_of_nested_servants() {
 #[test]
 fn a_client_that_leaves_during_nested_waits_leaves_nothing() {
     check(6000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let diary = Arc::clone(&stage.diary);
         let releasing = thread::spawn(move || diary.release());

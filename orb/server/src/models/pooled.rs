@@ -1,12 +1,23 @@
 //! Models of a connection that a reactor's threads serve, and of the threads that take over from them.
 
-use spandrel_orb::models::below;
+use spandrel_orb::{Concurrency, models::below};
 
 use super::{reactor::Reactor, *};
 
 impl Stage {
     pub(super) fn pooled() -> Self {
         Self::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, true)
+    }
+
+    /// A connection of a pool in which new threads read on during long upcalls, or else of one with a fixed number of
+    /// threads.
+    pub(super) fn pooled_or_fixed() -> Self {
+        if one_in(2) {
+            return Self::pooled();
+        }
+        let concurrency = Concurrency::LeaderFollowers { threads: Some(2) };
+        let orb = Orb::builder().build().unwrap();
+        Self::served_with(concurrency, &orb, MAX_IN_FLIGHT, ServiceStrategy::Reactor)
     }
 
     /// Waits for the end of the connection, and checks that nothing is left of it.
@@ -40,7 +51,7 @@ fn random_requests() -> Vec<FakeRequest> {
 #[test]
 fn every_accepted_request_is_answered_once_before_close_connection() {
     check(6000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let requests = random_requests();
         let mut messages = encoded(&requests);
         messages.insert(1, messages::locate(99));
@@ -57,7 +68,7 @@ fn every_accepted_request_is_answered_once_before_close_connection() {
 #[test]
 fn no_request_is_lost_or_run_twice() {
     check(6000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let requests = random_requests();
         let (reactor, threads) = Reactor::start(&stage);
         let others = [stage.hand_over_reading(8), stage.hand_over_reading(8)];
@@ -103,7 +114,7 @@ fn the_reactor_serves_again_after_a_long_upcall() {
 #[test]
 fn a_client_that_leaves_at_any_time_leaves_no_thread_and_no_registration() {
     check(6000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let (reactor, threads) = Reactor::start(&stage);
         let asking = stage.ask(encoded(&[two_way(10), one_way(11), two_way(12)]));
         let mut others = vec![stage.hand_over_reading(6), stage.hand_over_reading(6), asking];
@@ -126,7 +137,7 @@ fn a_client_that_leaves_at_any_time_leaves_no_thread_and_no_registration() {
 #[test]
 fn a_client_that_stays_after_a_protocol_error_is_not_waited_for() {
     check(3000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let (reactor, threads) = Reactor::start(&stage);
         let watching = stage.hand_over_reading(6);
         let requests = [two_way(10), two_way(11)];
@@ -145,7 +156,7 @@ fn a_client_that_stays_after_a_protocol_error_is_not_waited_for() {
 #[test]
 fn a_panic_in_the_reactor_ends_the_connection_and_nothing_else() {
     check(6000, || {
-        let stage = Stage::pooled();
+        let stage = Stage::pooled_or_fixed();
         let (reactor, threads) = Reactor::start(&stage);
         let its_threads = threads.iter().map(|handle| handle.thread().id());
         stage.diary.entries.lock().nervous.extend(its_threads);

@@ -131,9 +131,12 @@ impl ReactorRegistration for FakeRegistration {
             self.0.close();
             return Err(io::ErrorKind::NotConnected.into());
         }
-        *place = DeferredSlot { is_marked: is_ready, generation: place.generation + 1, ..DeferredSlot::default() };
+        // Not visited before it is registered.
+        let (generation, is_suspended) = (place.generation + 1, true);
+        *place = DeferredSlot { is_marked: is_ready, generation, is_suspended, ..DeferredSlot::default() };
         drop(place);
-        self.0.bell.ring();
+        self.0.connection.register_with(Arc::new(Self(Arc::clone(&self.0))));
+        self.0.go_on(|_| {});
         Ok(())
     }
 
@@ -229,7 +232,8 @@ impl Reactor {
     fn visit(&self, handler: u32) {
         let lingers = self.place.lock().lingers;
         let reads = self.readers.lock().enter();
-        let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready()));
+        let is_replaced = || self.place.lock().generation != handler;
+        let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready(is_replaced)));
         let progress = self.readers.lock().leave() - reads;
         assert!(progress > 0 || !lingers, "late input is not read, and wakes the reactor again and again");
         self.release(handler, !matches!(visited, Ok(VisitOutcome::Idle)));

@@ -10,7 +10,7 @@ use std::{
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
-    CancelReason, Orb, QueueOverflow,
+    CancelReason, Concurrency, Orb, QueueOverflow,
     models::{
         messages::{self, FakeRequest},
         one_in,
@@ -267,6 +267,15 @@ impl Stage {
     }
 
     pub(super) fn served(orb: &Orb, max_in_flight: u32, service: ServiceStrategy) -> Self {
+        Self::served_with(Concurrency::default(), orb, max_in_flight, service)
+    }
+
+    pub(super) fn served_with(
+        concurrency: Concurrency,
+        orb: &Orb,
+        max_in_flight: u32,
+        service: ServiceStrategy,
+    ) -> Self {
         let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
         let diary: Arc<Diary> = Arc::default();
         let adapter = crate::install_adapter(orb, Arc::new(OneServant(Arc::clone(&diary))));
@@ -287,6 +296,7 @@ impl Stage {
             idle_timeout: None,
             message_timeout: None,
             queue_overflow: QueueOverflow::Wait,
+            concurrency,
             ..ServerSettings::default()
         };
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));

@@ -31,9 +31,9 @@ pub(crate) enum LongUpcallAction {
     Settled,
     /// There is nothing to do before input arrives.
     AwaitsInput,
-    /// A thread was started to take over reading.
+    /// Another thread takes over reading.
     HandedOver,
-    /// Pending input was inspected; the thread of the upcall keeps the reader role.
+    /// Pending input was inspected; the thread of the upcall keeps the reader role while no other is free.
     Listened,
     /// The upcall keeps the reader role for now.
     TooEarly,
