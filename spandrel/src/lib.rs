@@ -374,14 +374,13 @@ pub mod policy {
     pub use spandrel_orb::BidirectionalPolicy;
     #[doc(inline)]
     pub use spandrel_orb::{
-        Policy, PolicyType, PolicyValue,
+        Policy, PolicyCurrent, PolicyManager, PolicyType, PolicyValue,
         policy::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
             PolicyErrorCode, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
             ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType,
             SyncScopePolicy, UtcT,
         },
-        policy_management::{PolicyCurrent, PolicyManager},
     };
 }
 

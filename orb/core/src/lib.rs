@@ -1,42 +1,55 @@
 //! The ORB core: references, connections to servers, and invocation.
 //!
 //! An [`Orb`] makes [`ObjectRef`]s from their string forms and invokes operations on them. The server side is
-//! the crate `spandrel-server` above, which the core reaches as [`ServerSide`](orb::server_side::ServerSide) once
+//! the crate `spandrel-server` above, which the core reaches as `ServerSide` (in `orb`) once
 //! an object adapter is installed. Messages belong to `spandrel-giop`, the state of connections to
 //! `spandrel-connection`, and transports to `spandrel-transport`.
 //!
 //! One two-way call is one write and one read on either side. The calling thread reads its own reply. Nothing
-//! is allocated once buffers have grown (see [`client`]).
+//! is allocated once buffers have grown (see `client`).
 //!
 //! Without the features `asynchronous` and `details`, a part of the ORB and its dependencies are left out.
 //! Optional parts are plugged in as a function pointer or a trait object: by the builder, or by their first use
 //! in the process. [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
 //!
 //! # Modules
-//! Uses of modules go one way. The lowest are `transport`, `statistics`, `diagnostics`, `policies` and `task`.
-//! The module `client` has connections and peers, and `destination` leads from a reference to these. An [`Orb`]
-//! holds the state of each, an [`ObjectRef`] its ORB. Above them are `references`, `policy_management`,
-//! `interception` and `invocation`, which makes the calls; then `asynchronous`, and `options` and `command_line`,
-//! which configure both sides. Operations of the ORB stand in `orb` (its state, listening, shutdown),
-//! `references` and `orb_operations`. A lower part receives what it needs of a higher one as a trait object, a
-//! function or a closure: the connection cache its `CachedConnections`, an adopted connection its
-//! `AdoptedReader`.
+//! Each module uses those below it in this table, and none above it.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `internal` | what the crates `spandrel-server`, `spandrel-poa` and others of this workspace use besides the public items |
+//! | `generated` | what generated code uses |
+//! | `configuration` | the builder of an ORB, its options and profiles, the command line |
+//! | `call` | the decisions of one call, its two drivers, asynchronous calls, cancellation |
+//! | [`interception`] | interceptors of requests and references |
+//! | `reference` | object references, their string forms, and the policies in force for a call |
+//! | `orb` | the state of an ORB, its listening and shutdown, initial references, factories of values |
+//! | `servant_side` | settings of the server side, descriptions of adapters and upcalls |
+//! | `client` | transports, connections to peers, and the destinations that lead from a reference to these |
+//! | [`policy`] | the types of policies, and their values at one level |
+//! | [`diagnostics`] | statistics, metrics, and traces |
+//!
+//! Methods of a type may stand in a module above it: those of an [`Orb`] in `reference`, `call` and
+//! `configuration`. A lower module receives what it needs of a higher one as a trait object, a function or a
+//! closure: the connection cache its `CachedConnections`, an adopted connection its `AdoptedReader`, an ORB its
+//! `ServerSide`.
 //!
 //! Modules and methods that are hidden from the documentation are for the crates of this workspace.
 #![forbid(unsafe_code)]
 
 mod call;
-pub mod client;
+mod client;
 mod configuration;
 pub mod diagnostics;
 #[doc(hidden)]
 pub mod generated;
 pub mod interception;
+#[doc(hidden)]
+pub mod internal;
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub mod models;
-#[doc(hidden)]
-pub mod orb;
+mod orb;
 pub mod policy;
 mod reference;
 mod servant_side;
@@ -48,18 +61,11 @@ pub use call::{
     cancellation::{CancelReason, CancellationToken, Cancelled},
     messaging,
 };
-#[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub use call::{cancellation, invocation::nesting, timer};
-#[doc(hidden)]
-pub use call::{invocation::encode_collocated, scratch};
 pub use client::{
     ConnectionSharing, Purging,
     task::{Spawn, Task},
     transport::{self, Endpoint, EndpointError},
 };
-#[doc(hidden)]
-pub use client::{call_kind, destination, task};
 #[cfg(feature = "asynchronous")]
 pub use configuration::command_line::ASYNCHRONOUS_OPTIONS;
 #[cfg(feature = "clap")]
@@ -69,8 +75,6 @@ pub use configuration::{
     options::{OrbBuilder, OrbProfile, UnknownProfile},
 };
 pub use diagnostics::statistics::{self, Statistics};
-#[doc(hidden)]
-pub use interception::adapter_references;
 pub use orb::{
     Orb,
     context::Context,
@@ -78,8 +82,6 @@ pub use orb::{
     settings::{Collocation, WaitStrategy},
     values,
 };
-#[doc(hidden)]
-pub use policy::request_deadlines;
 pub use policy::{
     bidirectional::BidirectionalPolicy,
     policy_value::{Policy, PolicyType, PolicyValue},
@@ -88,15 +90,12 @@ pub use policy::{
 pub use reference::{
     exceptions::{UserException, UserExceptions},
     object::{Interface, ObjectRef},
+    policy_management::{PolicyCurrent, PolicyManager},
 };
-#[doc(hidden)]
-pub use reference::{object, policy_management};
 pub use servant_side::adapter::{
     AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target,
 };
 pub use servant_side::concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
-#[doc(hidden)]
-pub use servant_side::{server_settings, upcall_scope};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_demux::{OperationDemux, Operations};
 pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};

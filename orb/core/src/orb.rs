@@ -1,6 +1,6 @@
 //! The ORB, which references, adapters and connections share: its state, listening, and metrics. Its operations
-//! on references are in `references`, those of policies, interceptors and values in `orb_operations`, and
-//! asynchronous ones in `asynchronous/orb_operations`.
+//! on references are in `reference`, those of policies, interceptors and values in `configuration`, and
+//! asynchronous ones in `call`.
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
@@ -10,9 +10,8 @@ pub(crate) mod interception_state;
 pub(crate) mod lazy_part;
 mod main_thread;
 pub(crate) mod object_key_aliases;
-pub mod server_side;
-#[doc(hidden)]
-pub mod settings;
+pub(crate) mod server_side;
+pub(crate) mod settings;
 mod shutdown;
 pub mod values;
 
@@ -83,6 +82,7 @@ static HAS_SERVER_SIDE: OnceLock<()> = OnceLock::new();
 pub struct WeakOrb(Weak<OrbCore>);
 
 impl WeakOrb {
+    /// A reference that does not keep the ORB alive.
     pub fn of(orb: &Orb) -> Self {
         Self(Arc::downgrade(&orb.0))
     }
@@ -174,6 +174,8 @@ impl Orb {
         }))
     }
 
+    /// The settings that both sides use.
+    #[doc(hidden)]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
@@ -190,6 +192,7 @@ impl Orb {
     }
 
     /// The diagnostics of this ORB.
+    #[doc(hidden)]
     #[inline]
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.0.diagnostics
@@ -209,11 +212,13 @@ impl Orb {
     }
 
     /// The settings of the server side.
+    #[doc(hidden)]
     pub fn server_settings(&self) -> ServerSettings {
         self.0.server_options.settings()
     }
 
     /// The server side, if an object adapter is installed.
+    #[doc(hidden)]
     #[inline]
     pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
         if HAS_SERVER_SIDE.get().is_some() { self.0.server_side.get() } else { None }
@@ -221,6 +226,7 @@ impl Orb {
 
     /// Installs the server side, unless there is one already. That of an ORB that has begun to shut down is
     /// closed at once.
+    #[doc(hidden)]
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
         HAS_SERVER_SIDE.get_or_init(|| ());
         let server_side = self.0.server_side.get_or_init(create);
@@ -242,6 +248,8 @@ impl Orb {
         self.server_side().filter(|_| !self.0.is_server_side_closed.swap(true, Ordering::AcqRel))
     }
 
+    /// The state of interceptors.
+    #[doc(hidden)]
     #[inline]
     pub fn interception(&self) -> &InterceptionState {
         &self.0.interception
@@ -312,11 +320,14 @@ impl Orb {
     }
 
     /// The objects that are reached over connections opened by their clients.
+    #[doc(hidden)]
     #[inline]
     pub fn bidirectional(&self) -> &Bidirectional {
         &self.0.bidirectional
     }
 
+    /// The peers that were called, with the connections to them.
+    #[doc(hidden)]
     pub fn peers(&self) -> &PeerTable {
         &self.0.peers
     }

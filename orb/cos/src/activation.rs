@@ -41,7 +41,7 @@ use spandrel_orb::interception::{
 };
 use spandrel_orb::{
     CompletionStatus, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind,
-    orb::implementation_repository_prefix,
+    internal::implementation_repository_prefix,
 };
 use spandrel_poa::{Current, LifespanPolicy, Poa, PoaError};
 use spandrel_sync::Arc;
@@ -53,7 +53,7 @@ use crate::implementation_repository::{
 
 /// The name of the repository as an initial reference, its plain object key, and the first part of the keys that it
 /// forwards.
-pub const IMPL_REPO_SERVICE: &str = spandrel_orb::orb::IMPL_REPO_SERVICE;
+pub const IMPL_REPO_SERVICE: &str = spandrel_orb::internal::IMPL_REPO_SERVICE;
 
 /// The environment variable by which the repository gives a token to a server that it starts. The token proves that
 /// a registration is that of this process.

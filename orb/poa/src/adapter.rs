@@ -12,7 +12,7 @@ pub(crate) mod servants;
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, adapter_references::References};
+use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, internal::adapter_references::References};
 use spandrel_server::Servant;
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,

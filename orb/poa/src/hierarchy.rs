@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{
     AdapterState, Orb, Policy,
-    adapter_references::{References, adapter_state_changed},
+    internal::adapter_references::{References, adapter_state_changed},
 };
 use spandrel_sync::{
     Arc, Weak,

@@ -9,7 +9,7 @@
 //! `servant_lookup`, `adapter_lookup` and `serial_lock`, and for the main thread in `main_thread` of the core.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{AdapterState, adapter_references::adapter_manager_state_changed};
+use spandrel_orb::{AdapterState, internal::adapter_references::adapter_manager_state_changed};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicU8, Ordering},

@@ -12,7 +12,7 @@
 
 use std::{collections::HashMap, fmt, time::Duration};
 
-use spandrel_orb::{server_settings::ServerSettings, statistics::Event};
+use spandrel_orb::{internal::ServerSettings, statistics::Event};
 use spandrel_sync::{Arc, Mutex, time::Instant};
 
 use crate::ServerConnection;

@@ -10,7 +10,7 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use spandrel_giop::{ListenPoint, ServiceContext};
-use spandrel_orb::client::ClientConnection;
+use spandrel_orb::internal::ClientConnection;
 use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::{Address, PublishedAddresses, is_bidirectional_only, is_own_host};

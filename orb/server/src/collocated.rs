@@ -24,9 +24,11 @@ use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader, SystemException};
 use spandrel_orb::{
     Orb,
-    cancellation::{self, CancellationSource},
-    client::{CallFailure, Reply},
-    request_deadlines::{InheritedDeadline, RequestDeadline},
+    internal::{
+        CallFailure, Reply,
+        cancellation::{self, CancellationSource},
+        request_deadlines::{InheritedDeadline, RequestDeadline},
+    },
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,

@@ -32,8 +32,7 @@ use spandrel_giop::{
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
     CancelReason, Orb,
-    client::{AdoptedReader, ClientConnection, send_fragmented},
-    diagnostics::ConnectionMetrics,
+    internal::{AdoptedReader, ClientConnection, ConnectionMetrics, send_fragmented},
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,

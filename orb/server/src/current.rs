@@ -4,7 +4,7 @@
 use std::any::Any;
 
 use spandrel_ipc::Transfer;
-use spandrel_orb::{cancellation::CancellationSource, orb::WeakOrb, request_deadlines};
+use spandrel_orb::internal::{WeakOrb, cancellation::CancellationSource, request_deadlines};
 use spandrel_sync::Arc;
 use spandrel_transport::Address;
 

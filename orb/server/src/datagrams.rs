@@ -13,7 +13,9 @@ use spandrel_giop::{
 };
 use spandrel_ipc::{Pollable, inet};
 use spandrel_orb::{
-    Orb, Spawn, cancellation::CancellationSource, orb::WeakOrb, server_settings::ServerSettings, statistics::Event,
+    Orb, Spawn,
+    internal::{ServerSettings, WeakOrb, cancellation::CancellationSource},
+    statistics::Event,
 };
 use spandrel_reactor::{Context, EventHandler};
 use spandrel_sync::{

@@ -2,8 +2,10 @@
 
 use spandrel_orb::{
     Orb, WaitStrategy,
-    cancellation::{self, RequestOfThread},
-    server_settings::ServerSettings,
+    internal::{
+        ServerSettings,
+        cancellation::{self, RequestOfThread},
+    },
 };
 use spandrel_sync::Arc;
 use spandrel_transport::{BidirectionalOnly, Diop, Iiop, ServerProtocols};

@@ -31,7 +31,7 @@
 //! trait for it, such as the monitor's `MonitoredConnection`.
 //!
 //! [`install_adapter`] installs the server side in an ORB. The core calls it through
-//! [`ServerSide`](spandrel_orb::orb::server_side::ServerSide), and it finds servants through an [`ObjectAdapter`].
+//! [`ServerSide`](spandrel_orb::internal::ServerSide), and it finds servants through an [`ObjectAdapter`].
 #![forbid(unsafe_code)]
 
 /// Logs an event that clients can cause: at most ten lines of each cause in a minute. `$limited` has the

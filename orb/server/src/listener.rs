@@ -7,9 +7,7 @@ use spandrel_giop::{MessageType, bare_message};
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_orb::{
     Endpoint, Orb,
-    orb::WeakOrb,
-    orb::server_side::ServerLevels,
-    server_settings::{RESERVED_THREADS, ServerSettings},
+    internal::{RESERVED_THREADS, ServerLevels, ServerSettings, WeakOrb},
     statistics::Level,
 };
 use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};

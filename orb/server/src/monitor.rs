@@ -24,7 +24,7 @@ mod state;
 use std::time::Duration;
 
 use spandrel_ipc::release_free_memory;
-use spandrel_orb::server_settings::ClientTimeouts;
+use spandrel_orb::internal::ClientTimeouts;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard, Weak,
     atomic::{AtomicBool, Ordering},

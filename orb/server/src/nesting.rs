@@ -30,7 +30,7 @@ pub(super) struct UpcallNesting(());
 /// connection.
 #[inline]
 pub(super) fn enter<R: PolledConnection>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Option<UpcallNesting> {
-    spandrel_orb::nesting::nests().then(|| UpcallNesting::begin(shared, turn))
+    spandrel_orb::internal::nesting::nests().then(|| UpcallNesting::begin(shared, turn))
 }
 
 impl UpcallNesting {

@@ -12,7 +12,7 @@
 use std::{collections::VecDeque, io, time::Duration};
 
 use spandrel_giop::SystemException;
-use spandrel_orb::nesting::{self, NestedWork};
+use spandrel_orb::internal::nesting::{self, NestedWork};
 use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
 

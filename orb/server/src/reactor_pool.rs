@@ -22,10 +22,12 @@ use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
 use spandrel_giop::SystemException;
 use spandrel_orb::{
-    Spawn,
-    nesting::{self, NestedWork},
-    server_settings::ServerSettings,
-    task::{self, Executor, Task},
+    Spawn, Task,
+    internal::{
+        ServerSettings,
+        nesting::{self, NestedWork},
+        task::{self, Executor},
+    },
 };
 use spandrel_reactor::{LogLimit, Options, Reactor, Registry, Unlogged};
 use spandrel_sync::Arc;

@@ -6,7 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use spandrel_orb::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcall_scope::upcalls};
+use spandrel_orb::{
+    Orb,
+    internal::{WeakOrb, cancellation::CancellationSource, upcalls},
+};
 use spandrel_sync::{Arc, thread_local};
 
 /// A request of a connection that runs in this thread.

@@ -8,12 +8,10 @@ use std::{any::Any, fmt, io, time::Duration};
 use spandrel_giop::{CompletionStatus, ListenPoint, ServiceContext, SystemException};
 use spandrel_orb::{
     Collocation, Endpoint, Orb,
-    call_kind::CallKind,
-    client::{CallFailure, ClientConnection, Reply},
-    destination::Destination,
-    encode_collocated,
-    orb::server_side::{NothingToSend, ServerLevels, ServerSide},
-    server_settings::ServerSettings,
+    internal::{
+        CallFailure, CallKind, ClientConnection, Destination, NothingToSend, Reply, ServerLevels, ServerSettings,
+        ServerSide, encode_collocated,
+    },
 };
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::{Address, Deadline, IIOP, PublishedAddresses};

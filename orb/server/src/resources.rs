@@ -8,7 +8,7 @@
 
 use std::io;
 
-use spandrel_orb::{Spawn, server_settings::ServerSettings};
+use spandrel_orb::{Spawn, internal::ServerSettings};
 use spandrel_reactor::LogLimit;
 use spandrel_sync::Arc;
 use spandrel_transport::MemoryBudget;

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::Decoder;
 use spandrel_giop::{GiopError, TransmissionCodeSets};
-use spandrel_orb::{Orb, cancellation::CancellationSource};
+use spandrel_orb::{Orb, internal::cancellation::CancellationSource};
 use spandrel_sync::Arc;
 
 use crate::{

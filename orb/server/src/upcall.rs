@@ -31,8 +31,8 @@ use spandrel_giop::{
     begin_locate_reply, minor,
 };
 use spandrel_orb::{
-    Located, diagnostics::ObservedRequest, request_deadlines::InheritedDeadline, scratch, timer::TimerFuture,
-    upcall_scope::UpcallScope,
+    Located,
+    internal::{ObservedRequest, TimerFuture, UpcallScope, request_deadlines::InheritedDeadline, scratch},
 };
 use spandrel_sync::{Arc, time::Instant};
 

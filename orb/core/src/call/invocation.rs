@@ -46,7 +46,7 @@ mod forwarding;
 mod helped_attempt;
 mod local;
 #[cfg(feature = "asynchronous")]
-pub mod nesting;
+pub(crate) mod nesting;
 mod points;
 mod profile_selector;
 

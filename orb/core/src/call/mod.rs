@@ -1,17 +1,19 @@
-//! Calls: the decisions of one call and its two drivers, asynchronous calls, and cancellation.
+//! Calls on objects.
+//!
+//! An [`Invocation`](invocation::Invocation) makes the decisions of one call: destinations, forwarding, retries,
+//! deadlines. The blocking driver carries them out for synchronous calls, the polling driver (`asynchronous`) for
+//! all others. `messaging` has the forms of asynchronous calls that the IDL mapping defines, `cancellation` the end
+//! of requests whose reply is no longer needed.
 
 pub(crate) mod answer;
 #[cfg(feature = "asynchronous")]
 pub(crate) mod asynchronous;
 #[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub mod cancellation;
+pub(crate) mod cancellation;
 mod connection_contexts;
 pub(crate) mod invocation;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;
-#[doc(hidden)]
-pub mod scratch;
+pub(crate) mod scratch;
 #[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub mod timer;
+pub(crate) mod timer;

@@ -8,7 +8,7 @@ use spandrel_giop::{ResponseFlags, ServiceContext};
 use crate::{client::Buffering, diagnostics::CallObserver};
 
 /// Encodes the arguments; called for each attempt.
-pub type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
+pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 
 /// A call on an object: a Request or a LocateRequest.
 #[derive(Clone, Copy)]
@@ -16,9 +16,13 @@ pub type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 pub enum CallKind<'f, 'a> {
     /// A Request message.
     Request {
+        /// The operation's name.
         operation: &'f str,
+        /// The point up to which the reply is awaited.
         response: ResponseFlags,
+        /// Whether the operation is `oneway`. With a sync scope that awaits the server, it has a reply all the same.
         is_one_way: bool,
+        /// Encodes the arguments.
         marshal: Marshal<'f, 'a>,
         /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],

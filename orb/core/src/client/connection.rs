@@ -38,7 +38,8 @@ use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;
 pub(crate) use pending_calls::ReplyReceiver;
 use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
-pub use reply::{Reply, ReplyKind};
+pub use reply::Reply;
+pub(crate) use reply::ReplyKind;
 use writing::{Writer, is_local_failure};
 
 use super::ConnectionSlot;

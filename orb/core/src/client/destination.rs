@@ -67,6 +67,7 @@ pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
 /// One profile of a reference, ready to be invoked.
 #[derive(Debug)]
 pub struct Destination {
+    /// The server, to which connections are shared.
     pub peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
     /// The headers of requests that were sent, if they are cached.
@@ -78,6 +79,7 @@ pub struct Destination {
     begin_timed: Option<BeginTimed>,
     /// The hash function of the server's operations, if it is used.
     operations: Option<Box<dyn OperationContexts>>,
+    /// The key of the object in this profile.
     pub object_key: Vec<u8>,
     /// The form in which the object is addressed, if not by its key.
     target: Option<Box<Target<'static>>>,

@@ -1,4 +1,5 @@
-//! The client side: connections to peers, and their sharing between threads.
+//! The client side: transports, connections to peers and their sharing between threads, and the destinations that lead
+//! from a reference to these.
 //!
 //! A [`peer`](self) is an [address](spandrel_transport::Address), such as a host and a port. A call to it
 //! uses a connection alone while another may be opened (five by default), and shares one after that. The
@@ -8,16 +9,14 @@
 //! Asynchronous calls use the same connections. Their replies are read by the same threads, or by the ORB's
 //! reactor while none waits (`client_reactor`).
 
-#[doc(hidden)]
-pub mod call_kind;
+pub(crate) mod call_kind;
 #[cfg(feature = "asynchronous")]
 mod client_reactor;
 pub(crate) mod code_set_agreement;
-mod connection;
+pub(crate) mod connection;
 mod connection_cache;
 pub(crate) mod datagrams;
-#[doc(hidden)]
-pub mod destination;
+pub(crate) mod destination;
 mod fragment_sizes;
 mod maintenance;
 #[cfg(all(test, shuttle))]
@@ -27,14 +26,13 @@ mod peer;
 mod peers;
 mod request_cache;
 mod settings;
-#[doc(hidden)]
-pub mod task;
+pub(crate) mod task;
 pub mod transport;
 mod unreachable_cache;
 
 use connection::has_async_calls;
-pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
-pub(crate) use connection::{ReplyReceiver, RequestLoss};
+pub use connection::{CallFailure, ClientConnection, Reply, send_fragmented};
+pub(crate) use connection::{ReplyKind, ReplyReceiver, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
@@ -43,17 +41,11 @@ pub(crate) use peer::{
     Lease, Peer, no_reconnecting, not_sent_in_time,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
-pub use peers::PeerTable;
-pub(crate) use settings::ClientSettings;
-pub use settings::{Buffering, WriteLimits};
-#[cfg(feature = "asynchronous")]
-pub use {
-    client_reactor::ClientReactor,
-    connection::{AdoptedReader, CallbackDispatcher},
-};
+pub(crate) use peers::PeerTable;
+pub(crate) use settings::{Buffering, ClientSettings, WriteLimits};
 #[cfg(feature = "asynchronous")]
 pub(crate) use {
-    client_reactor::{ExpiryReason, TimedCall, TimedCallId, cancelled, is_client_reactor_thread},
+    client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, cancelled, is_client_reactor_thread},
     connection::{OneWayBuffer, UnsentKind, plug_in},
     peer::{LeaseResult, batches::first_failure},
 };

@@ -29,7 +29,7 @@ pub(crate) struct ClientSettings {
 
 /// The limits of one connection's pending requests and unwritten octets.
 #[derive(Clone, Copy, Debug)]
-pub struct WriteLimits {
+pub(crate) struct WriteLimits {
     /// Requests that wait for their replies; further asynchronous ones fail.
     pub requests: usize,
     /// Unwritten octets, beyond one message.

@@ -24,7 +24,7 @@ pub trait CallObserver {
 }
 
 /// The state of an observed call.
-pub struct ObservedCall {
+pub(crate) struct ObservedCall {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,

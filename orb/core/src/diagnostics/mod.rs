@@ -2,14 +2,14 @@
 //!
 //! Without an observer, a call or request pays three loads and a branch. With one, it goes through
 //! `ObservedCall` on the client or `ObservedRequest` on the server, which lead back into the same code. Events
-//! of the ORB as a whole are always counted, by [`statistics`](crate::diagnostics::statistics).
+//! of the ORB as a whole are always counted, by [`statistics`].
 //!
 //! Direct calls on objects of the same ORB are method calls, and are not observed.
 
 mod call;
 pub(crate) mod metrics;
 mod outcome;
-mod request;
+pub(crate) mod request;
 pub mod statistics;
 mod trace;
 
@@ -19,14 +19,10 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-#[doc(hidden)]
-pub use call::{CallObserver, ObservedCall};
-#[doc(hidden)]
-pub use metrics::ConnectionMetrics;
+pub(crate) use call::{CallObserver, ObservedCall};
+pub(crate) use metrics::ConnectionMetrics;
 pub(crate) use metrics::{MAX_SERIES, Metrics, SharedMetrics};
 pub(crate) use outcome::CallOutcome;
-#[doc(hidden)]
-pub use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 

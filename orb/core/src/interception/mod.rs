@@ -18,19 +18,18 @@
 //! A program without client interceptors does not contain the intercepted calls: registering one sets the
 //! function that makes them.
 
-#[doc(hidden)]
-pub mod adapter_references;
+pub(crate) mod adapter_references;
 mod client;
 mod codec;
 mod contexts;
 mod current;
 mod dynamic;
-mod exception;
-mod flow;
+pub(crate) mod exception;
+pub(crate) mod flow;
 mod initializer;
 mod ior;
 mod registry;
-mod server;
+pub(crate) mod server;
 mod slots;
 
 pub use spandrel_cdr::{TaggedComponent, TaggedProfile};
@@ -45,22 +44,16 @@ pub use contexts::IfPresent;
 pub use current::PiCurrent;
 pub(crate) use dynamic::describing;
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
-#[doc(hidden)]
-pub use exception::ExceptionOctets;
 pub use exception::RaisedException;
 pub use flow::ReplyStatus;
-#[doc(hidden)]
-pub use flow::RequestOutcome;
+pub(crate) use flow::RequestOutcome;
 pub(crate) use flow::{catch_panic, sync_scope};
 pub(crate) use initializer::{INITIALIZE, Initialize, Initializers, initialize};
 pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;
-#[doc(hidden)]
-pub use registry::RegisteredInterceptors;
+pub(crate) use registry::RegisteredInterceptors;
 pub(crate) use registry::{invoke_fn, ior_interceptors};
-#[doc(hidden)]
-pub use server::flow::{LentSlots, RequestView, ServerFlow, receive_locate_request};
 pub use server::{LocateRequestInfo, ServerRequestInfo, ServerRequestInterceptor};
 pub use slots::InvalidSlot;
 pub(crate) use slots::SlotTable;

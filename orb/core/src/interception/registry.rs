@@ -22,7 +22,7 @@ spandrel_error::debug_as_report!(DuplicateName);
 
 /// The interceptors of an ORB, in the order of their registration, and their slots.
 #[derive(Clone, Default)]
-pub struct RegisteredInterceptors {
+pub(crate) struct RegisteredInterceptors {
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,

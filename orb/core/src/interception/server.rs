@@ -1,6 +1,6 @@
 //! The server's interception points and their information (16.3.8 to 16.3.10, 16.3.12, 16.3.14).
 
-pub(super) mod flow;
+pub(crate) mod flow;
 
 use std::borrow::Cow;
 

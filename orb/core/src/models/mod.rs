@@ -15,4 +15,5 @@ pub mod fake_transport;
 pub mod messages;
 pub mod pipe;
 
+pub use crate::call::invocation::nesting::appear_as_pool_thread;
 pub use spandrel_sync::models::{below, check, one_in};

@@ -1,7 +1,7 @@
 //! Value types: the interface for programs, and the factories of received values (CORBA 3.3 Part 1, 9.4.3 and
 //! 8.2.5.1).
 //!
-//! `orb_operations` has the methods by which programs register factories.
+//! `configuration::orb_operations` has the methods by which programs register factories.
 
 use std::collections::HashMap;
 

@@ -24,19 +24,17 @@
 //! ```
 
 pub(crate) mod bidirectional;
-mod deadline_contexts;
+pub(crate) mod deadline_contexts;
 mod orb_policies;
 mod overrides;
 pub(crate) mod policy_value;
 mod policy_values;
 pub(crate) mod quality_of_service;
-#[doc(hidden)]
-pub mod request_deadlines;
+pub(crate) mod request_deadlines;
 pub(crate) mod thread_flags;
 pub(crate) mod time_limits;
 
 pub use deadline_contexts::DeadlineContext;
-pub use deadline_contexts::request_deadline;
 pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
 pub(crate) use orb_policies::{OrbPolicies, is_own_policy};
 pub use orb_policies::{PolicyError, PolicyErrorCode, PolicyFactory};

@@ -3,8 +3,8 @@
 //!
 //! A server reads the deadline from the request's contexts ([`RequestDeadline`]). While the servant runs, the
 //! thread has it ([`InheritedDeadline`]): calls from there end at the same time, whatever their own policies
-//! say. The service contexts with deadlines are in `policies/deadline_contexts.rs`, the limits of single calls in
-//! `policies/time_limits.rs`; `cancellation` notifies servants.
+//! say. The service contexts with deadlines are in `policy/deadline_contexts.rs`, the limits of single calls in
+//! `policy/time_limits.rs`; `cancellation` notifies servants.
 //!
 //! The crate of the server side refuses an expired request (`upcall`: `begin_in_time`), or a deferred one
 //! (`upcall::deferred`).
@@ -63,7 +63,8 @@ pub fn inherited() -> Option<Instant> {
     DEADLINE.with(Cell::get)
 }
 
-fn replace(deadline: Option<Instant>) -> Option<Instant> {
+/// Sets the deadline that calls of this thread inherit, and returns the previous one.
+pub(crate) fn replace_inherited(deadline: Option<Instant>) -> Option<Instant> {
     thread_flags::set(ThreadPolicy::Deadline, deadline.is_some());
     DEADLINE.with(|now| now.replace(deadline))
 }
@@ -78,31 +79,12 @@ impl InheritedDeadline {
     /// Enters the service of a request.
     pub fn enter(deadline: Instant) -> Self {
         let deadline = inherited().map_or(deadline, |outer| outer.min(deadline));
-        Self { outer: replace(Some(deadline)) }
+        Self { outer: replace_inherited(Some(deadline)) }
     }
 }
 
 impl Drop for InheritedDeadline {
     fn drop(&mut self) {
-        replace(self.outer);
-    }
-}
-
-/// The time in which a thread serves other requests while its own waits: they do not inherit its deadline.
-#[derive(Debug)]
-pub struct Unbounded {
-    outer: Option<Instant>,
-}
-
-impl Unbounded {
-    /// Takes the thread's deadline away until the value is dropped.
-    pub fn enter() -> Self {
-        Self { outer: replace(None) }
-    }
-}
-
-impl Drop for Unbounded {
-    fn drop(&mut self) {
-        replace(self.outer);
+        replace_inherited(self.outer);
     }
 }

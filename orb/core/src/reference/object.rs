@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
-pub type InvokeFn =
+pub(crate) type InvokeFn =
     for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
 /// The repository id of the root of all interfaces.
@@ -413,6 +413,7 @@ impl ObjectRef {
     }
 
     /// Records whether the reference is bound.
+    #[doc(hidden)]
     #[inline]
     pub fn set_bound(&self, is_bound: bool) {
         let bound = &self.0.route.is_bound;
@@ -421,6 +422,8 @@ impl ObjectRef {
         }
     }
 
+    /// The index of the destination to which the next call goes first.
+    #[doc(hidden)]
     pub fn preferred(&self) -> &AtomicUsize {
         &self.0.route.preferred
     }

@@ -30,11 +30,13 @@ const SHORTEST: Duration = Duration::from_millis(5);
 /// The settings of the server side of an ORB.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
+    /// The endpoints on which the server listens. If there are none, IIOP on a port that the system chooses.
     pub endpoints: Vec<Endpoint>,
     /// Whether connections wait until the ORB is told to accept them.
     pub accepts_later: bool,
     /// The published addresses of IIOP endpoints without a `publish` option.
     pub publish: Option<String>,
+    /// The time that running requests have when the ORB shuts down.
     pub shutdown_timeout: Duration,
     /// The executor of asynchronous servants; the server's own threads unless set.
     pub spawner: Option<Spawner>,
@@ -44,8 +46,11 @@ pub struct ServerSettings {
     pub trusts_listen_points: bool,
     /// The byte order of sent messages.
     pub order: ByteOrder,
+    /// The limits on the decoding of well-formed values.
     pub limits: Limits,
+    /// The longest received message, in octets.
     pub max_message: usize,
+    /// The most messages of one connection whose fragments have not all arrived.
     pub max_unfinished: usize,
     /// The memory limit of one connection, in octets.
     pub max_connection_memory: usize,
@@ -55,11 +60,13 @@ pub struct ServerSettings {
     pub max_deferred: usize,
     /// The size in octets above which messages are sent in fragments.
     pub fragment_size: usize,
+    /// The limits on the service contexts of a request.
     pub context_limits: ContextLimits,
     /// The most requests of one connection that may run at once.
     pub max_in_flight: u32,
     /// The most threads that read requests and run servants.
     pub max_threads: usize,
+    /// The most accepted connections that are open at once.
     pub max_connections: usize,
     /// The most connections from one host.
     pub max_per_client: Option<usize>,
@@ -83,6 +90,7 @@ pub struct ServerSettings {
     pub message_timeout: Option<Duration>,
     /// Whether the reactor's threads serve other connections while they wait for replies.
     pub nests: bool,
+    /// Options of the sockets that listen, and of accepted ones.
     pub sockets: SocketSettings,
     /// Whether the server listens on the transports within one host, where the system has them.
     pub has_local_transports: bool,

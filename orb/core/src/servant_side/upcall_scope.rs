@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// Whether this thread is inside of an upcall.
-pub fn is_in_upcall() -> bool {
+pub(crate) fn is_in_upcall() -> bool {
     upcalls() > 0
 }
 
@@ -33,6 +33,7 @@ pub fn upcalls() -> u32 {
 pub struct UpcallScope(());
 
 impl UpcallScope {
+    /// Counts an upcall of this thread until the value is dropped.
     #[inline]
     pub fn enter() -> Self {
         held::assert_none("a servant");
@@ -55,6 +56,8 @@ pub struct PollScope {
 }
 
 impl PollScope {
+    /// Records until the value is dropped that this thread runs a request of the ORB with this
+    /// [`instance`](crate::Orb::instance).
     pub fn enter(orb: usize) -> Self {
         let upcall = UpcallScope::enter();
         POLLED.with(|polled| polled.borrow_mut().push(orb));

@@ -18,9 +18,7 @@ use spandrel_giop::{
 };
 use spandrel_orb::{
     BidirectionalPolicy, CancelReason, Orb, Spawn,
-    cancellation::CancellationSource,
-    client::{CallbackDispatcher, ClientConnection},
-    orb::WeakOrb,
+    internal::{CallbackDispatcher, ClientConnection, WeakOrb, cancellation::CancellationSource},
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{DecodedMemory, ReceiveBudget};

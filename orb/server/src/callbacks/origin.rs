@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException, TransmissionCodeSets};
 use spandrel_orb::{
-    CancelReason, Orb, cancellation::CancellationSource, client::ClientConnection, server_settings::ServerSettings,
+    CancelReason, Orb,
+    internal::{ClientConnection, ServerSettings, cancellation::CancellationSource},
 };
 use spandrel_sync::{Arc, Mutex, time::Instant};
 use spandrel_transport::{Address, Charge, ReactorTransport, ReceiveBudget};

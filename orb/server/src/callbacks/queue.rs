@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 use spandrel_cdr::Limits;
 use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader};
-use spandrel_orb::cancellation::CancellationSource;
+use spandrel_orb::internal::cancellation::CancellationSource;
 use spandrel_sync::{Arc, thread::ThreadId};
 
 use crate::upcall::origin::RequestKey;

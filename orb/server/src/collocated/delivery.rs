@@ -5,7 +5,7 @@ use std::cell::Cell;
 use spandrel_cdr::{Decoder, Encoder, Wire};
 use spandrel_giop::{CompletionStatus, GiopError, Message, SystemException, ids, minor};
 use spandrel_message::ReceiveBuffer;
-use spandrel_orb::{Orb, client::CallFailure};
+use spandrel_orb::{Orb, internal::CallFailure};
 use spandrel_sync::thread_local;
 
 /// The initial size of a thread's buffer, in octets.

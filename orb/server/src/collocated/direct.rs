@@ -13,7 +13,10 @@ use std::{
 };
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{Collocation, ObjectRef, UserExceptions, destination::Destination, upcall_scope::UpcallScope};
+use spandrel_orb::{
+    Collocation, ObjectRef, UserExceptions,
+    internal::{Destination, UpcallScope},
+};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::delivery::too_late;

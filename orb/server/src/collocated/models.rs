@@ -5,7 +5,7 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemExceptionKind};
 use spandrel_orb::{
     Orb, SystemException,
-    client::{CallFailure, Reply, ReplyKind},
+    internal::{CallFailure, Reply},
     models::{
         check,
         messages::{FakeRequest, request, wire},
@@ -116,7 +116,7 @@ fn shut_down(orb: &Orb, timeout: Duration) {
 /// Checks the outcome of a call that the shutdown has not cut short.
 fn check_answered(outcome: Result<Reply, CallFailure>) {
     let reply = outcome.expect("it is answered in any case");
-    assert!(matches!(reply.kind, ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::SystemException)));
+    assert!(matches!(reply.status(), Some(ReplyStatus::NoException | ReplyStatus::SystemException)));
 }
 
 #[test]

@@ -4,10 +4,11 @@ use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
 use spandrel_orb::{
     CancelReason, Orb,
-    cancellation::CancellationSource,
-    client::CallFailure,
-    nesting::{NestedWait, NestedWork},
-    orb::WeakOrb,
+    internal::{
+        CallFailure, WeakOrb,
+        cancellation::CancellationSource,
+        nesting::{NestedWait, NestedWork},
+    },
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 use spandrel_transport::{Address, Deadline};

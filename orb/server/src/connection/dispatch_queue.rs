@@ -16,7 +16,7 @@ use spandrel_connection::ReaderWord;
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
-use spandrel_orb::{Concurrency, QueueOverflow, diagnostics::ArrivalTime, statistics::Level};
+use spandrel_orb::{Concurrency, QueueOverflow, internal::ArrivalTime, statistics::Level};
 use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, Mutex, MutexGuard};
 use spandrel_transport::ReadError;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spandrel_connection::ReaderWord;
 use spandrel_giop::SystemException;
-use spandrel_orb::{client::AdoptedReader, task::Task};
+use spandrel_orb::{Task, internal::AdoptedReader};
 use spandrel_sync::Arc;
 
 use super::ServerConnection;

@@ -10,7 +10,7 @@ use std::{io, sync::OnceLock, time::Duration};
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::agree_on_code_sets;
 use spandrel_giop::{MessageType, ServiceContexts, SystemException, TransmissionCodeSets, bare_message};
-use spandrel_orb::client::ClientConnection;
+use spandrel_orb::internal::ClientConnection;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},

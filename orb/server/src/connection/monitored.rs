@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spandrel_connection::ReaderWord;
 use spandrel_ipc::{Interest, Pollable, wait_ready};
-use spandrel_orb::{server_settings::ClientTimeouts, statistics::Event};
+use spandrel_orb::{internal::ClientTimeouts, statistics::Event};
 
 use super::ServerConnection;
 use crate::monitor::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection};

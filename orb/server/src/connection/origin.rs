@@ -2,7 +2,10 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
-use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics, orb::WeakOrb};
+use spandrel_orb::{
+    Orb,
+    internal::{ConnectionMetrics, WeakOrb, cancellation::CancellationSource},
+};
 use spandrel_sync::{Arc, time::Instant};
 use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 

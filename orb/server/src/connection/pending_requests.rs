@@ -6,7 +6,7 @@
 
 use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey, ServerHalf};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{CancelReason, cancellation::CancellationSource, statistics::Statistics};
+use spandrel_orb::{CancelReason, internal::cancellation::CancellationSource, statistics::Statistics};
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicU32, Ordering},

@@ -169,7 +169,7 @@ impl Reactor {
         let threads = (0..threads).map(|_| {
             let reactor = Arc::clone(&reactor);
             thread::spawn(move || {
-                spandrel_orb::nesting::pretend();
+                spandrel_orb::models::appear_as_pool_thread();
                 reactor.run();
             })
         });

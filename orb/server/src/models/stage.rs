@@ -11,12 +11,12 @@ use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, Sy
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
     CancelReason, Concurrency, Orb, QueueOverflow,
+    internal::ServerSettings,
     models::{
         messages::{self, FakeRequest},
         one_in,
         pipe::{self, PipeEnd},
     },
-    server_settings::ServerSettings,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use spandrel_orb::server_settings::ClientTimeouts;
+use spandrel_orb::internal::ClientTimeouts;
 use spandrel_sync::time::Instant;
 
 use super::monitored::{IdleVerdict, MonitoredConnection};

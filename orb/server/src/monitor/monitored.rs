@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use spandrel_connection::ReaderWord;
 use spandrel_ipc::Pollable;
-use spandrel_orb::server_settings::ClientTimeouts;
+use spandrel_orb::internal::ClientTimeouts;
 
 /// The bits of a reader word without the mark of a closing connection.
 pub(crate) fn open_turn(turn: u64) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use spandrel_orb::server_settings::ClientTimeouts;
+use spandrel_orb::internal::ClientTimeouts;
 use spandrel_reactor::HandlerId;
 use spandrel_sync::{Arc, Weak, time::Instant};
 use spandrel_transport::MemoryBudget;

@@ -9,7 +9,7 @@ use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, Wire, e
 use spandrel_giop::{
     AddressingDisposition, CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor,
 };
-use spandrel_orb::{CancellationToken, ObjectRef, Target, UserException, UserExceptions, diagnostics::ObservedRequest};
+use spandrel_orb::{CancellationToken, ObjectRef, Target, UserException, UserExceptions, internal::ObservedRequest};
 use spandrel_sync::Arc;
 
 use super::{

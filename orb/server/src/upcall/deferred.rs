@@ -19,10 +19,12 @@ use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_orb::{
     CancelReason, CancellationToken, FutureContext, KeptUse, Spawn, Target,
-    cancellation::{CancellationSource, SERVING},
-    diagnostics::{ObservedRequest, untraced},
-    request_deadlines::{InheritedDeadline, RequestDeadline},
-    upcall_scope::PollScope,
+    internal::{
+        ObservedRequest, PollScope,
+        cancellation::{CancellationSource, SERVING},
+        request_deadlines::{InheritedDeadline, RequestDeadline},
+        untraced,
+    },
 };
 use spandrel_sync::{
     Arc, Mutex,

@@ -28,7 +28,7 @@
 
 use spandrel_cdr::Encode;
 use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, minor};
-use spandrel_orb::{SupportedInterfaces, Target, object::OBJECT_ID};
+use spandrel_orb::{SupportedInterfaces, Target, internal::OBJECT_ID};
 use spandrel_sync::{Arc, Mutex};
 
 use super::{

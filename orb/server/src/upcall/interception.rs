@@ -7,11 +7,11 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
 use spandrel_orb::{
     ObjectRef, Orb, SupportedInterfaces, Target,
-    cancellation::CancellationSource,
-    interception::{
-        self, ExceptionOctets, Interruption, LentSlots, RaisedException, RequestOutcome, RequestView, ServerFlow,
+    interception::{self, Interruption, RaisedException},
+    internal::{
+        self, ExceptionOctets, LentSlots, RequestOutcome, RequestView, ServerFlow, WeakOrb,
+        cancellation::CancellationSource,
     },
-    orb::WeakOrb,
 };
 
 use crate::request_of_thread::ServedScope;
@@ -52,7 +52,7 @@ pub(crate) fn receive_locate_request(origin: &dyn RequestOrigin, key: &[u8]) -> 
         let cancellation = CancellationSource::of_peer(peer, origin.transport(), WeakOrb::of(origin.orb()), None);
         ServedScope::enter(&cancellation)
     });
-    interception::receive_locate_request(origin.orb(), key, peer.map(|address| &**address))
+    internal::receive_locate_request(origin.orb(), key, peer.map(|address| &**address))
 }
 
 fn instead(interruption: Interruption) -> PointDecision {

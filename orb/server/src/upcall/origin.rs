@@ -7,7 +7,8 @@ use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 pub(crate) use spandrel_connection::RequestKey;
 use spandrel_giop::{Message, SystemException};
 use spandrel_orb::{
-    Orb, Spawn, cancellation::CancellationSource, diagnostics::ConnectionMetrics, server_settings::ServerSettings,
+    Orb, Spawn,
+    internal::{ConnectionMetrics, ServerSettings, cancellation::CancellationSource},
 };
 use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, time::Instant};

@@ -10,8 +10,11 @@ use spandrel_giop::{
     SystemException, begin_reply, exception_detail,
 };
 use spandrel_orb::{
-    Target, cancellation::CancellationSource, diagnostics::ObservedRequest, interception::ServerFlow,
-    policy::request_deadline, request_deadlines::RequestDeadline, scratch,
+    Target,
+    internal::{
+        ObservedRequest, ServerFlow, cancellation::CancellationSource, request_deadline,
+        request_deadlines::RequestDeadline, scratch,
+    },
 };
 use spandrel_sync::{
     Arc,

@@ -8,7 +8,7 @@ use spandrel_giop::{
     CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, begin_reply,
     exception_detail,
 };
-use spandrel_orb::scratch;
+use spandrel_orb::internal::scratch;
 
 use super::{interception, marshaled_reply::MarshaledReply, received_request::RequestState};
 

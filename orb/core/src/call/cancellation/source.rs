@@ -197,6 +197,7 @@ impl CancellationSource {
         }
     }
 
+    /// Whether the reply is no longer needed.
     pub fn is_cancelled(&self) -> bool {
         self.reason().is_some()
     }

@@ -15,11 +15,11 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, ids};
-use spandrel_sync::{Arc, thread_local};
+use spandrel_sync::{Arc, thread_local, time::Instant};
 
 use super::helped_attempt;
 use crate::{
-    policy::request_deadlines::Unbounded,
+    policy::request_deadlines::replace_inherited,
     servant_side::upcall_scope::{MAX_NESTING, upcalls},
 };
 
@@ -74,7 +74,7 @@ pub fn nests() -> bool {
 
 /// Makes this thread appear as one of a pool.
 #[cfg(shuttle)]
-pub fn pretend() {
+pub fn appear_as_pool_thread() {
     helped_attempt::enable_helped_attempts();
     NESTS.with(|nests| nests.set(true));
 }
@@ -107,5 +107,24 @@ impl NestedWait {
     pub fn serve_until(&self, timeout: Option<Duration>, mut is_true: impl FnMut() -> bool) {
         let _unbounded = Unbounded::enter();
         self.0.serve_until(timeout, &mut is_true);
+    }
+}
+
+/// The time in which a thread serves other requests while its own waits: they do not inherit its deadline.
+#[derive(Debug)]
+struct Unbounded {
+    outer: Option<Instant>,
+}
+
+impl Unbounded {
+    /// Takes the thread's deadline away until the value is dropped.
+    fn enter() -> Self {
+        Self { outer: replace_inherited(None) }
+    }
+}
+
+impl Drop for Unbounded {
+    fn drop(&mut self) {
+        replace_inherited(self.outer);
     }
 }

@@ -29,7 +29,7 @@ pub enum ReplyKind {
 
 impl Reply {
     /// The reply status; `None` for a LocateReply.
-    pub(crate) fn status(&self) -> Option<ReplyStatus> {
+    pub fn status(&self) -> Option<ReplyStatus> {
         match self.kind {
             ReplyKind::Reply(status) => Some(status),
             ReplyKind::Locate(_) => None,

@@ -8,7 +8,10 @@ use spandrel_transport::{Address, Charge, MemoryBudget, ReceiveBudget, Transport
 use super::{Outcome, TestBed, async_calls::FakeReactor, verify};
 use crate::{
     Orb,
-    client::{AdoptedReader, CallbackDispatcher, ClientConnection},
+    client::{
+        ClientConnection,
+        connection::{AdoptedReader, CallbackDispatcher},
+    },
     diagnostics::statistics::Statistics,
     models::{
         check,

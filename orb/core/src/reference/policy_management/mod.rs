@@ -1,13 +1,11 @@
 //! Management of the client's policies: those of the ORB, the thread and the reference, and the policies in force
-//! for a call (CORBA 3.3 Part 1, 8.9). The policies themselves are in `policies`.
+//! for a call (CORBA 3.3 Part 1, 8.9). The policies themselves are in `policy`.
 
 mod call_policies;
 mod current;
 mod earliest_delivery;
 mod manager;
 
-pub use call_policies::CallPolicies;
 pub(crate) use call_policies::resolve_policies;
 pub use current::PolicyCurrent;
-pub use earliest_delivery::StartTimes;
 pub use manager::PolicyManager;

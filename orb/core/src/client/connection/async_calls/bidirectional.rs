@@ -66,7 +66,7 @@ pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
     /// Runs the notification of a call in a thread that reads no adopted connection.
     ///
     /// # Errors
-    /// As those of [`ClientReactor::run`](crate::client::ClientReactor::run).
+    /// As those of `ClientReactor::run`.
     fn run_in_other_thread(&self, notify: Task) -> Result<(), SystemException>;
 }
 
