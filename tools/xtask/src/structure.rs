@@ -8,6 +8,7 @@
 //! - **Gates**: how often `feature = "` stands in Rust files, and how often elsewhere than on files, `mod`,
 //!   `use`, `pub use` and `extern crate`.
 //! - **Spread**: the number of files that hold `impl` blocks of one type ([`spread`]).
+//! - **Internal items**: each item of a hidden module `internal` is named by another crate ([`internal`]).
 //! - **Test programs**: their number, and that each file of a folder `tests` belongs to one ([`programs`]).
 //! - **First command**: the number of packages that it builds ([`first_command`]).
 //! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
@@ -20,6 +21,7 @@ mod allowed;
 mod conditions;
 mod first_command;
 mod graph;
+mod internal;
 mod layers;
 mod measures;
 mod metadata;
@@ -91,6 +93,8 @@ struct Measurements {
     spreads: Vec<Spread>,
     /// By crate, the folder of its package.
     folders: Vec<String>,
+    /// A line for each item of a module `internal` that does not belong there.
+    internal: Vec<String>,
 }
 
 fn measure(packages: &[Package]) -> Result<Measurements> {
@@ -106,7 +110,9 @@ fn measure(packages: &[Package]) -> Result<Measurements> {
         });
     }
     let folders = owners.iter().map(|owner| packages[*owner].folder.clone()).collect();
-    Ok(Measurements { rows, spreads: spread::spreads(&crates), folders })
+    let names: Vec<&str> = owners.iter().map(|owner| packages[*owner].name.as_str()).collect();
+    let internal = internal::complaints(&crates, &names);
+    Ok(Measurements { rows, spreads: spread::spreads(&crates), folders, internal })
 }
 
 /// Reads all libraries and binaries, with the package that each belongs to.
@@ -208,6 +214,7 @@ fn complaints(
 ) -> Result<Vec<String>> {
     let mut complaints = layers::complaints(packages);
     complaints.extend(Allowed::parse(&allowed_text(root)?)?.complaints(&figures(&measurements.rows)));
+    complaints.extend_from_slice(&measurements.internal);
     complaints.extend(programs::complaints(packages)?);
     complaints.extend(first_command::complaints(root, built_first)?);
     Ok(complaints)

@@ -134,6 +134,34 @@ fn bounds_above_the_figures_and_entries_without_need_are_found() {
 }
 
 #[test]
+fn internal_items_that_no_other_crate_names_are_found() {
+    let files = [
+        (ROOT, "mod one; #[doc(hidden)] pub mod internal;"),
+        (ONE, "pub struct Used; pub struct Tested; pub struct Own; pub fn part() {} pub fn rest() {}"),
+        ("orb/cdr/src/internal.rs", "mod inner; pub use crate::one::{Own, Tested, Used}; pub use inner::*;"),
+        ("orb/cdr/src/internal/inner.rs", "pub mod parts { pub use crate::one::{part, rest}; } fn private() {}"),
+        (TWO, ""),
+        (
+            "tools/cli/src/lib.rs",
+            "use spandrel_cdr::internal::{Used as Renamed, parts}; pub fn f(_: Renamed) { parts::part() }
+             #[cfg(test)] mod tests { use spandrel_cdr::internal::Tested; }",
+        ),
+    ];
+    let expected = [
+        "internal::Own of spandrel-cdr is named by no other crate",
+        "internal::Tested of spandrel-cdr is named by no other crate",
+        "internal::inner::parts::rest of spandrel-cdr is named by no other crate",
+    ];
+    seed(&files, &expected);
+}
+
+#[test]
+fn globs_of_a_module_internal_are_found() {
+    let files = [(ROOT, "mod one; pub mod internal { pub use crate::one::*; }"), (ONE, "pub struct Used;")];
+    seed(&files, &["internal of spandrel-cdr has a glob: name the items of crate::one"]);
+}
+
+#[test]
 fn dependencies_that_do_not_point_down_are_found() {
     let repository = Repository::new();
     repository.package("net/error", "spandrel-error", "");
