@@ -58,7 +58,8 @@ use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 pub(crate) use blocking::enable_observed_calls;
-pub(crate) use calls::{Raise, unreadable};
+pub(crate) use calls::Raise;
+pub(crate) use exception_details::unreadable;
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]

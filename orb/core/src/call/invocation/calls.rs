@@ -6,7 +6,7 @@ use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, 
 #[cfg(not(feature = "asynchronous"))]
 use std::option::Option::None as ENABLE_BUFFERING;
 
-use super::exception_details;
+use super::exception_details::{self, unreadable};
 #[cfg(feature = "asynchronous")]
 use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
@@ -190,12 +190,4 @@ impl ObjectRef {
 fn unlisted(operation: &str, repository_id: &str) -> SystemException {
     SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
         .with_detail(|| format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
-}
-
-/// MARSHAL for a malformed reply.
-pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
-    let cause = error.clone();
-    SystemException::from(error)
-        .with_completed(completed)
-        .with_detail(move || format!("the reply to `{operation}` cannot be read: {cause}"))
 }

@@ -1,6 +1,7 @@
-//! The server's description of an exception, and the limits on a reply's service contexts.
+//! Details of exceptions that replies carry or cause: the server's description, malformed replies, and the limits on a
+//! reply's service contexts.
 
-use spandrel_cdr::{Decoder, Limits};
+use spandrel_cdr::{CdrError, Decoder, Limits};
 use spandrel_giop::{
     CONTEXT_EXCEPTION_DETAIL, CompletionStatus, ContextLimits, MessageType, ReplyHeader, ReplyStatus, SystemException,
     read_exception_detail,
@@ -20,6 +21,14 @@ pub(super) fn with_server_description(
     };
     let own_detail = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();
     exception.with_detail(format!("{own_detail}the server says: {description}"))
+}
+
+/// MARSHAL for a malformed reply.
+pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
+    let cause = error.clone();
+    SystemException::from(error)
+        .with_completed(completed)
+        .with_detail(move || format!("the reply to `{operation}` cannot be read: {cause}"))
 }
 
 /// Rejects a reply whose service contexts exceed the limits.
