@@ -1,33 +1,22 @@
 //! The timed loop of single calls, the same for every mechanism.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use spandrel_measure::histogram::Histogram;
+use spandrel_measure::{Times, histogram::Histogram};
 
 use crate::workload::PingPong;
 
-/// The distribution of the times of many calls, in microseconds.
+/// The times of many calls, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallTimes {
     /// The number of timed calls.
     pub calls: u64,
     /// From the first call to the last answer, in seconds.
     pub seconds: f64,
-    /// The time of the fastest call, in microseconds.
-    pub min: f64,
-    /// Half of the calls were faster.
-    pub median: f64,
-    /// Nine in ten were faster.
-    pub p90: f64,
-    /// 99 in 100 were faster.
-    pub p99: f64,
-    /// 999 in 1,000 were faster.
-    pub p999: f64,
-    /// The time of the slowest call, in microseconds.
-    pub max: f64,
-    /// The mean of the calls' times, in microseconds.
-    pub mean: f64,
+    /// Of one call.
+    #[serde(flatten)]
+    pub each: Times,
 }
 
 /// The upper limit of recorded times in nanoseconds.
@@ -48,30 +37,30 @@ pub(crate) struct Printed {
 
 impl Printed {
     pub(crate) fn times(&self) -> CallTimes {
-        CallTimes {
-            calls: self.calls,
-            seconds: self.mean_ns * self.calls as f64 / 1e9,
-            min: self.min_ns / 1000.0,
-            median: self.median_ns / 1000.0,
-            p90: self.p90_ns / 1000.0,
-            p99: self.p99_ns / 1000.0,
-            p999: self.p999_ns / 1000.0,
-            max: self.max_ns / 1000.0,
-            mean: self.mean_ns / 1000.0,
-        }
+        let nanos = Times {
+            min: self.min_ns,
+            median: self.median_ns,
+            p90: self.p90_ns,
+            p99: self.p99_ns,
+            p999: self.p999_ns,
+            max: self.max_ns,
+            mean: self.mean_ns,
+        };
+        let seconds = self.mean_ns * self.calls as f64 / 1e9;
+        CallTimes { calls: self.calls, seconds, each: nanos.scaled(1e-3) }
     }
 
     pub(crate) fn of(times: &CallTimes) -> Self {
-        let nanos = |micros: f64| micros * 1000.0;
+        let Times { min, median, p90, p99, p999, max, mean } = times.each.scaled(1e3);
         Self {
             calls: times.calls,
-            min_ns: nanos(times.min),
-            median_ns: nanos(times.median),
-            p90_ns: nanos(times.p90),
-            p99_ns: nanos(times.p99),
-            p999_ns: nanos(times.p999),
-            max_ns: nanos(times.max),
-            mean_ns: nanos(times.mean),
+            min_ns: min,
+            median_ns: median,
+            p90_ns: p90,
+            p99_ns: p99,
+            p999_ns: p999,
+            max_ns: max,
+            mean_ns: mean,
         }
     }
 }
@@ -108,18 +97,8 @@ impl CallTimes {
         for nanos in nanos {
             histogram.record(*nanos);
         }
-        let micros = |nanos: u64| nanos as f64 / 1000.0;
-        Self {
-            calls: histogram.count(),
-            seconds,
-            min: micros(histogram.min()),
-            median: micros(histogram.value_at(0.5)),
-            p90: micros(histogram.value_at(0.9)),
-            p99: micros(histogram.value_at(0.99)),
-            p999: micros(histogram.value_at(0.999)),
-            max: micros(histogram.max()),
-            mean: histogram.mean() / 1000.0,
-        }
+        let each = Times::of(&histogram, Duration::from_micros(1)).unwrap_or_default();
+        Self { calls: histogram.count(), seconds, each }
     }
 
     /// Calls per second, one after the other.
@@ -137,16 +116,22 @@ mod tests {
     use crate::workload::PingCase;
 
     #[test]
-    fn quantiles_are_those_of_the_calls() {
+    fn times_are_those_of_the_calls() {
         let nanos: Vec<u64> = (1..=1000).map(|micro| micro * 1000).collect();
         let times = CallTimes::from_nanos(&nanos, 0.5);
-        let near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 0.002; // three significant digits
-        assert!(
-            near(times.min, 1.0) && near(times.median, 500.0) && near(times.p99, 990.0) && near(times.p999, 999.0),
-            "{times:?}"
-        );
-        assert!(near(times.mean, 500.5) && near(times.max, 1000.0), "{times:?}");
+        assert!((times.each.median / 500.0 - 1.0).abs() < 0.002, "{times:?}"); // three significant digits
         assert_eq!((times.calls, times.calls_per_second()), (1000, 2000.0));
+    }
+
+    #[test]
+    fn a_program_prints_the_times_that_are_read_again() {
+        let times = CallTimes::from_nanos(&[1000, 3000], 4e-6);
+        let printed = serde_json::to_string(&Printed::of(&times)).unwrap();
+        let read: Printed = serde_json::from_str(&printed).unwrap();
+        assert!(printed.contains(r#""min_ns":1000.0"#), "{printed}");
+        assert!((read.times().each.median - times.each.median).abs() < 1e-9 && read.times().calls == 2, "{printed}");
+        let json = serde_json::to_value(times).unwrap();
+        assert_eq!((&json["min"], &json["calls"]), (&1.0.into(), &2.into()), "flat, as in stored results: {json}");
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
+use spandrel_measure::{Times, histogram::Histogram};
 
 use crate::plan::Plan;
 
@@ -75,6 +76,15 @@ pub struct Latencies {
     pub p999: f64,
     /// The highest of all latencies.
     pub highest: f64,
+}
+
+impl Latencies {
+    /// Those of a histogram of nanoseconds; all zero without a request.
+    pub(crate) fn of(nanos: &Histogram) -> Self {
+        let Times { median, p90, p99, p999, max, mean, .. } =
+            Times::of(nanos, Duration::from_secs(1)).unwrap_or_default();
+        Self { mean, p50: median, p90, p99, p999, highest: max }
+    }
 }
 
 /// The measurement of one server under one load.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use spandrel_measure::Times;
 use spandrel_measure::stats::Summary;
 use spandrel_measure::table;
 use spandrel_measure::units::grouped;
@@ -93,8 +94,9 @@ fn rounds_csv(results: &Results) -> String {
     for one in &results.measured {
         let times = &one.times;
         _ = write!(csv, "{},{},{},{},{},", one.placement, one.case, one.round, one.contender, times.calls);
-        _ = write!(csv, "{:.3},{:.3},{:.3},{:.3},{:.3},", times.min, times.median, times.p90, times.p99, times.p999);
-        _ = writeln!(csv, "{:.3},{:.3},{:.1}", times.max, times.mean, times.calls_per_second());
+        let Times { min, median, p90, p99, p999, max, mean } = times.each;
+        _ = write!(csv, "{min:.3},{median:.3},{p90:.3},{p99:.3},{p999:.3},");
+        _ = writeln!(csv, "{max:.3},{mean:.3},{:.1}", times.calls_per_second());
     }
     csv
 }
@@ -140,13 +142,15 @@ pub(crate) mod tests {
         CallTimes {
             calls: 100,
             seconds: 0.001,
-            min: 1.0,
-            median,
-            p90: median * 1.5,
-            p99: median * 2.0,
-            p999: median * 4.0,
-            max: 99.0,
-            mean: median,
+            each: Times {
+                min: 1.0,
+                median,
+                p90: median * 1.5,
+                p99: median * 2.0,
+                p999: median * 4.0,
+                max: 99.0,
+                mean: median,
+            },
         }
     }
 

@@ -3,6 +3,7 @@
 //! `report` writes the files with these results.
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::Times;
 use spandrel_measure::stats::Summary;
 
 use super::contender::Contender;
@@ -115,14 +116,14 @@ impl Row {
 
     fn filled(self, measured: &[&Measurement], base: Contender) -> Self {
         let of = |contender| measured.iter().filter(move |m| m.contender == contender);
-        let rounds = |contender, time: fn(&CallTimes) -> f64| {
-            of(contender).map(|m| (m.round, time(&m.times))).collect::<Vec<_>>()
+        let rounds = |contender, time: fn(&Times) -> f64| {
+            of(contender).map(|m| (m.round, time(&m.times.each))).collect::<Vec<_>>()
         };
         let ratio = |time| Summary::of_ratios(&rounds(self.contender, time), &rounds(base, time));
         Self {
-            median_us: Summary::of(of(self.contender).map(|m| m.times.median)),
-            p99_us: Summary::of(of(self.contender).map(|m| m.times.p99)),
-            p999_us: Summary::of(of(self.contender).map(|m| m.times.p999)),
+            median_us: Summary::of(of(self.contender).map(|m| m.times.each.median)),
+            p99_us: Summary::of(of(self.contender).map(|m| m.times.each.p99)),
+            p999_us: Summary::of(of(self.contender).map(|m| m.times.each.p999)),
             calls_per_second: Summary::of(of(self.contender).map(|m| m.times.calls_per_second())),
             ratio: ratio(|times| times.median),
             p99_ratio: ratio(|times| times.p99),

@@ -175,7 +175,7 @@ impl Series<'_> {
         let missing =
             || LabError::Protocol { role: "transmitter".to_owned(), found: "an outcome without times".to_owned() };
         let times = times.ok_or_else(missing)?;
-        self.progress.step(&label, &format!("{:.2} µs", times.median));
+        self.progress.step(&label, &format!("{:.2} µs", times.each.median));
         self.measured.push(Measurement {
             placement: stage.placement,
             case: work.case,

@@ -152,7 +152,11 @@ fn rounds_csv(results: &Results) -> String {
             one.placement, one.servants, job.algorithm, job.call, job.case, job.style
         );
         _ = write!(csv, "{},{},{},{},{},", one.round, one.contender, one.begin, times.calls, one.servants_called);
-        _ = writeln!(csv, "{:.3},{:.3},{:.3},{:.3}", times.min, times.median, times.p99, times.mean);
+        _ = writeln!(
+            csv,
+            "{:.3},{:.3},{:.3},{:.3}",
+            times.each.min, times.each.median, times.each.p99, times.each.mean
+        );
     }
     csv
 }
@@ -177,6 +181,8 @@ fn summary_csv(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
+    use spandrel_measure::Times;
+
     use super::super::results::{Absent, Measurement, Memory};
     use super::super::{Algorithm, Contender, Settings, Style};
     use super::*;
@@ -212,7 +218,8 @@ mod tests {
                         let slower = if job.style == Style::Static { 1.0 } else { 1.25 };
                         let median = (10.0 + f64::from(round)) * slower * if servants > 1 { 1.125 } else { 1.0 };
                         let (min, p90, p99, p999, max, mean) = (median, median, median * 2.0, 98.0, 99.0, median + 0.5);
-                        let times = CallTimes { calls: 1_000, seconds: 0.01, min, median, p90, p99, p999, max, mean };
+                        let each = Times { min, median, p90, p99, p999, max, mean };
+                        let times = CallTimes { calls: 1_000, seconds: 0.01, each };
                         let placement = Placement::One;
                         let (begin, servants_called) = (round, servants.min(980 + round));
                         measured.push(Measurement {

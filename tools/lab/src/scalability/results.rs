@@ -193,8 +193,8 @@ impl Rounds {
                 .filter(|m| (m.placement, m.contender, m.servants) == (placement, contender, servants) && m.job == *job)
         };
         Self {
-            medians: those().map(|m| (m.round, m.times.median)).collect(),
-            means: those().map(|m| (m.round, m.times.mean)).collect(),
+            medians: those().map(|m| (m.round, m.times.each.median)).collect(),
+            means: those().map(|m| (m.round, m.times.each.mean)).collect(),
             servants_called: those().map(|m| (m.round, f64::from(m.servants_called))).collect(),
         }
     }

@@ -104,7 +104,7 @@ impl Series<'_> {
         match pair.run(&run, self.settings.limit())? {
             ClientReply::Timed(Timed { times, servants_called }) => {
                 let (times, begin) = (times.times(), run.begin);
-                self.progress.step(&label, &format!("{:.2} µs", times.median));
+                self.progress.step(&label, &format!("{:.2} µs", times.each.median));
                 self.measured.push(Measurement {
                     placement,
                     servants,

@@ -23,7 +23,7 @@ mod stop;
 
 pub use drive::{StartError, Worker, drive};
 pub use open_loop::run;
-pub use report::{LoadReport, Times};
+pub use report::LoadReport;
 pub use schedule::{Arrival, Request, Schedule, exponential};
 pub use settings::LoadSettings;
 pub use stop::LoadStop;

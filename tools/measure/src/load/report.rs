@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::LoadSettings;
 use super::record::Record;
-use crate::histogram::Histogram;
+use crate::Times;
+
+const MICROSECOND: Duration = Duration::from_micros(1);
 
 /// The results of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,46 +33,11 @@ pub struct LoadReport {
     pub achieved_rate: f64,
     /// The failed requests by kind.
     pub failures: BTreeMap<String, u64>,
-    /// The times from the scheduled time of a request to its answer; none without an answer.
+    /// The times in microseconds from the scheduled time of a request to its answer; none without an answer.
     pub times: Option<Times>,
-    /// The times from the scheduled time of a request to its sending: beyond some ten microseconds, there were
+    /// The times in microseconds from the scheduled time of a request to its sending: beyond some ten, there were
     /// too few workers or processors.
     pub send_delays: Option<Times>,
-}
-
-/// A distribution of times in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Times {
-    /// The shortest of the times.
-    pub min: f64,
-    /// The mean of the times.
-    pub mean: f64,
-    /// Half of the times are shorter.
-    pub median: f64,
-    /// Nine in ten are shorter.
-    pub p90: f64,
-    /// 99 in 100 are shorter.
-    pub p99: f64,
-    /// 999 in 1,000 are shorter.
-    pub p999: f64,
-    /// The longest of the times.
-    pub max: f64,
-}
-
-impl Times {
-    fn of(histogram: &Histogram) -> Option<Self> {
-        let micros = |nanos: u64| nanos as f64 / 1000.0;
-        let quantile = |quantile| micros(histogram.value_at(quantile));
-        (histogram.count() > 0).then(|| Self {
-            min: micros(histogram.min()),
-            mean: histogram.mean() / 1000.0,
-            median: quantile(0.5),
-            p90: quantile(0.9),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
-            max: micros(histogram.max()),
-        })
-    }
 }
 
 impl LoadReport {
@@ -93,8 +60,8 @@ impl LoadReport {
             given_up: stopped.map_or(record.given_up, |_| due - answered - failed),
             achieved_rate: answered as f64 / elapsed.max(duration).as_secs_f64(),
             failures: record.failures.clone(),
-            times: Times::of(&record.times),
-            send_delays: Times::of(&record.delays),
+            times: Times::of(&record.times, MICROSECOND),
+            send_delays: Times::of(&record.delays, MICROSECOND),
         }
     }
 }

@@ -22,7 +22,7 @@ use spandrel_measure::load::{Arrival, LoadStop, Request, Schedule, Worker, drive
 
 pub use exchange::{GREETING, MAX_OCTETS};
 pub use failure::FailureKind;
-pub(crate) use record::{HIGHEST, latency};
+pub(crate) use record::HIGHEST;
 
 use crate::idl::orchestra::{Address, ArrivalKind, Distribution, InvalidLoad, Load, LoadResult};
 use distribution::MAX_THINK_TIME;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use spandrel_measure::histogram::Histogram;
+use spandrel_measure::{Times, histogram::Histogram};
 
 use super::FailureKind;
 use crate::idl::orchestra::{ErrorCount, Latency, LoadResult};
@@ -66,29 +66,9 @@ impl Record {
 }
 
 /// The latencies of a histogram of nanoseconds, in seconds; all zero without a request.
-pub(crate) fn latency(times: &Histogram) -> Latency {
-    let seconds = |nanos: u64| nanos as f64 / 1e9;
-    let quantile = |quantile: f64| seconds(times.value_at(quantile));
-    if times.count() == 0 {
-        return Latency {
-            lowest: 0.0,
-            mean: 0.0,
-            deviation: 0.0,
-            p50: 0.0,
-            p90: 0.0,
-            p99: 0.0,
-            p999: 0.0,
-            highest: 0.0,
-        };
-    }
-    Latency {
-        lowest: seconds(times.min()),
-        mean: times.mean() / 1e9,
-        deviation: times.deviation() / 1e9,
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
-        highest: seconds(times.max()),
-    }
+fn latency(nanos: &Histogram) -> Latency {
+    const SECOND: Duration = Duration::from_secs(1);
+    let Times { min, median, p90, p99, p999, max, mean } = Times::of(nanos, SECOND).unwrap_or_default();
+    let deviation = nanos.deviation() / 1e9;
+    Latency { lowest: min, mean, deviation, p50: median, p90, p99, p999, highest: max }
 }

@@ -77,7 +77,6 @@ impl<'s> MeasuredServer<'s> {
     pub(super) fn into_sample(self, load: &str, round: u32, at: f64) -> Sample {
         let count = |switches: i64| u64::try_from(switches).unwrap_or(0);
         let cpu = |(user, system): (f64, f64)| Cpu { user: user.max(0.0), system: system.max(0.0) };
-        let latency = crate::load::latency(&self.latencies);
         Sample {
             target: self.target.name.clone(),
             load: load.to_owned(),
@@ -86,14 +85,7 @@ impl<'s> MeasuredServer<'s> {
             cpu: self.cpu.into_iter().map(|(scope, time)| (scope.to_owned(), cpu(time))).collect(),
             voluntary_switches: count(self.switches.0),
             involuntary_switches: count(self.switches.1),
-            latency: Latencies {
-                mean: latency.mean,
-                p50: latency.p50,
-                p90: latency.p90,
-                p99: latency.p99,
-                p999: latency.p999,
-                highest: latency.highest,
-            },
+            latency: Latencies::of(&self.latencies),
             ..self.sample
         }
     }

@@ -1,8 +1,9 @@
 //! Results of the reactor experiment: the runs, and their summaries.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
-use spandrel_measure::histogram::Histogram;
-use spandrel_measure::stats::Summary;
+use spandrel_measure::{Times, histogram::Histogram, stats::Summary};
 
 use super::contender::Contender;
 use super::settings::{Load, Settings};
@@ -27,14 +28,8 @@ pub struct Echoed {
 impl Echoed {
     /// Summarises times in nanoseconds.
     pub(super) fn of(nanos: &Histogram, seconds: f64) -> Self {
-        let micros = |nanos: u64| nanos as f64 / 1000.0;
-        Self {
-            events: nanos.count(),
-            seconds,
-            p50_us: micros(nanos.value_at(0.5)),
-            p99_us: micros(nanos.value_at(0.99)),
-            max_us: micros(nanos.max()),
-        }
+        let times = Times::of(nanos, Duration::from_micros(1)).unwrap_or_default();
+        Self { events: nanos.count(), seconds, p50_us: times.median, p99_us: times.p99, max_us: times.max }
     }
 
     /// Messages echoed per second.
