@@ -16,7 +16,7 @@ use std::{
 
 use spandrel_orb::{BidirectionalPolicy, Located, SystemException};
 use spandrel_server::{Entry, LastTarget, ObjectAdapter, Reservation, Resolution, Upcall};
-use spandrel_sync::{Arc, time::Instant};
+use spandrel_sync::{Arc, time::Deadline};
 
 use crate::{
     EtherealizeObjects, ThreadPolicy, WaitForCompletion,
@@ -265,11 +265,9 @@ impl ObjectAdapter for Root {
         let destroyed = self.destroy(self.root_adapter(), EtherealizeObjects::Yes, WaitForCompletion::No);
         debug_assert!(destroyed.is_ok(), "destruction without waiting cannot fail");
         // Adapters with servant activators only, all at once.
-        let start = Instant::now();
+        let deadline = Deadline::after(ETHEREALIZATION_TIMEOUT);
         for adapter in all.iter().filter(|adapter| adapter.has_activator()) {
-            adapter
-                .usage
-                .await_quiet(ETHEREALIZATION_TIMEOUT.saturating_sub(Instant::now().saturating_duration_since(start)));
+            adapter.usage.await_quiet(deadline);
         }
         all.iter().for_each(Adapter::etherealize_pending);
         self.orb.release();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use spandrel_sync::{
     Condition, Mutex,
     atomic::{AtomicUsize, Ordering},
-    time::Instant,
+    time::Deadline,
 };
 
 /// The interval at which a waiter rechecks: a request that ends takes no barrier for absent waiters.
@@ -83,13 +83,12 @@ impl Usage {
 
     /// Waits until the condition holds, or until it is time to look for other work.
     pub(crate) fn await_briefly(&self, condition: impl Fn() -> bool) {
-        let start = Instant::now();
-        self.await_condition(|| condition() || Instant::now().saturating_duration_since(start) >= RECHECK_INTERVAL);
+        let deadline = Deadline::after(RECHECK_INTERVAL);
+        self.await_condition(|| condition() || deadline.is_over());
     }
 
-    /// Waits until the adapter [is quiet](Self::is_quiet), for `limit` at most.
-    pub(crate) fn await_quiet(&self, limit: Duration) {
-        let start = Instant::now();
-        self.await_condition(|| self.is_quiet() || Instant::now().saturating_duration_since(start) >= limit);
+    /// Waits until the adapter [is quiet](Self::is_quiet), until `deadline` at most.
+    pub(crate) fn await_quiet(&self, deadline: Deadline) {
+        self.await_condition(|| self.is_quiet() || deadline.is_over());
     }
 }

@@ -18,7 +18,7 @@ pub(crate) mod direct;
 mod models;
 mod reply;
 
-use std::{cell::RefCell, sync::OnceLock, time::Duration};
+use std::{cell::RefCell, sync::OnceLock};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader, SystemException};
@@ -34,7 +34,7 @@ use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicU32, Ordering},
     thread_local,
-    time::Instant,
+    time::{self, Instant},
 };
 use spandrel_transport::{Address, Deadline};
 
@@ -131,10 +131,10 @@ impl CollocatedCalls {
         Reply::parse(answer).map_err(|error| CallFailure::new(malformed(&error)))
     }
 
-    /// Waits for the end of all running calls for at most this time. Gives up the calls that still wait for a
+    /// Waits for the end of all running calls, until the deadline at most. Gives up the calls that still wait for a
     /// reply.
-    pub(crate) fn shut_down(&self, running_calls: &RunningCalls, timeout: Duration) {
-        running_calls.await_end(&Deadline::after(timeout));
+    pub(crate) fn shut_down(&self, running_calls: &RunningCalls, deadline: time::Deadline) {
+        running_calls.await_end(deadline);
         let left = self.waiting.lock().take();
         for awaited in left.iter().flatten().filter_map(Weak::upgrade) {
             awaited.give_up(Some(cut_off()));
@@ -157,7 +157,7 @@ impl CollocatedCalls {
 #[cold]
 fn request_deadline(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
     request_of_thread::record_calling_orb(orb);
-    deadline.limits_reply().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
+    deadline.end().map(|end| RequestDeadline { answer: Some(end), ..RequestDeadline::default() })
 }
 
 /// Sets the deadline that a servant inherits when it is called directly. It holds until the result is

@@ -14,9 +14,10 @@ use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimi
 use spandrel_sync::{
     Arc, Mutex, MutexGuard, Weak,
     atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Deadline,
 };
 use spandrel_transport::{
-    Address, ConnectionAcceptor, Deadline, IIOP, Listener, ListenerSource, PendingConnection, PublishedAddresses,
+    Address, ConnectionAcceptor, IIOP, Listener, ListenerSource, PendingConnection, PublishedAddresses,
     ReactorTransport, host_name, send_octets,
 };
 
@@ -288,7 +289,7 @@ impl Server {
         connections.iter().for_each(|connection| connection.begin_close());
         for (stage, time) in [(ClosePhase::CloseSent, timeout), (ClosePhase::Ended, PEER_CLOSE_TIMEOUT)] {
             let deadline = Deadline::after(time);
-            connections.iter().for_each(|connection| connection.await_close_phase(stage, &deadline));
+            connections.iter().for_each(|connection| connection.await_close_phase(stage, deadline));
         }
         self.resources.pool.close();
     }

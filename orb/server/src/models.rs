@@ -25,8 +25,8 @@ use spandrel_orb::{
         pipe::PipeEnd,
     },
 };
-use spandrel_sync::{Arc, Mutex, thread};
-use spandrel_transport::{Deadline, Transport, send_octets};
+use spandrel_sync::{Arc, Mutex, thread, time::Deadline};
+use spandrel_transport::{Transport, send_octets};
 
 use crate::{
     ServerConnection,

@@ -14,7 +14,7 @@ use std::{collections::VecDeque, io, time::Duration};
 use spandrel_giop::SystemException;
 use spandrel_orb::internal::nesting::{self, NestedWork};
 use spandrel_reactor::{LogLimit, Unlogged};
-use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
+use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Deadline};
 
 use crate::threads::ServerThreads;
 
@@ -267,7 +267,7 @@ impl<R: Request> NestedWork for RequestQueue<R> {
     }
 
     fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool) {
-        let end = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = Deadline::after(timeout);
         let mut state = self.state.lock();
         loop {
             let wakes = state.wakes;
@@ -284,14 +284,11 @@ impl<R: Request> NestedWork for RequestQueue<R> {
                 state = self.perform(state, work);
                 continue;
             }
-            let remaining = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if state.is_closed || remaining == Some(Duration::ZERO) {
+            if state.is_closed || deadline.is_over() {
                 return;
             }
-            match remaining {
-                _ if state.wakes != wakes => {}
-                None => self.nested.wait(&mut state),
-                Some(remaining) => drop(self.nested.wait_for(&mut state, remaining)),
+            if state.wakes == wakes {
+                self.nested.wait_until(&mut state, deadline);
             }
         }
         if self.state.lock().has_surplus() {

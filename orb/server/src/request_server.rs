@@ -13,7 +13,7 @@ use spandrel_orb::{
         ServerSide, encode_collocated,
     },
 };
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, time};
 use spandrel_transport::{Address, Deadline, IIOP, PublishedAddresses};
 
 use crate::{
@@ -166,10 +166,10 @@ impl ServerSide for RequestServer {
     fn shut_down(&self, orb: &Orb) {
         let resources = &self.resources;
         let timeout = resources.settings.shutdown_timeout;
-        let deadline = Deadline::after(timeout);
+        let deadline = time::Deadline::after(timeout);
         self.server.shutdown(timeout);
         resources.upcall_monitor.stop();
-        self.collocated_calls.shut_down(&resources.running_calls, deadline.remaining());
+        self.collocated_calls.shut_down(&resources.running_calls, deadline);
         ClientConnection::close_bidirectional(orb.peers().connections(), PEER_CLOSE_TIMEOUT);
     }
 

@@ -8,8 +8,8 @@ use spandrel_orb::Orb;
 use spandrel_sync::{
     Condition, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Deadline,
 };
-use spandrel_transport::Deadline;
 
 /// The number of such calls. The shutdown of the ORB waits for them.
 #[derive(Debug)]
@@ -48,15 +48,14 @@ impl RunningCalls {
     }
 
     /// Waits for the end of all calls.
-    pub(crate) fn await_end(&self, deadline: &Deadline) {
+    pub(crate) fn await_end(&self, deadline: Deadline) {
         self.is_closing.store(true, Ordering::SeqCst);
         let mut lock = self.lock.lock();
         while self.running.load(Ordering::SeqCst) != 0 {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() {
+            if deadline.is_over() {
                 break;
             }
-            self.ended.wait_for(&mut lock, remaining);
+            self.ended.wait_until(&mut lock, deadline);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::OnceLock; // for the whole process, so not part of any model
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::{InvalidMessage, RootCertStore};
@@ -14,6 +14,7 @@ use spandrel_giop::IiopProfile;
 use spandrel_giop::component::{Component, SslSecTrans};
 use spandrel_ipc::inet::{self, Inet};
 use spandrel_sync::Arc;
+use spandrel_sync::time::Deadline;
 use spandrel_tls::{ServerName, Stream, Tls, tls_error};
 use spandrel_transport::{
     Address, Endpoint, IIOP, Listener, OptionError, Protocol, PublishedAddresses, ServerProtocol, SocketSettings,
@@ -175,12 +176,12 @@ impl Protocol for Ssliop {
         let (host, _) = address.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
         let (config, limit) = self.configurations.client().map_err(unusable)?;
         let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
-        let begun = Instant::now();
+        let deadline = Deadline::after(timeout);
         let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(limit);
         let stream = tls.join(connect_inet(address, timeout, settings)?)?;
-        let done = match timeout {
+        let done = match deadline.remaining() {
             None => stream.handshake(),
-            Some(timeout) => stream.handshake_within(timeout.saturating_sub(begun.elapsed())),
+            Some(left) => stream.handshake_within(left),
         };
         done.map_err(with_remedy)?;
         Ok(stream)

@@ -2,44 +2,36 @@
 
 use std::time::Duration;
 
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::{self, Instant};
 
-/// Longer than any call, and within the range of every clock.
+/// Longer than any call, and within the range of every clock: a longer limit is none.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The elapsed part of a span below which the socket time-out is not adjusted, to save a system call.
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
-/// The deadlines of one call.
+/// The limits of one call, each of them a [`time::Deadline`].
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     /// The limit for the whole call.
-    whole: Limit,
+    whole: time::Deadline,
     /// The limit for sending the request, if it is separate.
-    sending: Option<Limit>,
+    sending: Option<time::Deadline>,
     /// The limit for connecting, if it is separate.
     connecting: Option<Duration>,
-}
-
-/// The end of a wait, and the whole span, so that a constant time-out needs no system call.
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    at: Instant,
-    /// The time from the beginning to the end.
-    span: Duration,
 }
 
 impl Deadline {
     /// A deadline `span` from now.
     #[must_use]
     pub fn after(span: Duration) -> Self {
-        Self { whole: Limit::after(span), sending: None, connecting: None }
+        Self { whole: limit(span), sending: None, connecting: None }
     }
 
     /// Adds a separate limit on sending.
     #[must_use]
     pub fn with_sending(self, span: Duration) -> Self {
-        Self { sending: Some(Limit::after(span)), ..self }
+        Self { sending: Some(limit(span)), ..self }
     }
 
     /// Adds a separate limit on connecting.
@@ -51,23 +43,24 @@ impl Deadline {
     /// A deadline that ends at `at`, with the other limits of `own`, which may end later.
     #[must_use]
     pub fn until(at: Instant, own: Option<Self>) -> Self {
-        let whole = Limit { at, span: at.saturating_duration_since(Instant::now()) };
+        let now = Instant::now();
+        let whole = time::Deadline::from_begin(now, at.saturating_duration_since(now));
         let (sending, connecting) = own.map_or((None, None), |own| (own.sending, own.connecting));
         Self { whole, sending, connecting }
     }
 
-    /// The end.
+    /// The end of the wait for the reply, if limited.
     #[must_use]
     #[inline]
-    pub fn end(&self) -> Instant {
-        self.whole.at
+    pub fn end(&self) -> Option<Instant> {
+        self.whole.end()
     }
 
     /// Whether the wait for the reply is limited.
     #[must_use]
     #[inline]
     pub fn limits_reply(&self) -> bool {
-        self.whole.span < LONGEST
+        self.whole.limit().is_some()
     }
 
     /// Whether it limits the deadline that servers receive.
@@ -79,26 +72,26 @@ impl Deadline {
     /// The time left for the reply, if limited.
     #[must_use]
     pub fn left_for_reply(self) -> Option<Duration> {
-        self.limits_reply().then(|| self.remaining())
+        self.whole.remaining()
     }
 
     /// The time left for delivery of the request, if limited separately.
     #[must_use]
     pub fn left_for_delivery(self) -> Option<Duration> {
-        self.sending.map(|limit| limit.remaining())
+        self.sending.map(remaining)
     }
 
     /// The time left for sending. Cold: calls without a deadline skip it.
     #[must_use]
     #[cold]
     pub fn left_to_send(&self) -> Duration {
-        self.send_limit().remaining()
+        remaining(self.send_limit())
     }
 
-    /// The end of sending.
+    /// The end of sending, if limited.
     #[must_use]
-    pub fn send_end(&self) -> Instant {
-        self.send_limit().at
+    pub fn send_end(&self) -> Option<Instant> {
+        self.send_limit().end()
     }
 
     /// The time for a connection attempt to one of several `addresses` that may have to be tried.
@@ -111,58 +104,54 @@ impl Deadline {
 
     /// The limit on sending.
     #[inline]
-    fn send_limit(&self) -> &Limit {
-        match &self.sending {
-            Some(limit) if limit.at < self.whole.at => limit,
-            _ => &self.whole,
-        }
+    fn send_limit(&self) -> time::Deadline {
+        self.sending.map_or(self.whole, |sending| self.whole.earlier(sending))
     }
 
     /// Whether the limit on sending ends before that on the reply.
     #[must_use]
     pub fn limits_sending(&self) -> bool {
-        self.sending.is_some_and(|limit| limit.at < self.whole.at)
+        self.sending.is_some_and(|sending| self.whole.earlier(sending) != self.whole)
     }
 
     /// The time that a transport may wait now, `None` if the deadline has passed. It is the same span from
     /// call to call as long as all of it is ahead, so that a constant time-out costs no system call.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
-        self.whole.wait()
+        wait(self.whole)
     }
 
     /// The time that a transport may wait to send, as [`wait`](Self::wait).
     #[must_use]
     pub fn wait_to_send(&self) -> Option<Duration> {
-        self.send_limit().wait()
+        wait(self.send_limit())
     }
 
-    /// The time left; zero after the deadline.
+    /// The time left: zero after the deadline, a hundred years without a limit.
     #[must_use]
     #[inline]
     pub fn remaining(&self) -> Duration {
-        self.whole.remaining()
+        remaining(self.whole)
     }
 }
 
-impl Limit {
-    fn after(span: Duration) -> Self {
-        let span = span.min(LONGEST);
-        Self { at: Instant::now() + span, span }
-    }
+/// The deadline `span` from now.
+fn limit(span: Duration) -> time::Deadline {
+    time::Deadline::after(Some(span).filter(|span| *span < LONGEST))
+}
 
-    fn remaining(&self) -> Duration {
-        self.at.saturating_duration_since(Instant::now())
-    }
+fn remaining(limit: time::Deadline) -> Duration {
+    limit.remaining().unwrap_or(LONGEST)
+}
 
-    fn wait(&self) -> Option<Duration> {
-        let remaining = self.remaining();
-        if remaining.is_zero() {
-            None
-        } else if self.span - remaining < NEGLIGIBLE {
-            Some(self.span)
-        } else {
-            Some(remaining)
-        }
+/// The time that a transport may wait: the whole span as long as hardly any of it has passed.
+fn wait(limit: time::Deadline) -> Option<Duration> {
+    let (span, remaining) = (limit.limit().unwrap_or(LONGEST), remaining(limit));
+    if remaining.is_zero() {
+        None
+    } else if span - remaining < NEGLIGIBLE {
+        Some(span)
+    } else {
+        Some(remaining)
     }
 }

@@ -1,10 +1,11 @@
 //! The contexts of the naming service.
 
 use std::collections::{HashSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_naming::{
     Binding, BindingIterator, BindingType, NameComponent, NamingContext, naming_context,
 };
@@ -146,17 +147,17 @@ impl Entry {
 struct Budget {
     bindings: usize,
     octets: usize,
-    until: Instant,
+    deadline: Deadline,
     is_exceeded: bool,
 }
 
 impl Budget {
     fn new() -> Self {
-        Self { bindings: MAX_BINDINGS, octets: MAX_OCTETS, until: Instant::now() + LIST_TIMEOUT, is_exceeded: false }
+        Self { bindings: MAX_BINDINGS, octets: MAX_OCTETS, deadline: Deadline::after(LIST_TIMEOUT), is_exceeded: false }
     }
 
     fn has_room(&mut self) -> bool {
-        self.is_exceeded |= self.bindings == 0 || self.octets == 0 || Instant::now() >= self.until;
+        self.is_exceeded |= self.bindings == 0 || self.octets == 0 || self.deadline.is_over();
         !self.is_exceeded
     }
 

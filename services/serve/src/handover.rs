@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use spandrel::net::ipc::inet::Addr;
-use spandrel::net::sync::time::Instant;
+use spandrel::net::sync::time::Deadline;
 use spandrel::net::sync::{Arc, Condition, Mutex, ThreadManager};
 use spandrel_architectures::{Server as _, SwitchingServer};
 
@@ -48,14 +48,13 @@ impl Handover {
             let is_here = |servers: &[(Addr, Arc<SwitchingServer>)]| {
                 servers.iter().position(|(_, server)| std::ptr::eq(Arc::as_ptr(server), weak.as_ptr()))
             };
-            let end = Instant::now() + WAIT;
+            let deadline = Deadline::after(WAIT);
             let mut servers = waiting.servers.lock();
             loop {
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() || is_here(&servers).is_none() {
+                if deadline.is_over() || is_here(&servers).is_none() {
                     break;
                 }
-                waiting.changed.wait_for(&mut servers, left);
+                waiting.changed.wait_until(&mut servers, deadline);
             }
             let left = is_here(&servers).map(|at| servers.swap_remove(at));
             drop(servers);

@@ -14,7 +14,7 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::{Arc, Condition, Mutex, time::Instant};
+use spandrel_sync::{Arc, Condition, Mutex, time::Deadline};
 
 use crate::{AsyncReply, ObjectRef, UserExceptions};
 
@@ -109,28 +109,18 @@ impl PollableSetState {
 
     /// Waits at most `timeout` milliseconds until `find` returns a value.
     fn wait_for_value<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
-        let end = (timeout != NO_LIMIT).then(|| Instant::now() + Duration::from_millis(timeout.into()));
+        let deadline = Deadline::after((timeout != NO_LIMIT).then(|| Duration::from_millis(timeout.into())));
         loop {
             let before = *self.notifications.lock();
             if let Some(found) = find() {
                 return Some(found);
             }
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            if deadline.is_over() {
                 return None;
             }
             let mut notifications = self.notifications.lock();
-            while *notifications == before {
-                match end {
-                    None => self.notified.wait(&mut notifications),
-                    Some(end) => {
-                        let left = end.saturating_duration_since(Instant::now());
-                        if left.is_zero() {
-                            break;
-                        }
-                        self.notified.wait_for(&mut notifications, left);
-                    }
-                }
+            while *notifications == before && !deadline.is_over() {
+                self.notified.wait_until(&mut notifications, deadline);
             }
         }
     }

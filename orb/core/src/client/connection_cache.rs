@@ -10,9 +10,8 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    time::Instant,
+    time::{Deadline, Instant},
 };
-use spandrel_transport::Deadline;
 
 use super::{
     CallFailure, MaintenanceThread, RequestLoss,
@@ -248,7 +247,7 @@ impl ConnectionCache {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
                 // Each later return of a connection sees this, through the lock of its pool.
                 self.tracks_releases.store(true, Ordering::Relaxed);
-                let slot = self.wait(member, timeout.map(Deadline::after));
+                let slot = self.wait(member, Deadline::after(timeout));
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
                 slot.map_err(|loss| CallFailure::of(loss, self.limit_reached()))?
             }
@@ -260,7 +259,7 @@ impl ConnectionCache {
     fn wait(
         self: &Arc<Self>,
         member: &dyn CachedConnections,
-        deadline: Option<Deadline>,
+        deadline: Deadline,
     ) -> Result<ConnectionSlot, RequestLoss> {
         loop {
             let before = *self.releases.lock();
@@ -272,11 +271,10 @@ impl ConnectionCache {
             }
             let mut releases = self.releases.lock();
             while *releases == before {
-                match deadline.as_ref().map(Deadline::remaining) {
-                    None => self.slot_released.wait(&mut releases),
-                    Some(Duration::ZERO) => return Err(RequestLoss::Other),
-                    Some(remaining) => drop(self.slot_released.wait_for(&mut releases, remaining)),
+                if deadline.is_over() {
+                    return Err(RequestLoss::Other);
                 }
+                self.slot_released.wait_until(&mut releases, deadline);
             }
         }
     }

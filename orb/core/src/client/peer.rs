@@ -6,9 +6,9 @@ use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, mino
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, Ordering},
-    time::Instant,
+    time::{Deadline, Instant},
 };
-use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only};
+use spandrel_transport::{Address, MessageReader, is_bidirectional_only};
 
 use super::RequestLoss;
 use super::{
@@ -216,9 +216,9 @@ impl Peer {
             (Some(call), Some(setting)) => Some(call.min(setting)),
             (call, setting) => call.or(setting),
         };
-        let deadline = timeout.map(Deadline::after);
+        let deadline = Deadline::after(timeout);
         let slot = self.settings.limits.map(|limits| (limits.reserve)(self, timeout)).transpose()?;
-        let timeout = deadline.as_ref().map(Deadline::remaining);
+        let timeout = deadline.remaining();
         let begin = Instant::now();
         let connected = self.protocol.connect(&self.address, timeout, &self.settings.sockets);
         self.unreachable.note(connected.is_ok(), begin);

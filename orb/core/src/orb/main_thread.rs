@@ -13,7 +13,7 @@ use std::{
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::MutexGuard;
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::Deadline;
 use spandrel_sync::{
     Condition, Mutex,
     thread::{self, ThreadId},
@@ -57,14 +57,10 @@ impl State {
 impl MainThread {
     /// Waits for this time, or until the ORB is closed.
     pub(crate) fn wait_for(&self, time: std::time::Duration) {
-        let end = Instant::now() + time;
+        let deadline = Deadline::after(time);
         let mut state = self.state.lock();
-        while !state.closed {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            self.changed.wait_for(&mut state, left);
+        while !state.closed && !deadline.is_over() {
+            self.changed.wait_until(&mut state, deadline);
         }
     }
 

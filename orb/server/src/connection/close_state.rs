@@ -5,8 +5,8 @@ use spandrel_orb::{CancelReason, statistics::Event};
 use spandrel_sync::{
     Condition, Mutex,
     atomic::{AtomicU8, Ordering},
+    time::Deadline,
 };
-use spandrel_transport::Deadline;
 
 /// The progress of a connection's end, for threads that wait for it.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -86,15 +86,14 @@ impl CloseState {
 
     /// Waits until the closing has come to this phase. Returns false if it has not within the time; the
     /// connection then counts as cut off.
-    pub(super) fn await_close_phase(&self, close_phase: ClosePhase, deadline: &Deadline) -> bool {
+    pub(super) fn await_close_phase(&self, close_phase: ClosePhase, deadline: Deadline) -> bool {
         let mut progress = self.progress.lock();
         while progress.close_phase < close_phase {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() {
+            if deadline.is_over() {
                 progress.is_cut_off = true;
                 return false;
             }
-            self.advanced.wait_for(&mut progress, remaining);
+            self.advanced.wait_until(&mut progress, deadline);
         }
         true
     }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use spandrel_connection::{CancelledRequests, ReaderWord, ServerPhase};
 use spandrel_giop::{MessageType, Reaction};
 use spandrel_orb::{CancelReason, statistics::Event};
-use spandrel_transport::{Deadline, ReadError};
+use spandrel_sync::time::Deadline;
+use spandrel_transport::ReadError;
 
 use super::{ServerConnection, close_state::ClosePhase, late_octets::LINGER};
 use crate::monitor::MonitoredConnection;
@@ -208,7 +209,7 @@ impl ServerConnection {
     }
 
     /// Waits until the closing has come to this phase. A connection that takes longer is cut.
-    pub(crate) fn await_close_phase(&self, close_phase: ClosePhase, deadline: &Deadline) {
+    pub(crate) fn await_close_phase(&self, close_phase: ClosePhase, deadline: Deadline) {
         if !self.close_state.await_close_phase(close_phase, deadline) {
             // Cut first: a CloseConnection after the last cancelled request would mean that none of them was
             // begun.

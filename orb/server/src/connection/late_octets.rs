@@ -5,7 +5,8 @@
 use std::{io, time::Duration};
 
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
-use spandrel_transport::{Deadline, ReactorTransport};
+use spandrel_sync::time::Deadline;
+use spandrel_transport::ReactorTransport;
 
 /// The time for which octets from the peer are read and dropped when its connection ends.
 pub(super) const LINGER: Duration = Duration::from_millis(500);
@@ -33,8 +34,7 @@ impl LateOctets {
         let deadline = Deadline::after(LINGER);
         let mut room = [0; 4096];
         loop {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() || transport.set_recv_timeout(Some(remaining)).is_err() {
+            if deadline.is_over() || transport.set_recv_timeout(deadline.remaining()).is_err() {
                 return;
             }
             match transport.recv(&mut room) {

@@ -4,8 +4,8 @@ use spandrel_orb::{
     Orb,
     models::{check, messages, one_in},
 };
-use spandrel_sync::{Arc, thread};
-use spandrel_transport::{Deadline, Transport, send_octets};
+use spandrel_sync::{Arc, thread, time::Deadline};
+use spandrel_transport::{Transport, send_octets};
 
 use super::{Stage, encoded, join, one_way, two_way};
 use crate::{DeferredCall, connection::ClosePhase};
@@ -84,7 +84,7 @@ fn a_cancelled_deferred_call_is_not_answered_and_not_waited_for() {
         }
         stage.client.close();
         join(threads);
-        stage.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(super::NEVER));
+        stage.connection.await_close_phase(ClosePhase::Ended, Deadline::NEVER);
         stage.stop_answering();
         join([answering]);
     });

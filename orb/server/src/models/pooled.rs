@@ -23,7 +23,7 @@ impl Stage {
     /// Waits for the end of the connection, and checks that nothing is left of it.
     pub(super) fn end(&self, reactor: &Reactor, threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
         join(threads);
-        self.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(NEVER));
+        self.connection.await_close_phase(ClosePhase::Ended, Deadline::NEVER);
         assert_eq!(reactor.place.lock().closes, 1);
         self.check_in_flight();
         // No upcall runs any more.

@@ -18,8 +18,8 @@ use spandrel_orb::{
         pipe::{self, PipeEnd},
     },
 };
-use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
-use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread, time::Deadline};
+use spandrel_transport::{Address, ReactorTransport, ReadError, Transport, send_octets};
 
 use super::{cancelled, deferred, one_servant::OneServant, reactor};
 use crate::{
@@ -346,7 +346,7 @@ impl Stage {
         thread::spawn(move || {
             connection.begin_close();
             for stage in [ClosePhase::CloseSent, ClosePhase::Ended] {
-                connection.await_close_phase(stage, &Deadline::after(NEVER));
+                connection.await_close_phase(stage, Deadline::NEVER);
             }
         })
     }

@@ -6,7 +6,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use spandrel::net::sync::time::Deadline;
 
 use super::config::{CommandConfig, End};
 use super::group::{ENTER, Group, Groups};
@@ -146,7 +148,7 @@ impl RunningServer {
                 return Err(running.failure(format!("no line `listening HOST:PORT` within {seconds} s")));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let status = running.ended_within(Duration::from_secs(1));
+                let status = running.ended_within(Deadline::after(Duration::from_secs(1)));
                 running.output.wait_end();
                 let status = status.map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
                 return Err(running.failure(format!("the server ended before it listened: {status}")));
@@ -173,12 +175,11 @@ impl RunningServer {
         ServerFailed { reason, output: self.output.text() }
     }
 
-    fn ended_within(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + limit;
+    fn ended_within(&mut self, deadline: Deadline) -> Option<ExitStatus> {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
-                _ if Instant::now() >= deadline => return None,
+                _ if deadline.is_over() => return None,
                 _ => thread::sleep(PAUSE),
             }
         }
@@ -207,7 +208,7 @@ impl RunningServer {
             return Err(self.failure(format!("the server had ended before: {status}")));
         }
         self.request_end();
-        match self.ended_within(grace) {
+        match self.ended_within(Deadline::after(grace)) {
             Some(_) => Ok(()),
             None => {
                 let seconds = grace.as_secs_f64();
@@ -219,9 +220,9 @@ impl RunningServer {
     /// Ends servers, all in the same time, and leaves out how.
     pub(crate) fn stop_all(mut servers: Vec<Self>, grace: Duration) {
         servers.iter_mut().for_each(Self::request_end);
-        let deadline = Instant::now() + grace;
+        let deadline = Deadline::after(grace);
         for mut server in servers {
-            _ = server.ended_within(deadline.saturating_duration_since(Instant::now()));
+            _ = server.ended_within(deadline);
         }
     }
 

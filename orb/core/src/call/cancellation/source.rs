@@ -11,7 +11,7 @@ use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicU8, AtomicU64, Ordering},
     held,
-    time::Instant,
+    time::{self, Instant},
 };
 use spandrel_transport::{Address, Deadline, ReactorTransport};
 
@@ -242,18 +242,19 @@ impl CancellationSource {
 
     /// Waits until the request is cancelled, or the time has passed; returns whether it is cancelled.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
-        let end = Deadline::after(timeout).end();
+        let wait = time::Deadline::after(timeout);
         loop {
             if self.is_cancelled() {
                 return true;
             }
-            let until = self.deadline.map_or(end, |deadline| deadline.min(end));
             let mut waiters = self.waiters.lock();
             if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == ANSWERED {
-                self.changed.wait_for(&mut waiters, until.saturating_duration_since(Instant::now()));
+                let now = Instant::now();
+                let own = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
+                self.changed.wait_until(&mut waiters, wait.earlier(time::Deadline::from_begin(now, own)));
             }
             drop(waiters);
-            if end <= Instant::now() {
+            if wait.is_over() {
                 return self.is_cancelled();
             }
         }

@@ -3,10 +3,10 @@
 use std::{io, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::time::Instant;
+use spandrel_sync::time::{Deadline, Instant};
 use spandrel_sync::{Arc, MutexGuard};
 
-use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, may_wait_on};
+use super::{CallFailure, ClientConnection, Peer, Pool, may_wait_on};
 use crate::client::ConnectionSharing;
 
 /// The choice for a call.
@@ -81,7 +81,7 @@ impl Peer {
                 return Ok(Some(connection));
             }
             let (deadline, failure_count) =
-                waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.failure_count()));
+                waiting.get_or_insert_with(|| (Deadline::after(timeout), pool.failure_count()));
             // The failure of the attempts that this call waited for is its own, too.
             if let Some((count, failure)) = &pool.last_failure
                 && pool.open() == 0
@@ -93,11 +93,10 @@ impl Peer {
                 self.begin_opening(&mut pool)?;
                 return Ok(None);
             }
-            match deadline.as_ref().map(Deadline::remaining) {
-                None => self.connection_available.wait(&mut pool),
-                Some(Duration::ZERO) => return Err(self.no_connection_free()),
-                Some(remaining) => drop(self.connection_available.wait_for(&mut pool, remaining)),
+            if deadline.is_over() {
+                return Err(self.no_connection_free());
             }
+            self.connection_available.wait_until(&mut pool, *deadline);
         }
     }
 

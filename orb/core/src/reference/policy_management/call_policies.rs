@@ -173,7 +173,7 @@ impl ObjectRef {
             return own;
         };
         match own {
-            Some(own) if own.end() <= inherited => Some(own),
+            Some(own) if own.end().is_some_and(|end| end <= inherited) => Some(own),
             own => Some(Deadline::until(inherited, own)),
         }
     }

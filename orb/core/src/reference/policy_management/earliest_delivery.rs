@@ -68,8 +68,7 @@ impl StartTimes for EarliestDelivery {
     fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException> {
         let is_after =
             |start: Option<Instant>, end: Option<Instant>| start.zip(end).is_some_and(|(start, end)| start > end);
-        let (send_end, reply_end) =
-            (deadline.map(|deadline| deadline.send_end()), deadline.map(|deadline| deadline.end()));
+        let (send_end, reply_end) = (deadline.and_then(Deadline::send_end), deadline.and_then(Deadline::end));
         let (message, minor) = if is_after(self.request, send_end) {
             ("request", minor::REQUEST_EXPIRED)
         } else if is_after(self.reply, reply_end) {
