@@ -50,6 +50,18 @@ pub fn check(name: &[NameComponent]) -> Result<(), InvalidName> {
     }
 }
 
+/// A name in string form as the part of a URL `corbaname:` behind its `#` (Naming Service 1.3, 2.5.3.5): octets that a URL
+/// cannot hold are written as `%` and two hexadecimal digits.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_cos as services; }
+/// assert_eq!(spandrel::services::name::escape_for_url("My accounts/caf\u{e9}.bar"), "My%20accounts/caf%c3%a9.bar");
+/// ```
+#[must_use]
+pub fn escape_for_url(text: &str) -> String {
+    spandrel_giop::percent::Escaped(text.as_bytes()).to_string()
+}
+
 /// The string form of a name.
 ///
 /// ```

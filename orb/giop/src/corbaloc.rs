@@ -13,6 +13,7 @@ use crate::{
     IiopProfile, ReferenceError,
     component::{Component, SslSecTrans},
     ior::ior_from_string,
+    percent::{Escaped, unescape},
 };
 
 /// The port of an address without one (7.6.10.3).
@@ -112,7 +113,7 @@ impl FromStr for Corbaloc {
         if addresses.len() > 1 && addresses.contains(&Address::Rir) {
             return Err(ReferenceError::RirNotAlone(start + SCHEME.len()));
         }
-        let mut key = unescape(key, position)?;
+        let mut key = unescape(key).map_err(|at| ReferenceError::BadEscape(position + at))?;
         if key.is_empty() && addresses == [Address::Rir] {
             key = b"NameService".to_vec();
         }
@@ -200,21 +201,6 @@ fn decimal(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok())?
 }
 
-fn unescape(text: &str, start: usize) -> Result<Vec<u8>, ReferenceError> {
-    let mut key = Vec::with_capacity(text.len());
-    let mut octets = text.bytes().enumerate();
-    while let Some((at, octet)) = octets.next() {
-        if octet != b'%' {
-            key.push(octet);
-            continue;
-        }
-        let mut digit = || char::from(octets.next()?.1).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let (Some(high), Some(low)) = (digit(), digit()) else { return Err(ReferenceError::BadEscape(start + at)) };
-        key.push(high << 4 | low);
-    }
-    Ok(key)
-}
-
 impl Corbaloc {
     /// A reference with one IIOP profile per address of IIOP or TLS, and no type. An address of TLS has port 0 in its
     /// profile and its own port in a component.
@@ -255,17 +241,9 @@ impl fmt::Display for Corbaloc {
         if self.key.is_empty() {
             return Ok(());
         }
-        f.write_str("/")?;
-        self.key.iter().try_for_each(|octet| match octet {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => write!(f, "{}", char::from(*octet)),
-            octet if UNESCAPED.contains(octet) => write!(f, "{}", char::from(*octet)),
-            octet => write!(f, "%{octet:02x}"),
-        })
+        write!(f, "/{}", Escaped(&self.key))
     }
 }
-
-/// Octets besides letters and digits that a key may hold unescaped (7.6.10.4).
-const UNESCAPED: &[u8] = b";/:?@&=+$,-_.!~*'()";
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -41,6 +41,7 @@ mod message;
 mod message_type;
 pub mod minor;
 mod osf_registry;
+pub mod percent;
 mod profile;
 mod reply;
 mod request;

@@ -375,7 +375,7 @@ impl NamingContextExtServant for ContextServant {
             return Err(InvalidAddress {}.into());
         }
         valid(name::parse(sn))?.map_err(|_| InvalidNameException {})?;
-        Ok(format!("corbaname:{addr}#{}", escaped(sn)))
+        Ok(format!("corbaname:{addr}#{}", name::escape_for_url(sn)))
     }
 
     fn resolve_str(&self, sn: &str) -> Result<Option<ObjectRef>, ResolveStrError> {
@@ -408,20 +408,6 @@ fn is_address(text: &str) -> bool {
         && has_hosts
         && protocol.is_some_and(|protocol| PROTOCOLS.contains(&protocol))
         && format!("corbaloc:{text}/NameService").parse::<spandrel::types::ObjectUrl>().is_ok()
-}
-
-/// A name in string form inside a URL (2.5.3.5): all octets but letters, digits and these marks as `%XX`.
-fn escaped(text: &str) -> String {
-    const MARKS: &[u8] = b";/:?@&=+$,-_.!~*'()";
-    let mut url = String::with_capacity(text.len());
-    for octet in text.bytes() {
-        if octet.is_ascii_alphanumeric() || MARKS.contains(&octet) {
-            url.push(char::from(octet));
-        } else {
-            url.push_str(&format!("%{octet:02x}"));
-        }
-    }
-    url
 }
 
 /// Whether an exception says that no server answered.

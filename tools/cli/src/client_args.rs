@@ -1,8 +1,9 @@
 //! The options of commands that call objects.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
+use spandrel::net::sync::time::Deadline;
 use spandrel::types::Ior;
 use spandrel::{ObjectRef, Orb, OrbBuilder};
 
@@ -35,29 +36,16 @@ pub(crate) struct ClientArgs {
     call: CallArgs,
 }
 
-/// The end of the time for several calls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
-    end: Instant,
-    limit: Duration,
-}
-
-impl Deadline {
-    pub(crate) fn after(limit: Duration) -> Self {
-        Self { end: Instant::now() + limit, limit }
+/// The object with the time that is left for a call, until the end of the time for several.
+///
+/// # Errors
+/// The time is over.
+pub(crate) fn bound(object: &ObjectRef, deadline: Deadline) -> anyhow::Result<ObjectRef> {
+    if deadline.is_over() {
+        let limit = deadline.limit().unwrap_or_default();
+        bail!("the answers do not end within {} s (--timeout)", limit.as_secs_f64());
     }
-
-    /// The object with the time that is left for a call.
-    ///
-    /// # Errors
-    /// The time is over.
-    pub(crate) fn bound(&self, object: &ObjectRef) -> anyhow::Result<ObjectRef> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            bail!("the answers do not end within {} s (--timeout)", self.limit.as_secs_f64());
-        }
-        Ok(object.with_timeout(Some(left)))
-    }
+    Ok(object.with_timeout(deadline.remaining()))
 }
 
 impl ClientArgs {

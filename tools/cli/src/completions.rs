@@ -14,10 +14,10 @@ use clap::{ArgMatches, Command, FromArgMatches as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 
+use spandrel::net::sync::time::Deadline;
 use spandrel::services::name;
 
 use crate::call::interface::InterfaceArgs;
-use crate::client_args::Deadline;
 use crate::orb_args::ClientOrbArgs;
 use crate::{common, naming};
 

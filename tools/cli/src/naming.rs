@@ -7,13 +7,15 @@ mod unbind;
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::net::error::escape;
+use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_naming::{
     Binding, BindingIterator, BindingType, NameComponent, NamingContextExt, naming_context, naming_context_ext,
 };
 use spandrel::services::name;
 use spandrel::{ObjectRef, Orb};
+use spandrel_giop::percent;
 
-use crate::client_args::Deadline;
+use crate::client_args::bound;
 use crate::common;
 use crate::orb_args;
 
@@ -40,7 +42,9 @@ impl Place {
             _ if !is_url(text) => (service(orb)?, text.to_owned()),
             _ if scheme_is(text, "corbaname") => {
                 let (url, path) = text.split_once('#').unwrap_or((text, ""));
-                let path = percent_decoded(path).with_context(|| format!("cannot read the name in `{text}`"))?;
+                let path = percent::unescape_name(path).map_err(|_| {
+                    anyhow!("cannot read the name in `{text}`: `%` is not followed by two hexadecimal digits")
+                })?;
                 (orb.string_to_object(url).with_context(|| format!("cannot read `{url}`"))?, path)
             }
             _ => (orb_args::object(orb, text)?, String::new()),
@@ -140,24 +144,6 @@ fn scheme_is(text: &str, scheme: &str) -> bool {
     text.split_once(':').is_some_and(|(given, _)| given.eq_ignore_ascii_case(scheme))
 }
 
-/// The text of a name in a URL (CosNaming 1.3, 2.5.3.2): UTF-8, or else ISO 8859-1.
-fn percent_decoded(text: &str) -> anyhow::Result<String> {
-    let (mut octets, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            octets.push(*first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let octet = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        octets.push(octet.context("`%` is not followed by two hexadecimal digits")?);
-        rest = &rest[2..];
-    }
-    // omniNames writes the octets of ISO 8859-1.
-    Ok(String::from_utf8(octets).unwrap_or_else(|latin1| latin1.into_bytes().into_iter().map(char::from).collect()))
-}
-
 /// Calls a function with all bindings of a context, some hundreds at a time; it returns whether to go on. A server may have
 /// an iterator without an end, so the deadline bounds all calls together.
 pub(crate) fn each_binding(
@@ -177,7 +163,7 @@ pub(crate) fn each_binding(
         }
         match (&iterator, &done) {
             (Some(iterator), Ok(true)) if goes_on => {
-                let object = match deadline.bound(iterator.as_object()) {
+                let object = match bound(iterator.as_object(), deadline) {
                     Ok(object) => object,
                     Err(error) => break Err(error),
                 };
@@ -210,7 +196,7 @@ pub(crate) fn sorted_bindings(
 
 /// The context with the time that is left for a call.
 pub(crate) fn bounded(context: &NamingContextExt, deadline: Deadline) -> anyhow::Result<NamingContextExt> {
-    Ok(NamingContextExt::unchecked_narrow(&deadline.bound(context.as_object())?))
+    Ok(NamingContextExt::unchecked_narrow(&bound(context.as_object(), deadline)?))
 }
 
 pub(crate) fn is_context(binding: &Binding) -> bool {

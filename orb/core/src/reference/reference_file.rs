@@ -2,7 +2,7 @@
 
 use std::{fs, io::Read as _, path::PathBuf};
 
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, SystemException, minor, percent::unescape_leniently};
 
 /// The scheme of such references.
 const SCHEME: &str = "file://";
@@ -47,27 +47,6 @@ fn path(text: &str) -> PathBuf {
         [b'/', drive, b':', ..] if cfg!(windows) && drive.is_ascii_alphabetic() => &text[1..],
         _ => text,
     };
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digit = |octet: &u8| char::from(*octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        rest = match after {
-            [high, low, behind @ ..] if *first == b'%' => match (digit(high), digit(low)) {
-                (Some(high), Some(low)) => {
-                    octets.push(high << 4 | low);
-                    behind
-                }
-                _ => {
-                    octets.push(*first);
-                    after
-                }
-            },
-            _ => {
-                octets.push(*first);
-                after
-            }
-        };
-    }
     // A name that is no UTF-8 is not found.
-    PathBuf::from(String::from_utf8_lossy(&octets).into_owned())
+    PathBuf::from(String::from_utf8_lossy(&unescape_leniently(text)).into_owned())
 }

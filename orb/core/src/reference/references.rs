@@ -9,8 +9,8 @@ use std::{any::Any, sync::OnceLock};
 use spandrel_cdr::{Binder, CdrError, GiopVersion, Ior, TaggedComponent, ValueFactory};
 use spandrel_error::escape;
 use spandrel_giop::{
-    Address, CompletionStatus, Corbaloc, IiopProfile, ObjectUrl, SystemException, component::Component, ids,
-    ior_from_string, ior_to_string, minor,
+    Address, CompletionStatus, Corbaloc, IiopProfile, ObjectUrl, ReferenceError, SystemException, component::Component,
+    ids, ior_from_string, ior_to_string, minor, percent,
 };
 use spandrel_sync::Arc;
 use spandrel_transport::PublishedAddresses;
@@ -337,7 +337,6 @@ impl Binder for Orb {
 }
 
 fn parse_url(text: &str) -> Result<Url, SystemException> {
-    const CORBANAME: &str = "corbaname:";
     let text = text.trim_ascii();
     match text.get(..CORBANAME.len()) {
         Some(scheme) if scheme.eq_ignore_ascii_case(CORBANAME) => parse_corbaname(&text[CORBANAME.len()..]),
@@ -366,6 +365,9 @@ fn corbaloc_url(url: Corbaloc) -> Result<Url, SystemException> {
     url.to_ior().map(Url::Object).map_err(bad_url)
 }
 
+/// The scheme of names.
+const CORBANAME: &str = "corbaname:";
+
 /// Parses *addresses* [`/` *key*] [`#` *name*]; the default key is `NameService` (Naming Service 1.3,
 /// 2.5.3.2). The name's octets are UTF-8, or else ISO 8859-1.
 fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
@@ -378,14 +380,11 @@ fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
         SystemException::bad_param(minor::BAD_SCHEME_SPECIFIC_PART, CompletionStatus::No)
             .with_detail(|| format!("invalid name `{name}`: {reason}"))
     };
-    // Names and keys are escaped alike: the parser of `corbaloc:` unescapes the name as a key.
-    let unescaped: Corbaloc = format!("corbaloc:rir:/{name}").parse().map_err(bad_url)?;
     if name.is_empty() {
         return Ok(Url::Name(Box::new(corbaloc_url(location)?), Vec::new()));
     }
-    // omniNames writes the octets of its own code set, ISO 8859-1 by default.
-    let unescaped = String::from_utf8(unescaped.key)
-        .unwrap_or_else(|latin1| latin1.into_bytes().into_iter().map(char::from).collect());
+    let begin = CORBANAME.len() + text.len() - name.len();
+    let unescaped = percent::unescape_name(name).map_err(|at| bad_url(ReferenceError::BadEscape(begin + at)))?;
     let components = corbaname::parse(&unescaped).map_err(bad_name)?;
     Ok(Url::Name(Box::new(corbaloc_url(location)?), components))
 }
@@ -398,7 +397,7 @@ fn unusable(detail: String) -> SystemException {
     SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
 }
 
-fn bad_url(error: spandrel_giop::ReferenceError) -> SystemException {
+fn bad_url(error: ReferenceError) -> SystemException {
     error.into()
 }
 

@@ -9,6 +9,7 @@ use spandrel_giop::{
     Address, Corbaloc, DEFAULT_PORT, GiopError, IiopProfile, ObjectUrl, Reaction, ReferenceError, TAG_INTERNET_IOP,
     component::{CodeSets, Component, ComponentDisplay, PolicyValue, TAG_CODE_SETS, TAG_ORB_TYPE},
     ids, ior_from_string, ior_to_string,
+    percent::{Escaped, unescape, unescape_leniently, unescape_name},
 };
 use support::VERSIONS;
 
@@ -241,6 +242,24 @@ fn malformed_corbalocs_are_rejected_with_the_position() {
     assert_eq!(error("corbaloc::h/a%4"), ReferenceError::BadEscape(13));
     assert_eq!(error("  corbaloc::h/%zz"), ReferenceError::BadEscape(14));
     assert_eq!(error("corbaname::h"), ReferenceError::UnknownScheme(text("corbaname::h")));
+}
+
+#[test]
+fn octets_are_escaped_in_urls_and_read_again() {
+    let all: Vec<u8> = (0..=255).collect();
+    let text = Escaped(&all).to_string();
+    assert_eq!(unescape(&text).unwrap(), all);
+    assert_eq!(unescape(&text.to_ascii_uppercase()).unwrap(), all.to_ascii_uppercase(), "digits of either case");
+    let whole: String =
+        all.iter().filter(|octet| Escaped(&[**octet]).to_string().len() == 1).map(|octet| char::from(*octet)).collect();
+    assert_eq!(whole, "!$&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~");
+    for (text, position) in [("%", 0), ("a%4", 1), ("%41%+1", 3), ("%4\u{e9}", 0), ("\u{e9}%zz", 2)] {
+        assert_eq!(unescape(text), Err(position), "{text}");
+        assert_eq!(unescape_leniently(text), text.replace("%41", "A").into_bytes(), "{text}");
+    }
+    assert_eq!(unescape_leniently("100%/%c3%a9%2"), "100%/\u{e9}%2".as_bytes());
+    assert_eq!(unescape_name("caf%c3%a9"), Ok("caf\u{e9}".to_owned()), "UTF-8");
+    assert_eq!(unescape_name("caf%e9"), Ok("caf\u{e9}".to_owned()), "ISO 8859-1");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::slice::from_ref;
 
 use spandrel::net::error::{escape, output};
+use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_naming::NamingContextExt;
 
 use super::{Place, bounded, is_context, sorted_bindings};
-use crate::client_args::{ClientArgs, Deadline};
+use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::{JsonObject, array};
 
