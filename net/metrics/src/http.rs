@@ -1,5 +1,6 @@
 //! The part of HTTP/1.1 (RFC 9112) that the endpoint needs: the request line, the end of the header, and
-//! responses of known length.
+//! responses of known length. No crate parses them: the first command of a new user builds this one, and its packages are
+//! counted (`cargo xtask structure`).
 
 /// The part of a request that decides the response.
 #[derive(Debug, Eq, PartialEq)]

@@ -1,13 +1,10 @@
 //! The executable: its options, exit codes and messages.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use spandrel_test_support::{ChildProcess, check_output_errors};
-
-use crate::fixture::TIMEOUT;
+use spandrel_test_support::{ChildProcess, check_output_errors, http_exchange, http_request};
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spandrel-proxy")).args(arguments).output().expect("the executable starts")
@@ -75,19 +72,15 @@ fn an_anonymous_proxy_is_not_addressed_as_another_host() {
     BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     let address = ready.trim_end().strip_prefix("ready: proxy http://").expect("it is ready").trim_end_matches('/');
     let status = |host: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+        let request = http_request("GET /healthz", &format!("Host: {host}\r\n"), "");
+        http_exchange(address, &request).unwrap().status
     };
     let port = address.rsplit(':').next().unwrap();
     let [own, local] = [status(address), status(&format!("localhost:{port}"))];
     let foreign = ["evil.example".to_owned(), format!("evil.example:{port}"), "localhost".to_owned()];
     let refused = foreign.map(|host| status(&host));
-    assert_eq!([own, local], ["200", "200"]);
-    assert_eq!(refused, ["421", "421", "421"]);
+    assert_eq!([own, local], [200, 200]);
+    assert_eq!(refused, [421, 421, 421]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A naming service, objects of every type, and a proxy in this process; and a client that sends any octets.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, Poa, SystemException}
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_proxy::http::{Authentication, HttpLimits, HttpServer, TlsFiles, Tokens};
 use spandrel_proxy::{CallLimits, Catalogue, Exposure, Proxy};
+use spandrel_test_support::{HttpResponse, http_exchange, http_request};
 
 /// The longest wait of a client.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
@@ -280,27 +281,20 @@ impl Fixture {
     }
 
     /// Sends a request with the tester's token, on a connection of its own.
-    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Response {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> HttpResponse {
         let content = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
         self.send_with(method, path, &format!("{AUTHORIZATION}{content}"), body)
     }
 
     /// Sends a request with these header lines.
-    pub(crate) fn send_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
-        let length = body.len();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n");
-        self.send_octets(format!("{head}{headers}\r\n{body}").as_bytes()).expect("a response")
+    pub(crate) fn send_with(&self, method: &str, path: &str, headers: &str, body: &str) -> HttpResponse {
+        let request = http_request(&format!("{method} {path}"), &format!("Host: test\r\n{headers}"), body);
+        self.send_octets(&request).expect("a response")
     }
 
     /// Sends these octets, and reads the response to the end of the connection.
-    pub(crate) fn send_octets(&self, octets: &[u8]) -> io::Result<Response> {
-        let mut stream = self.connect();
-        // The server may refuse a request before it has read all of it.
-        _ = stream.write_all(octets);
-        let mut answer = Vec::new();
-        _ = stream.read_to_end(&mut answer);
-        Response::parse(&answer)
+    pub(crate) fn send_octets(&self, octets: &[u8]) -> io::Result<HttpResponse> {
+        http_exchange(self.address, octets)
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -320,27 +314,5 @@ impl Drop for Fixture {
         self.naming.take().map(NamingService::stop);
         _ = self.client.shutdown();
         _ = self.objects.shutdown();
-    }
-}
-
-/// The response to an HTTP request.
-#[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: String,
-}
-
-impl Response {
-    pub(crate) fn parse(octets: &[u8]) -> io::Result<Self> {
-        let text = String::from_utf8_lossy(octets).into_owned();
-        let failed = || io::Error::other(format!("no response: {text:?}"));
-        let (head, body) = text.split_once("\r\n\r\n").ok_or_else(failed)?;
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(failed)?;
-        Ok(Self { status, head: head.to_ascii_lowercase(), body: body.to_owned() })
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }

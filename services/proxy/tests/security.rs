@@ -1,7 +1,7 @@
 //! Tokens, client certificates, the policy.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
 use spandrel_proxy::Exposure;
 use spandrel_proxy::http::{Authentication, TlsFiles, Tokens};
+use spandrel_test_support::HttpResponse;
 use spandrel_test_support::certificates::Authority;
 
-use crate::fixture::{AUTHORIZATION, Fixture, Response, Settings, TIMEOUT, TOKEN};
+use crate::fixture::{AUTHORIZATION, Fixture, Settings, TIMEOUT, TOKEN};
 
 #[test]
 fn a_token_is_required() {
@@ -118,9 +119,7 @@ fn a_client_certificate_takes_the_place_of_a_token() {
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut stream = rustls::StreamOwned::new(connection, stream);
         stream.write_all(b"GET /Bank/alice/owner HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Response::parse(&answer)
+        HttpResponse::read(stream)
     };
     assert_eq!(get(Some(&clients.issue("teller.bank.example"))).unwrap().status, 200);
     assert_eq!(get(Some(&clients.issue("guest.bank.example"))).unwrap().status, 403);

@@ -4,8 +4,7 @@
 //! are written to the folder in `SPANDREL_SCREENSHOTS`.
 
 use std::future::Future;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,8 @@ use fantoccini::wd::Capabilities;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
+
+use crate::{http_exchange, http_request};
 
 /// The longest wait for a condition of a page.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -215,24 +216,10 @@ impl Page {
     async fn post(&self, path: &str, body: &Value) -> Value {
         let session = self.client.session_id().await.unwrap().unwrap();
         let body = body.to_string();
-        let mut stream = TcpStream::connect(&self.driver).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let head = format!("POST /session/{session}/{path} HTTP/1.1\r\nHost: {}\r\n", self.driver);
-        let length = body.len();
-        stream
-            .write_all(format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes())
-            .unwrap();
-        // The driver keeps the connection open.
-        let mut answer = BufReader::new(stream);
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            assert_ne!(answer.read_until(b'\n', &mut head).unwrap(), 0, "{path}: {}", String::from_utf8_lossy(&head));
-        }
-        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-        let mut text = vec![0; length.unwrap_or_else(|| panic!("{path}: {head}"))];
-        answer.read_exact(&mut text).unwrap();
-        assert!(head.starts_with("http/1.1 200 "), "{path}: {head}{}", String::from_utf8_lossy(&text));
-        serde_json::from_slice::<Value>(&text).unwrap()["value"].take()
+        let fields = format!("Host: {}\r\n", self.driver);
+        let request = http_request(&format!("POST /session/{session}/{path}"), &fields, &body);
+        let response = http_exchange(&self.driver, &request).unwrap();
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        response.json()["value"].take()
     }
 }

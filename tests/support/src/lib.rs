@@ -1,5 +1,5 @@
 //! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes and their output, ports, futures
-//! without an executor, certificates, a disk that fails on command, programs of omniORB, a browser.
+//! without an executor, certificates, a disk that fails on command, programs of omniORB, an HTTP client, a browser.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
 //! `spandrel-orb-tests` has the helpers of the ORB's tests.
@@ -13,6 +13,8 @@ mod child;
 #[cfg(feature = "disk")]
 pub mod disk;
 mod futures;
+#[cfg(feature = "http")]
+mod http;
 mod interruption;
 mod omniorb;
 mod output;
@@ -22,6 +24,8 @@ mod waiting;
 
 pub use child::{ChildProcess, exit_without};
 pub use futures::{block_on, is_ready, ready_within, waker_that};
+#[cfg(feature = "http")]
+pub use http::{HttpResponse, http_exchange, http_request};
 pub use interruption::{read_some, retry_interrupted};
 pub use omniorb::omniorb_peer;
 pub use output::check_output_errors;

@@ -13,6 +13,7 @@ use spandrel::services::cos_naming::NamingContextExt;
 use spandrel::types::{IiopProfile, Ior};
 use spandrel::{Endpoint, Orb};
 use spandrel_naming::{NamingOptions, NamingService};
+use spandrel_test_support::HttpResponse;
 
 use super::probe::Probe;
 use super::process::{WithConsole, data};
@@ -25,10 +26,9 @@ fn data_needs_the_token_and_the_page_does_not() {
     let console = WithConsole::start(&data, &[]);
     let host = console.host();
     for path in ["/", "/app.js", "/console.css"] {
-        let (status, head, body) = console.send(&format!("GET {path}"), std::slice::from_ref(&host), "");
+        let HttpResponse { status, head, body } = console.send(&format!("GET {path}"), std::slice::from_ref(&host), "");
         assert_eq!(status, 200, "{path}");
         assert!(!body.contains(&console.token));
-        let head = head.to_lowercase();
         let policy = "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'";
         for header in [policy, "x-content-type-options: nosniff", "frame-ancestors 'none'", "cache-control: no-store"] {
             assert!(head.contains(header), "{header}: {head}");
@@ -38,12 +38,12 @@ fn data_needs_the_token_and_the_page_does_not() {
     for path in paths {
         for token in ["Bearer wrong-wrong-wrong-wrong", "Basic Zm9vOmJhcg==", "Bearer"] {
             let headers = [host.clone(), format!("Authorization: {token}")];
-            assert_eq!(console.send(&format!("GET /api/{path}"), &headers, "").0, 401, "{path} {token}");
+            assert_eq!(console.send(&format!("GET /api/{path}"), &headers, "").status, 401, "{path} {token}");
         }
-        assert_eq!(console.send(&format!("GET /api/{path}"), std::slice::from_ref(&host), "").0, 401, "{path}");
+        assert_eq!(console.send(&format!("GET /api/{path}"), std::slice::from_ref(&host), "").status, 401, "{path}");
     }
-    assert_eq!(console.send("POST /api/call", std::slice::from_ref(&host), "{}").0, 401);
-    assert_eq!(console.send("POST /api/servers/a/start", std::slice::from_ref(&host), "").0, 401);
+    assert_eq!(console.send("POST /api/call", std::slice::from_ref(&host), "{}").status, 401);
+    assert_eq!(console.send("POST /api/servers/a/start", std::slice::from_ref(&host), "").status, 401);
     assert_eq!(console.api("GET /api/session", "").1["token"], "console");
 }
 
@@ -56,7 +56,7 @@ fn foreign_hosts_and_origins_are_refused() {
     let status = |host: &str, origin: &str| {
         let mut headers = vec![format!("Host: {host}"), token.clone()];
         headers.extend((!origin.is_empty()).then(|| format!("Origin: {origin}")));
-        console.send("GET /api/session", &headers, "").0
+        console.send("GET /api/session", &headers, "").status
     };
     let own = console.address.clone();
     for host in [own.clone(), format!("localhost:{port}"), format!("console.example:{port}")] {
@@ -69,7 +69,7 @@ fn foreign_hosts_and_origins_are_refused() {
     for origin in ["http://evil.example", "null", &format!("http://evil.example:{port}"), &format!("file://{own}")] {
         assert_eq!(status(&own, origin), 403, "{origin}");
     }
-    assert_eq!(console.send("GET /", &["Host: evil.example".to_owned()], "").0, 421, "the page, too");
+    assert_eq!(console.send("GET /", &["Host: evil.example".to_owned()], "").status, 421, "the page, too");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn requests_and_connections_are_bounded() {
     let console = WithConsole::start(&data, &[]);
     let (host, token) = (console.host(), format!("Authorization: Bearer {}", console.token));
     let large = "x".repeat((1 << 20) + 1);
-    assert_eq!(console.send("POST /api/call", &[host.clone(), token.clone()], &large).0, 413);
+    assert_eq!(console.send("POST /api/call", &[host.clone(), token.clone()], &large).status, 413);
     // More connections than there is room for: the others wait until some of them end.
     let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(&console.address).unwrap()).collect();
     let mut late = TcpStream::connect(&console.address).unwrap();

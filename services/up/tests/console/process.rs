@@ -1,13 +1,11 @@
 //! A service process with a console, and a plain HTTP client.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
-use spandrel_test_support::ChildProcess;
+use spandrel_test_support::{ChildProcess, HttpResponse, http_exchange, http_request};
 
 use crate::executable::ANY_PORT;
 use crate::running::command;
@@ -56,19 +54,10 @@ impl WithConsole {
         _ = self.process.wait();
     }
 
-    /// Sends a request with these header lines; the answer's status, header and body.
-    pub(super) fn send(&self, request: &str, headers: &[String], body: &str) -> (u16, String, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let mut head = format!("{request} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-        headers.iter().for_each(|header| head += &format!("{header}\r\n"));
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-        (status, head.to_owned(), body.to_owned())
+    /// Sends a request with these header lines; returns the response.
+    pub(super) fn send(&self, request: &str, headers: &[String], body: &str) -> HttpResponse {
+        let fields: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        http_exchange(&self.address, &http_request(request, &fields, body)).unwrap()
     }
 
     pub(super) fn host(&self) -> String {
@@ -78,8 +67,8 @@ impl WithConsole {
     /// Sends a request of the page.
     pub(super) fn api(&self, request: &str, body: &str) -> (u16, Value) {
         let headers = [self.host(), format!("Authorization: Bearer {}", self.token)];
-        let (status, _, body) = self.send(request, &headers, body);
-        (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{request}: {error}: {body}")))
+        let response = self.send(request, &headers, body);
+        (response.status, response.json())
     }
 }
 

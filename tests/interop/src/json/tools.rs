@@ -1,14 +1,12 @@
 //! Spandrel's executables beside the running one, and requests by HTTP.
 
 use std::env;
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-
-use crate::suite::TIME_LIMIT;
+use spandrel_test_support::{http_exchange, http_request};
 
 /// An executable in the folder of this one.
 pub(super) fn executable(name: &str) -> Result<Command> {
@@ -65,18 +63,7 @@ impl Drop for Server {
 
 /// Sends a POST with a token; the answer's status and body.
 pub(super) fn post(host: &str, path: &str, token: &str, body: &str) -> Result<(u16, String)> {
-    let mut stream = TcpStream::connect(host)?;
-    stream.set_read_timeout(Some(TIME_LIMIT))?;
-    write!(
-        stream,
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP response")?;
-    ensure!(!head.to_ascii_lowercase().contains("transfer-encoding"), "the body is in chunks");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")?;
-    Ok((status, body.to_owned()))
+    let fields = format!("Host: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+    let response = http_exchange(host, &http_request(&format!("POST {path}"), &fields, body))?;
+    Ok((response.status, response.body))
 }
