@@ -33,6 +33,10 @@ const EXACT_OCTETS: usize = 16 * 1024;
 /// The memory reserved for a message before any octet of it has arrived; later twice its received part.
 const AT_ONCE: usize = 1 << 20;
 
+/// The reads without waiting of which one call discards all octets or joins them to unfinished messages. A peer that
+/// sends such octets without end must not keep the calling thread, which serves others.
+const MOST_VAIN_READS: u32 = 16;
+
 /// How long memory for another long message is kept while none arrives.
 const LONG_WAIT: Duration = Duration::from_millis(100);
 
@@ -171,7 +175,8 @@ impl<M: ReceiveMonitor> MessageReader<M> {
     }
 
     /// The next whole message, if it is available now or after a read without waiting: one system call at
-    /// most, unless the message is longer than one call reads.
+    /// most, unless the message is longer than one call reads. Of a message in fragments, a call reads a MiB at most;
+    /// the handle then shows the rest.
     ///
     /// # Errors
     /// [`ReadError`]; after [`ReadError::Discarded`] reading can continue.
@@ -184,9 +189,15 @@ impl<M: ReceiveMonitor> MessageReader<M> {
 
     /// [`next_ready`](Self::next_ready) beyond what was found ahead.
     fn read_ready(&mut self, transport: &dyn Transport) -> Result<Option<Message>, ReadError> {
+        let mut vain_reads = 0;
         loop {
+            let filled = self.buffer.filled().len();
             if let Some(message) = self.whole()? {
                 return Ok(Some(message));
+            }
+            vain_reads += u32::from(self.buffer.filled().len() < filled);
+            if vain_reads > MOST_VAIN_READS {
+                return Ok(None);
             }
             let room = self.room();
             let len = room.len();
@@ -334,5 +345,74 @@ impl<M: ReceiveMonitor> MessageReader<M> {
             self.timeout = wanted;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::IoSlice,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    /// A peer that begins a reply and sends fragments of no octets without end, as fast as they are read.
+    #[derive(Default)]
+    struct EndlessFragments {
+        sent: AtomicUsize,
+        reads: AtomicUsize,
+    }
+
+    /// The length of each of its messages.
+    const LEN: usize = 16;
+    const REPLY: [u8; LEN] = *b"GIOP\x01\x02\x03\x01\x04\0\0\0\x07\0\0\0";
+    const FRAGMENT: [u8; LEN] = *b"GIOP\x01\x02\x03\x07\x04\0\0\0\x07\0\0\0";
+
+    impl Transport for EndlessFragments {
+        fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+            let begin = self.sent.fetch_add(room.len(), Ordering::Relaxed);
+            for (octet, at) in room.iter_mut().zip(begin..) {
+                *octet = if at < LEN { REPLY[at] } else { FRAGMENT[at % LEN] };
+            }
+            // The test ends in any case.
+            let reads = self.reads.fetch_add(1, Ordering::Relaxed);
+            if reads < 1000 { Ok(room.len()) } else { Err(io::ErrorKind::ConnectionReset.into()) }
+        }
+
+        fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+            self.try_recv(room)
+        }
+
+        fn send(&self, octets: &[u8]) -> io::Result<usize> {
+            Ok(octets.len())
+        }
+
+        fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+            Ok(parts.iter().map(|part| part.len()).sum())
+        }
+
+        fn set_recv_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn set_send_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn close_writer(&self) {}
+
+        fn close(&self) {}
+    }
+
+    #[test]
+    fn fragments_without_end_do_not_keep_the_reading_thread() {
+        let (mut reader, peer) = (MessageReader::new(1 << 20, 4), EndlessFragments::default());
+        for call in 1..=3 {
+            assert!(reader.next_ready(&peer).expect("each fragment may come").is_none());
+            assert!(peer.reads.load(Ordering::Relaxed) <= call * (MOST_VAIN_READS as usize + 1));
+        }
+        let deadline = Deadline::after(Duration::ZERO);
+        assert!(matches!(reader.next(&peer, Some(&deadline)), Err(ReadError::TimedOut)));
     }
 }

@@ -7,6 +7,7 @@ mod certificates;
 mod connection_reuse;
 mod connection_sharing;
 mod datagrams;
+mod flooding_peers;
 mod idle_connections;
 mod leftover_threads;
 mod local_address_components;

@@ -345,12 +345,13 @@ impl ClientConnection {
         let guard = CloseOnPanic(self);
         let outcome = self.read_available(&mut reader, MOST_MESSAGES).map_err(|end| self.close(end));
         drop(guard);
-        self.return_reader(reader, None, true);
+        self.return_reader(reader, None, !matches!(outcome, Ok(false)));
         outcome.is_ok()
     }
 
-    /// Reads the messages that have arrived, at most so many, and delivers the replies.
-    fn read_available(&self, reader: &mut MessageReader, most: usize) -> Result<(), ConnectionEnd> {
+    /// Reads the messages that have arrived, at most so many, and delivers the replies. Returns whether these were
+    /// all; otherwise the reader may have buffered further ones.
+    fn read_available(&self, reader: &mut MessageReader, most: usize) -> Result<bool, ConnectionEnd> {
         for _ in 0..most {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
@@ -358,11 +359,11 @@ impl ClientConnection {
                         self.deliver(reply);
                     }
                 }
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(true),
                 Err(error) => return Err(self.read_failed(error)),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Reads the header of a reply, or the reason why none will come. Returns `None` for a request, which is

@@ -31,8 +31,8 @@ use super::{
 use bidirectional::BidirectionalRole;
 pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 pub(crate) use one_way_buffer::OneWayBuffer;
+use registration::{MOST_AT_ONCE, Registration, WRITER_LOCK_TIMEOUT};
 pub(crate) use registration::{ReactorRegistration, serve_ready, write_ready};
-use registration::{Registration, WRITER_LOCK_TIMEOUT};
 pub(crate) use unsent::UnsentKind;
 use unsent::{Unsent, UnsentMessage, WriteQueue};
 
@@ -331,7 +331,7 @@ impl ClientConnection {
             return self.fail_unsent();
         };
         let guard = CloseOnPanic(self);
-        let sent = self.read_available(&mut reader, usize::MAX);
+        let sent = self.read_available(&mut reader, MOST_AT_ONCE);
         drop(guard);
         let end = sent.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)

@@ -18,6 +18,10 @@ const INPUT: u8 = 1;
 /// In `wanted_interest`: requests are to be written.
 const OUTPUT: u8 = 2;
 
+/// The most messages that the reactor reads from one connection before it serves others: a server may send without
+/// end.
+pub(super) const MOST_AT_ONCE: usize = 1024;
+
 /// The longest wait of the reactor for the lock of a thread that writes.
 pub(super) const WRITER_LOCK_TIMEOUT: Duration = Duration::from_millis(1);
 
@@ -118,7 +122,8 @@ impl Registration {
     }
 }
 
-/// Reads the available messages of a connection; called by its reactor. Returns false when no more will come.
+/// Reads the available messages of a connection, [so many](MOST_AT_ONCE) at most; called by its reactor. Returns false
+/// when no more will come.
 pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     let registration = &connection.async_state().registration;
     let mut pending = connection.pending.lock();
@@ -134,10 +139,14 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     };
     drop(pending);
     let guard = CloseOnPanic(connection);
-    let ended = connection.read_available(&mut reader, usize::MAX).map_err(|end| connection.close(end));
+    let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE).map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);
-    ended.is_ok()
+    if matches!(has_taken_all, Ok(false)) {
+        // The reactor calls again, after it has served others.
+        registration.update_interest(false);
+    }
+    has_taken_all.is_ok()
 }
 
 /// Writes as much of a connection's messages as the transport takes; called by its reactor.
