@@ -25,15 +25,15 @@ pub trait SharedLock: 'static {
     type ReadGuard<'a, T: 'a>: Deref<Target = T>;
 
     /// A free lock around `value`.
-    fn of<T>(value: T) -> Self::Of<T>;
+    fn unlocked<T>(value: T) -> Self::Of<T>;
     /// The value; owning the lock shows that it is unlocked.
-    fn into_inner<T>(of: Self::Of<T>) -> T;
+    fn into_inner<T>(lock: Self::Of<T>) -> T;
     /// The value, without locking.
-    fn get_mut<T>(of: &mut Self::Of<T>) -> &mut T;
+    fn get_mut<T>(lock: &mut Self::Of<T>) -> &mut T;
     /// Waits until the value can be read. Strategies without shared access give exclusive access.
-    fn read<'a, T: 'a>(of: &'a Self::Of<T>) -> Self::ReadGuard<'a, T>;
+    fn read<'a, T: 'a>(lock: &'a Self::Of<T>) -> Self::ReadGuard<'a, T>;
     /// Gives read access if that needs no waiting.
-    fn try_read<'a, T: 'a>(of: &'a Self::Of<T>) -> Option<Self::ReadGuard<'a, T>>;
+    fn try_read<'a, T: 'a>(lock: &'a Self::Of<T>) -> Option<Self::ReadGuard<'a, T>>;
 }
 
 /// A locking strategy with mutable access: [`Mutex`], [`AdaptiveMutex`], [`RwLock`], [`NullMutex`].
@@ -73,9 +73,9 @@ pub trait Lock: SharedLock {
     type Guard<'a, T: 'a>: DerefMut<Target = T>;
 
     /// Waits until the lock is free and takes it.
-    fn lock<'a, T: 'a>(of: &'a Self::Of<T>) -> Self::Guard<'a, T>;
+    fn lock<'a, T: 'a>(lock: &'a Self::Of<T>) -> Self::Guard<'a, T>;
     /// Takes the lock if it is free now.
-    fn try_lock<'a, T: 'a>(of: &'a Self::Of<T>) -> Option<Self::Guard<'a, T>>;
+    fn try_lock<'a, T: 'a>(lock: &'a Self::Of<T>) -> Option<Self::Guard<'a, T>>;
 }
 
 /// A locking strategy with a condition variable: [`Mutex`], [`AdaptiveMutex`], [`NullMutex`].
@@ -157,7 +157,7 @@ pub struct Guarded<T, L: SharedLock = Mutex>(L::Of<T>);
 impl<T, L: SharedLock> Guarded<T, L> {
     /// The value behind a free lock.
     pub fn new(value: T) -> Self {
-        Self(L::of(value))
+        Self(L::unlocked(value))
     }
 
     /// The value; owning the lock shows that it is unlocked.
@@ -223,24 +223,24 @@ macro_rules! shared_lock {
             type Of<T> = $lock<T>;
             type ReadGuard<'a, T: 'a> = $guard<'a, T>;
 
-            fn of<T>(value: T) -> $lock<T> {
+            fn unlocked<T>(value: T) -> $lock<T> {
                 $lock::new(value)
             }
-            fn into_inner<T>(of: $lock<T>) -> T {
-                of.into_inner()
+            fn into_inner<T>(lock: $lock<T>) -> T {
+                lock.into_inner()
             }
             #[inline]
-            fn get_mut<T>(of: &mut $lock<T>) -> &mut T {
-                of.get_mut()
+            fn get_mut<T>(lock: &mut $lock<T>) -> &mut T {
+                lock.get_mut()
             }
             #[inline]
             #[track_caller]
-            fn read<'a, T: 'a>(of: &'a $lock<T>) -> $guard<'a, T> {
-                of.$read()
+            fn read<'a, T: 'a>(lock: &'a $lock<T>) -> $guard<'a, T> {
+                lock.$read()
             }
             #[inline]
-            fn try_read<'a, T: 'a>(of: &'a $lock<T>) -> Option<$guard<'a, T>> {
-                of.$try_read()
+            fn try_read<'a, T: 'a>(lock: &'a $lock<T>) -> Option<$guard<'a, T>> {
+                lock.$try_read()
             }
         }
     };
@@ -254,12 +254,12 @@ macro_rules! lock {
 
             #[inline]
             #[track_caller]
-            fn lock<'a, T: 'a>(of: &'a $lock<T>) -> $guard<'a, T> {
-                of.$lock_it()
+            fn lock<'a, T: 'a>(lock: &'a $lock<T>) -> $guard<'a, T> {
+                lock.$lock_it()
             }
             #[inline]
-            fn try_lock<'a, T: 'a>(of: &'a $lock<T>) -> Option<$guard<'a, T>> {
-                of.$try_lock()
+            fn try_lock<'a, T: 'a>(lock: &'a $lock<T>) -> Option<$guard<'a, T>> {
+                lock.$try_lock()
             }
         }
     };

@@ -65,26 +65,26 @@ impl<L: Lock> SharedLock for Timed<L> {
     type Of<T> = L::Of<T>;
     type ReadGuard<'a, T: 'a> = L::ReadGuard<'a, T>;
 
-    fn of<T>(value: T) -> L::Of<T> {
-        L::of(value)
+    fn unlocked<T>(value: T) -> L::Of<T> {
+        L::unlocked(value)
     }
-    fn into_inner<T>(of: L::Of<T>) -> T {
-        L::into_inner(of)
+    fn into_inner<T>(lock: L::Of<T>) -> T {
+        L::into_inner(lock)
     }
-    fn get_mut<T>(of: &mut L::Of<T>) -> &mut T {
-        L::get_mut(of)
+    fn get_mut<T>(lock: &mut L::Of<T>) -> &mut T {
+        L::get_mut(lock)
     }
     #[inline]
-    fn read<'a, T: 'a>(of: &'a L::Of<T>) -> L::ReadGuard<'a, T> {
-        L::try_read(of).unwrap_or_else(|| {
+    fn read<'a, T: 'a>(lock: &'a L::Of<T>) -> L::ReadGuard<'a, T> {
+        L::try_read(lock).unwrap_or_else(|| {
             let begin = Instant::now();
-            let guard = L::read(of);
+            let guard = L::read(lock);
             record(&LOCK_NANOS, &LOCK_WAITS, begin);
             guard
         })
     }
-    fn try_read<'a, T: 'a>(of: &'a L::Of<T>) -> Option<L::ReadGuard<'a, T>> {
-        L::try_read(of)
+    fn try_read<'a, T: 'a>(lock: &'a L::Of<T>) -> Option<L::ReadGuard<'a, T>> {
+        L::try_read(lock)
     }
 }
 
@@ -92,16 +92,16 @@ impl<L: Lock> Lock for Timed<L> {
     type Guard<'a, T: 'a> = L::Guard<'a, T>;
 
     #[inline]
-    fn lock<'a, T: 'a>(of: &'a L::Of<T>) -> L::Guard<'a, T> {
-        L::try_lock(of).unwrap_or_else(|| {
+    fn lock<'a, T: 'a>(lock: &'a L::Of<T>) -> L::Guard<'a, T> {
+        L::try_lock(lock).unwrap_or_else(|| {
             let begin = Instant::now();
-            let guard = L::lock(of);
+            let guard = L::lock(lock);
             record(&LOCK_NANOS, &LOCK_WAITS, begin);
             guard
         })
     }
-    fn try_lock<'a, T: 'a>(of: &'a L::Of<T>) -> Option<L::Guard<'a, T>> {
-        L::try_lock(of)
+    fn try_lock<'a, T: 'a>(lock: &'a L::Of<T>) -> Option<L::Guard<'a, T>> {
+        L::try_lock(lock)
     }
 }
 

@@ -198,7 +198,7 @@ mod unix {
             }
             #[cfg(target_os = "linux")]
             {
-                state.cpu = super::CpuTimes::of(self.id).ok();
+                state.cpu = super::CpuTimes::for_process(self.id).ok();
             }
             state.end = state.child.try_wait()?.map_or(End::Running, End::Ended);
             Ok(())
@@ -241,7 +241,7 @@ impl Record {
     pub(super) fn cpu_times(&self) -> io::Result<CpuTimes> {
         let state = self.state.lock();
         match state.end {
-            End::Running => CpuTimes::of(self.id),
+            End::Running => CpuTimes::for_process(self.id),
             _ => state.cpu.ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::NotFound,

@@ -26,7 +26,7 @@ impl CpuTimes {
     }
 
     /// The times of a process that runs, or has ended and not been reaped.
-    pub(super) fn of(id: u32) -> io::Result<Self> {
+    pub(super) fn for_process(id: u32) -> io::Result<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{id}/stat"))?, rustix::param::clock_ticks_per_second())
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/pid/stat is not as proc(5) says"))
     }
