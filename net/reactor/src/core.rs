@@ -34,7 +34,7 @@ fn queue_interval(interval: Option<Duration>) -> Duration {
 pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) table: Table<H>,
     pub(crate) demux: Box<dyn Demultiplexer>,
-    pub(crate) lead: Leadership<Item<J>>,
+    pub(crate) leadership: Leadership<Item<J>>,
     pub(crate) wakeup: Wakeup,
     pub(crate) queue: Queue<J>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -118,7 +118,7 @@ impl<H: ?Sized, J> Core<H, J> {
         Self {
             table: Table::new(options.max_handlers),
             demux,
-            lead: Leadership::new(options.takeover_after, options.share_after, bound, is_alone),
+            leadership: Leadership::new(options.takeover_after, options.share_after, bound, is_alone),
             wakeup: Wakeup::new(),
             queue: Queue::new(options.max_notices),
             clock: Arc::clone(&options.clock),
@@ -146,7 +146,7 @@ impl<H: ?Sized, J> Core<H, J> {
         let (until_timer, is_due) = self.until_timer();
         let timeout = if sleeps && !self.is_ready() { shorter(timeout, until_timer) } else { Some(Duration::ZERO) };
         // Before the wait: a thread that releases a handler during the wait or later records this round.
-        let order = if self.lead.is_alone() { Ordering::Relaxed } else { Ordering::SeqCst };
+        let order = if self.leadership.is_alone() { Ordering::Relaxed } else { Ordering::SeqCst };
         self.round.store(self.round.load(Ordering::Relaxed) + 1, order);
         let waited = self.demux.wait(&mut scratch.ready_handles, self.max_events, timeout);
         self.wakeup.woke();
@@ -187,7 +187,7 @@ impl<H: ?Sized, J> Core<H, J> {
 
     /// Whether there is something to dispatch already.
     fn is_ready(&self) -> bool {
-        !self.queue.is_empty() || self.ready_list_len.load(Ordering::SeqCst) > 0 || self.lead.is_stopped()
+        !self.queue.is_empty() || self.ready_list_len.load(Ordering::SeqCst) > 0 || self.leadership.is_stopped()
     }
 
     /// The time until the next timer, and whether it is due. No clock is read without timers.

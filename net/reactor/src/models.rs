@@ -314,7 +314,7 @@ fn a_nested_run_leaves_events_to_an_idle_thread() {
         let runs = stage.run(2);
         stage.system.send(0, 1);
         stage.system.wait_until(is_set(begun));
-        while !stage.registry().core().lead.is_nested_run_last() {
+        while !stage.registry().core().leadership.is_nested_run_last() {
             thread::yield_now();
         }
         stage.system.send(1, 1);

@@ -114,7 +114,7 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_until(&self, timeout: Option<Duration>, mut done: impl FnMut() -> bool) -> io::Result<bool> {
-        self.registry().core().lead.count_conditional(true);
+        self.registry().core().leadership.count_conditional(true);
         let result = self.go(&mut Run {
             deadline: deadline(timeout),
             done: Some(&mut done),
@@ -122,7 +122,7 @@ impl Reactor {
             is_nested: false,
             calls: 0,
         });
-        self.registry().core().lead.count_conditional(false);
+        self.registry().core().leadership.count_conditional(false);
         result.map(|()| done())
     }
 
@@ -147,7 +147,7 @@ impl Reactor {
     /// Lets the reactor run again after [`stop`](Self::stop).
     pub fn restart(&self) {
         if !self.registry().core().table.is_closed() {
-            self.registry().core().lead.restart();
+            self.registry().core().leadership.restart();
         }
     }
 
@@ -164,7 +164,7 @@ impl Reactor {
         let result = if current.is_nested {
             // A single wait dispatches what it finds.
             run.is_nested = !run.once;
-            core.lead.promote_any();
+            core.leadership.promote_any();
             self.take_part(run)
         } else if core.threads == ThreadStrategy::Reactive && others > 0 {
             Err(io::Error::new(
@@ -180,10 +180,10 @@ impl Reactor {
 
     fn take_part(&self, run: &mut Run<'_>) -> io::Result<()> {
         let registry = self.registry();
-        let lead = &registry.core().lead;
+        let leadership = &registry.core().leadership;
         let mut scratch = registry.core().borrow_scratch();
         let result = loop {
-            let condition_checks = run.done.is_some().then(|| lead.condition_checks());
+            let condition_checks = run.done.is_some().then(|| leadership.condition_checks());
             if run.is_done() {
                 break Ok(());
             }
@@ -204,7 +204,7 @@ impl Reactor {
             }
         };
         registry.core().return_scratch(scratch);
-        lead.promote_if_free();
+        leadership.promote_if_free();
         result
     }
 
@@ -212,34 +212,34 @@ impl Reactor {
     #[inline]
     fn next(&self, run: &Run<'_>, condition_checks: Option<u64>) -> Action<Item> {
         let registry = self.registry();
-        let Core { lead, before_wait, .. } = registry.core();
+        let Core { leadership, before_wait, .. } = registry.core();
         if let Some(BeforeWait(before_wait)) = before_wait
-            && !lead.is_stopped()
+            && !leadership.is_stopped()
         {
-            if let Some(item) = lead.take(run.is_nested, |item| registry.claim_shared(item)) {
+            if let Some(item) = leadership.take(run.is_nested, |item| registry.claim_shared(item)) {
                 return Action::Work(item);
             }
             before_wait();
         }
-        lead.next(run.deadline, condition_checks, run.is_nested, |item| registry.claim_shared(item))
+        leadership.next(run.deadline, condition_checks, run.is_nested, |item| registry.claim_shared(item))
     }
 
     /// Leads as long as possible. False: the run has ended.
     fn lead(&self, run: &mut Run<'_>, scratch: &mut Scratch<Job>) -> io::Result<bool> {
         let registry = self.registry();
         let core = registry.core();
-        let mut leading = Leading { lead: &core.lead, phase: Some(DispatchId::NONE) };
+        let mut leading = Leading { leadership: &core.leadership, phase: Some(DispatchId::NONE) };
         loop {
             core.gather(scratch, run.deadline.remaining())?;
             if core.has_workers() {
                 run.calls += self.hand_over(scratch);
-            } else if run.is_nested && scratch.len() > 0 && core.lead.has_idle() {
+            } else if run.is_nested && scratch.len() > 0 && core.leadership.has_idle() {
                 leading.phase = None;
-                core.lead.pass_on(scratch.drain());
+                core.leadership.pass_on(scratch.drain());
                 return Ok(true);
             } else if scratch.len() > 1 {
                 leading.phase = None;
-                core.lead.share(scratch.drain());
+                core.leadership.share(scratch.drain());
                 return Ok(self.finish_shared(run));
             } else if let Some((key, ready)) = scratch.take_single() {
                 if let Some((slot, word)) = registry.claim_ready_handle(key, ready)
@@ -255,7 +255,7 @@ impl Reactor {
             {
                 return Ok(!run.once);
             }
-            let is_over = run.once || core.lead.is_stopped() || run.deadline.is_over();
+            let is_over = run.once || core.leadership.is_stopped() || run.deadline.is_over();
             if is_over || run.is_done() {
                 return Ok(false);
             }
@@ -266,7 +266,7 @@ impl Reactor {
     fn finish_shared(&self, run: &mut Run<'_>) -> bool {
         let registry = self.registry();
         while run.once
-            && let Some(item) = registry.core().lead.take(false, |item| registry.claim_shared(item))
+            && let Some(item) = registry.core().leadership.take(false, |item| registry.claim_shared(item))
         {
             run.calls += registry.dispatch(item, DispatchId::NONE);
         }
@@ -280,7 +280,7 @@ impl Reactor {
         let mut count = 0;
         for mut item in scratch.drain() {
             if registry.claim_shared(&mut item) {
-                if let Err(item) = registry.core().lead.hand_over(item) {
+                if let Err(item) = registry.core().leadership.hand_over(item) {
                     registry.dispatch(item, DispatchId::NONE);
                 }
                 count += 1;
@@ -303,7 +303,7 @@ impl Registry {
 
 /// Gives up the leadership when a leader returns or panics.
 struct Leading<'a> {
-    lead: &'a Leadership<Item>,
+    leadership: &'a Leadership<Item>,
     /// The present dispatch in place; `None` if it no longer leads.
     phase: Option<DispatchId>,
 }
@@ -312,10 +312,10 @@ impl Leading<'_> {
     /// Dispatches in place. False: it no longer leads.
     #[inline]
     fn in_place(&mut self, dispatch: impl FnOnce(DispatchId)) -> bool {
-        let dispatch_id = self.lead.begin();
+        let dispatch_id = self.leadership.begin();
         self.phase = Some(dispatch_id);
         dispatch(dispatch_id);
-        let leads = self.lead.end(dispatch_id);
+        let leads = self.leadership.end(dispatch_id);
         self.phase = leads.then_some(DispatchId::NONE);
         leads
     }
@@ -324,8 +324,8 @@ impl Leading<'_> {
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         match self.phase {
-            Some(DispatchId::NONE) => self.lead.resign(),
-            Some(dispatch_id) => self.lead.promote(dispatch_id),
+            Some(DispatchId::NONE) => self.leadership.resign(),
+            Some(dispatch_id) => self.leadership.promote(dispatch_id),
             None => {}
         }
     }
@@ -336,7 +336,7 @@ impl Owner {
         let core = self.registry.core();
         core.table.close();
         self.registry.stop();
-        core.lead.end_workers();
+        core.leadership.end_workers();
         for worker in std::mem::take(&mut *self.workers.lock()) {
             // A worker that closes its own reactor ends by itself.
             if worker.thread().id() != thread::current().id() {
@@ -348,7 +348,7 @@ impl Owner {
         for key in keys {
             self.registry.remove(HandlerId(key));
         }
-        let jobs = core.lead.drain().into_iter().chain(core.queue.drain());
+        let jobs = core.leadership.drain().into_iter().chain(core.queue.drain());
         core.queue.dismiss(jobs.filter(|item| matches!(item.kind, ItemKind::Job(_))).count());
         core.with_timers(|timers| timers.clear());
     }
@@ -363,8 +363,8 @@ impl Drop for Owner {
 /// The loop of a worker of a half-sync/half-async reactor.
 fn work(registry: &Registry) {
     let _current = CurrentReactor::enter(registry.core());
-    let Core { lead, before_wait, .. } = registry.core();
-    while let Some(item) = lead.next_work() {
+    let Core { leadership, before_wait, .. } = registry.core();
+    while let Some(item) = leadership.next_work() {
         registry.dispatch(item, DispatchId::NONE);
         if let Some(BeforeWait(before_wait)) = before_wait {
             before_wait();

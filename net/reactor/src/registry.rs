@@ -89,13 +89,13 @@ impl Registry {
     /// [`run_until`](crate::Reactor::run_until) check their conditions.
     pub fn wake(&self) {
         // In this order: a follower that was not notified yet may lead by now, and then it has to be woken.
-        self.core().lead.check_conditions();
+        self.core().leadership.check_conditions();
         self.core().raise();
     }
 
     /// Makes every [`run`](crate::Reactor::run) return; see [`Reactor::stop`](crate::Reactor::stop).
     pub fn stop(&self) {
-        self.core().lead.stop();
+        self.core().leadership.stop();
         self.core().raise();
     }
 
@@ -250,7 +250,7 @@ impl<'a> Context<'a> {
     /// Lets another waiting thread lead from now on: to be called before long work, so that other handlers do
     /// not wait until the reactor notices by itself.
     pub fn promote(&self) {
-        self.registry.core().lead.promote(self.dispatch_id);
+        self.registry.core().leadership.promote(self.dispatch_id);
     }
 }
 
