@@ -44,7 +44,7 @@ struct Weight(u64);
 impl Weight {
     /// That of one item.
     #[inline]
-    fn of(octets: usize) -> Self {
+    fn one(octets: usize) -> Self {
         Self((octets as u64).min(MOST_OCTETS) << OCTETS | 1 << ITEMS)
     }
 
@@ -211,7 +211,7 @@ impl<T: Queued> LockFreeQueue<T> {
     /// # Errors
     /// [`EnqueueError`] with the item.
     pub fn enqueue(&self, item: T, wait: Wait) -> Result<(), EnqueueError<T>> {
-        let weight = Weight::of(item.octets());
+        let weight = Weight::one(item.octets());
         let mut reserved = self.reserve(weight);
         if reserved == Err(EnqueueFailure::Full) && wait != Wait::Never {
             reserved = self.reserve_waiting(weight, wait.end());
@@ -235,7 +235,7 @@ impl<T: Queued> LockFreeQueue<T> {
     /// # Errors
     /// [`EnqueueError`] with the item, if the queue is closed.
     pub(crate) fn enqueue_beyond(&self, item: T) -> Result<(), EnqueueError<T>> {
-        let weight = Weight::of(item.octets());
+        let weight = Weight::one(item.octets());
         loop {
             match self.try_reserve(weight, false) {
                 Some(Ok(())) => break,

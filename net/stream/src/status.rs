@@ -54,18 +54,18 @@ pub struct TaskStatus {
 }
 
 impl ModuleStatus {
-    pub(crate) fn of<L: QueueStrategy>(module: &ModuleCore<L>) -> Self {
+    pub(crate) fn from_module<L: QueueStrategy>(module: &ModuleCore<L>) -> Self {
         Self {
             name: module.name.clone(),
             is_stopped: module.is_stopped(),
-            reader: TaskStatus::of(module.slot(Side::Reader)),
-            writer: TaskStatus::of(module.slot(Side::Writer)),
+            reader: TaskStatus::from_slot(module.slot(Side::Reader)),
+            writer: TaskStatus::from_slot(module.slot(Side::Writer)),
         }
     }
 }
 
 impl TaskStatus {
-    fn of<L: QueueStrategy>(task: &TaskSlot<L>) -> Self {
+    fn from_slot<L: QueueStrategy>(task: &TaskSlot<L>) -> Self {
         let queue = &task.queue;
         Self {
             received: task.received.total(),

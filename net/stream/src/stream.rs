@@ -253,7 +253,7 @@ impl<L: QueueStrategy> Stream<L> {
     /// The state of its modules, queues and threads at this moment.
     #[must_use]
     pub fn status(&self) -> StreamStatus {
-        let modules = self.core.topology().modules.iter().map(|module| ModuleStatus::of(module)).collect();
+        let modules = self.core.topology().modules.iter().map(|module| ModuleStatus::from_module(module)).collect();
         StreamStatus { name: self.core.name.clone(), is_suspended: *self.core.is_suspended.lock(), modules }
     }
 

@@ -25,7 +25,7 @@ struct Item {
 }
 
 impl Item {
-    fn of(octets: usize) -> Self {
+    fn with_octets(octets: usize) -> Self {
         Self { octets, ..Self::default() }
     }
 }
@@ -146,12 +146,12 @@ fn queue_of<Q: AnyQueue>(high: usize, low: usize) -> Q {
 fn full_until_low<Q: AnyQueue>() {
     let queue = queue_of::<Q>(10, 4);
     for octets in [4, 5] {
-        queue.put(Item::of(octets), Wait::Never).unwrap();
+        queue.put(Item::with_octets(octets), Wait::Never).unwrap();
         assert!(!queue.is_full());
     }
-    queue.put(Item::of(3), Wait::Never).unwrap();
+    queue.put(Item::with_octets(3), Wait::Never).unwrap();
     assert_eq!((queue.octets(), queue.len(), queue.is_full()), (12, 3, true));
-    let refused = queue.put(Item::of(1), Wait::Never).unwrap_err();
+    let refused = queue.put(Item::with_octets(1), Wait::Never).unwrap_err();
     assert_eq!((refused.reason, refused.item.octets), (EnqueueFailure::Full, 1));
     assert_eq!(refused.to_string(), "the item was not queued: the queue is full");
     // Eight octets are below the high mark, and above the low one.
@@ -165,11 +165,11 @@ fn full_until_low<Q: AnyQueue>() {
 fn bounded_by_number<Q: AnyQueue>() {
     let queue = Q::with(WaterMarks::new(10, 5).messages(3));
     for _ in 0..3 {
-        queue.put(Item::of(0), Wait::Never).unwrap();
+        queue.put(Item::with_octets(0), Wait::Never).unwrap();
     }
-    assert!(queue.put(Item::of(0), Wait::Never).is_err());
+    assert!(queue.put(Item::with_octets(0), Wait::Never).is_err());
     queue.dequeue(Wait::Never).unwrap();
-    queue.put(Item::of(0), Wait::Never).unwrap();
+    queue.put(Item::with_octets(0), Wait::Never).unwrap();
 }
 
 fn limited_waits<Q: AnyQueue>() {
@@ -178,9 +178,9 @@ fn limited_waits<Q: AnyQueue>() {
     let begin = Instant::now();
     assert_eq!(queue.dequeue(Wait::For(time)).unwrap_err(), DequeueError::Empty);
     assert!(begin.elapsed() >= time);
-    queue.put(Item::of(1), Wait::Never).unwrap();
+    queue.put(Item::with_octets(1), Wait::Never).unwrap();
     let begin = Instant::now();
-    let refused = queue.put(Item::of(1), Wait::For(time)).unwrap_err();
+    let refused = queue.put(Item::with_octets(1), Wait::For(time)).unwrap_err();
     assert!(refused.reason == EnqueueFailure::Full && begin.elapsed() >= time);
     // A wait that ends beyond the end of time has no end.
     assert_eq!(queue.dequeue(Wait::For(Duration::MAX)).unwrap().octets, 1);
@@ -191,8 +191,11 @@ fn one_thread_alone_never_waits() {
     let queue = MessageQueue::<Item, NullMutex>::new(WaterMarks::new(2, 1));
     assert_eq!(queue.dequeue(Wait::Forever).unwrap_err(), DequeueError::Empty);
     assert_eq!(queue.dequeue(Wait::For(LONG)).unwrap_err(), DequeueError::Empty);
-    queue.enqueue(Item::of(2), Position::Tail, Wait::Forever).unwrap();
-    assert_eq!(queue.enqueue(Item::of(2), Position::Tail, Wait::Forever).unwrap_err().reason, EnqueueFailure::Full);
+    queue.enqueue(Item::with_octets(2), Position::Tail, Wait::Forever).unwrap();
+    assert_eq!(
+        queue.enqueue(Item::with_octets(2), Position::Tail, Wait::Forever).unwrap_err().reason,
+        EnqueueFailure::Full
+    );
     assert_eq!(queue.dequeue(Wait::Forever).unwrap().octets, 2);
 }
 
@@ -220,8 +223,8 @@ fn closing<Q: AnyQueue>() {
     let consumers = waiting(&queue, || queue.dequeue(Wait::Forever).unwrap_err(), || queue.close());
     assert_eq!(consumers, [DequeueError::Closed; 3]);
     let queue = queue_of::<Q>(1, 0);
-    queue.put(Item::of(1), Wait::Never).unwrap();
-    let put = || queue.put(Item::of(1), Wait::Forever).unwrap_err().reason;
+    queue.put(Item::with_octets(1), Wait::Never).unwrap();
+    let put = || queue.put(Item::with_octets(1), Wait::Forever).unwrap_err().reason;
     assert_eq!(waiting(&queue, put, || queue.close()), [EnqueueFailure::Closed; 3]);
     // The one item can still be taken.
     assert_eq!(queue.dequeue(Wait::Forever).unwrap().octets, 1);
@@ -237,8 +240,8 @@ fn pulsing<Q: AnyQueue>() {
 
 fn flushing<Q: AnyQueue>() {
     let queue = queue_of::<Q>(1, 0);
-    queue.put(Item::of(5), Wait::Never).unwrap();
-    let put = || queue.put(Item::of(0), Wait::For(LONG)).is_ok();
+    queue.put(Item::with_octets(5), Wait::Never).unwrap();
+    let put = || queue.put(Item::with_octets(0), Wait::For(LONG)).is_ok();
     assert_eq!(waiting(&queue, put, || assert_eq!(queue.flush(), 1)), [true; 3]);
     assert_eq!((queue.len(), queue.octets()), (3, 0));
 }
@@ -246,14 +249,14 @@ fn flushing<Q: AnyQueue>() {
 fn pausing<Q: AnyQueue>() {
     let queue = queue_of::<Q>(10, 5);
     queue.pause(true);
-    queue.put(Item::of(1), Wait::Never).unwrap();
+    queue.put(Item::with_octets(1), Wait::Never).unwrap();
     assert_eq!(queue.dequeue(Wait::Never).unwrap_err(), DequeueError::Empty);
     for _ in 0..2 {
-        queue.put(Item::of(1), Wait::Never).unwrap();
+        queue.put(Item::with_octets(1), Wait::Never).unwrap();
     }
     let taken = waiting(&queue, || queue.dequeue(Wait::Forever).unwrap().octets, || queue.pause(false));
     assert_eq!(taken, [1; 3]);
-    queue.put(Item::of(2), Wait::Never).unwrap();
+    queue.put(Item::with_octets(2), Wait::Never).unwrap();
     queue.pause(true);
     queue.close();
     assert_eq!(queue.dequeue(Wait::Forever).unwrap().octets, 2, "what is left of a closed queue");
@@ -261,8 +264,8 @@ fn pausing<Q: AnyQueue>() {
 
 fn raising_marks<Q: AnyQueue>() {
     let queue = queue_of::<Q>(1, 0);
-    queue.put(Item::of(1), Wait::Never).unwrap();
-    let put = || queue.put(Item::of(1), Wait::For(LONG)).is_ok();
+    queue.put(Item::with_octets(1), Wait::Never).unwrap();
+    let put = || queue.put(Item::with_octets(1), Wait::For(LONG)).is_ok();
     assert_eq!(waiting(&queue, put, || queue.set_water_marks(WaterMarks::new(100, 50))), [true; 3]);
     queue.set_water_marks(WaterMarks::new(2, 9));
     assert_eq!(queue.water_marks(), WaterMarks::new(2, 2));
@@ -280,14 +283,14 @@ fn an_event_loop_is_notified_when_the_queue_is_no_longer_empty() {
     };
     queue.set_notification(Some(Arc::new(notify)));
     for _ in 0..3 {
-        queue.enqueue(Item::of(1), Position::Tail, Wait::Never).unwrap();
+        queue.enqueue(Item::with_octets(1), Position::Tail, Wait::Never).unwrap();
     }
     assert_eq!(*lengths.lock(), [1]);
     while queue.dequeue(Wait::Never).is_ok() {}
-    queue.enqueue(Item::of(1), Position::Head, Wait::Never).unwrap();
+    queue.enqueue(Item::with_octets(1), Position::Head, Wait::Never).unwrap();
     queue.set_notification(None);
     while queue.dequeue(Wait::Never).is_ok() {}
-    queue.enqueue(Item::of(1), Position::Tail, Wait::Never).unwrap();
+    queue.enqueue(Item::with_octets(1), Position::Tail, Wait::Never).unwrap();
     assert_eq!(*lengths.lock(), [1, 1]);
 }
 
@@ -302,7 +305,7 @@ fn bounded_memory<Q: AnyQueue>() {
             thread::spawn(move || {
                 for number in 0..ITEMS {
                     let octets = (number * 37 + producer * 11) % (LARGEST + 1);
-                    let item = Item { producer, number, ..Item::of(octets) };
+                    let item = Item { producer, number, ..Item::with_octets(octets) };
                     queue.put(item, Wait::Forever).unwrap();
                 }
             })
