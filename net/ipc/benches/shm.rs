@@ -100,7 +100,7 @@ mod linux {
             peer.child.wait()?;
         }
         let median = |of: &dyn Fn(&[f64; 3]) -> f64| {
-            Summary::of(figures.iter().map(of)).map_or(f64::NAN, |summary| summary.median)
+            Summary::from_values(figures.iter().map(of)).map_or(f64::NAN, |summary| summary.median)
         };
         let least = |i: usize| figures.iter().map(|f| f[i]).fold(f64::INFINITY, f64::min);
         println!("{name}: nanoseconds per round trip of {octets} octets, median and least of {turns} turns");

@@ -62,7 +62,7 @@ fn main() -> io::Result<()> {
         figures.push((typed, plain, typed / plain));
     }
     let median = |of: fn(&(f64, f64, f64)) -> f64| {
-        Summary::of(figures.iter().map(of)).map_or(f64::NAN, |summary| summary.median)
+        Summary::from_values(figures.iter().map(of)).map_or(f64::NAN, |summary| summary.median)
     };
     println!("inet::Stream  {:8.0} ns per round trip of {OCTETS} octets", median(|f| f.0));
     println!("std::net      {:8.0} ns", median(|f| f.1));

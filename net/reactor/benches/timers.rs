@@ -98,7 +98,7 @@ fn table(count: usize, turns: usize, strategies: &[TimerStrategy]) {
     for (figures, strategy) in figures.iter().zip(strategies) {
         print!("  {strategy:<13}");
         for operation in 0..OPERATIONS.len() {
-            let summary = Summary::of(figures.iter().map(|turn| turn[operation]));
+            let summary = Summary::from_values(figures.iter().map(|turn| turn[operation]));
             let Summary { median, low, high, .. } = summary.expect("there is a turn");
             print!("{:>24}", format!("{median:.1} ({low:.1}, {high:.1})"));
         }

@@ -175,7 +175,7 @@ fn main() {
         return serve();
     }
     for modules in [1, 5, 20] {
-        let summary = Summary::of((0..ROUNDS).map(|_| put_through(modules)));
+        let summary = Summary::from_values((0..ROUNDS).map(|_| put_through(modules)));
         let Summary { median, low, high, .. } = summary.expect("there is a round");
         println!("put through {modules:2} modules   {median:8.1} ns ({low:.1} to {high:.1})");
     }
@@ -184,12 +184,12 @@ fn main() {
         for _ in 0..ROUNDS {
             for ((_, run), (means, blocks)) in QUEUES.iter().zip(&mut times) {
                 let round = run(producers);
-                means.extend(Moments::of(round.iter().copied()).map(|moments| moments.mean));
+                means.extend(Moments::from_values(round.iter().copied()).map(|moments| moments.mean));
                 blocks.extend(round);
             }
         }
         for ((name, _), (means, mut blocks)) in QUEUES.iter().zip(times) {
-            let Summary { median, low, high, .. } = Summary::of(means).expect("there is a round");
+            let Summary { median, low, high, .. } = Summary::from_values(means).expect("there is a round");
             blocks.sort_by(f64::total_cmp);
             let p99 = percentile(&blocks, 99).expect("there is a block");
             println!("{producers} -> 1, {name:12} {median:8.1} ns ({low:.1} to {high:.1}), p99 {p99:8.1} ns");

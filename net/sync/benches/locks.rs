@@ -76,7 +76,7 @@ fn print(title: &str, candidates: &[(&str, Run)], turns: usize, times: u32) {
     }
     println!("{title}");
     for ((name, _), figures) in candidates.iter().zip(figures) {
-        println!("  {name:<16}{:>9.1}", Summary::of(figures).expect("there is a turn").median);
+        println!("  {name:<16}{:>9.1}", Summary::from_values(figures).expect("there is a turn").median);
     }
 }
 

@@ -128,7 +128,7 @@ fn name(id: &str) -> [NameComponent; 1] {
 }
 
 fn median(samples: Vec<f64>) -> f64 {
-    Summary::of(samples).expect("there is a sample").median
+    Summary::from_values(samples).expect("there is a sample").median
 }
 
 /// The median time of a call, in microseconds.

@@ -138,7 +138,7 @@ fn cell(rounds: &[Round], kind: &str, empty: &str) -> Result<String> {
         Ok(if kind == empty { of(kind)? } else { (of(kind)? - of(empty)?).max(0.0) })
     };
     let times = rounds.iter().map(time).collect::<Result<Vec<f64>>>()?;
-    let Summary { median, low, high, .. } = Summary::of(times).context("no round")?;
+    let Summary { median, low, high, .. } = Summary::from_values(times).context("no round")?;
     Ok(format!("{median:.2} ({low:.2} to {high:.2})"))
 }
 

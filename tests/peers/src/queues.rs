@@ -112,7 +112,7 @@ struct Times {
 
 impl Times {
     fn add(&mut self, blocks: Vec<f64>) {
-        self.rounds.extend(Moments::of(blocks.iter().copied()).map(|moments| moments.mean));
+        self.rounds.extend(Moments::from_values(blocks.iter().copied()).map(|moments| moments.mean));
         self.blocks.extend(blocks);
     }
 
@@ -120,7 +120,7 @@ impl Times {
     fn summary(mut self) -> (Summary, f64) {
         self.blocks.sort_by(f64::total_cmp);
         let p99 = percentile(&self.blocks, 99).expect("there is a block");
-        (Summary::of(self.rounds).expect("there is a round"), p99)
+        (Summary::from_values(self.rounds).expect("there is a round"), p99)
     }
 }
 

@@ -50,7 +50,7 @@ impl Printed {
         CallTimes { calls: self.calls, seconds, each: nanos.scaled(1e-3) }
     }
 
-    pub(crate) fn of(times: &CallTimes) -> Self {
+    pub(crate) fn from_times(times: &CallTimes) -> Self {
         let Times { min, median, p90, p99, p999, max, mean } = times.each.scaled(1e3);
         Self {
             calls: times.calls,
@@ -70,11 +70,11 @@ impl CallTimes {
     ///
     /// # Errors
     /// The first error of a call.
-    pub fn of<E>(work: &PingPong, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
+    pub fn measure<E>(work: &PingPong, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
         Self::of_calls(work.warm_up, work.calls, call)
     }
 
-    /// [`of`](Self::of) with explicit numbers.
+    /// [`measure`](Self::measure) with explicit numbers.
     pub(crate) fn of_calls<E>(warm_up: u32, calls: u32, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
         for _ in 0..warm_up {
             call()?;
@@ -138,7 +138,7 @@ mod tests {
     fn warming_up_is_not_counted() {
         let work = PingPong { case: PingCase::Void, warm_up: 5, calls: 20, request_octets: 1, reply_octets: 1 };
         let mut made = 0;
-        let times = CallTimes::of::<Infallible>(&work, &mut || {
+        let times = CallTimes::measure::<Infallible>(&work, &mut || {
             made += 1;
             Ok(())
         });
@@ -149,7 +149,7 @@ mod tests {
     fn the_first_failure_ends_the_run() {
         let work = PingPong { case: PingCase::Void, warm_up: 0, calls: 20, request_octets: 1, reply_octets: 1 };
         let mut made = 0;
-        let outcome = CallTimes::of(&work, &mut || {
+        let outcome = CallTimes::measure(&work, &mut || {
             made += 1;
             if made == 3 { Err("gone") } else { Ok(()) }
         });

@@ -148,7 +148,7 @@ pub struct Flood {
 impl Flood {
     /// A flood of at least `total` octets (and at least one buffer).
     #[must_use]
-    pub fn of(data: DataType, call: CallKind, buffer_octets: usize, total: u64) -> Self {
+    pub fn with_total(data: DataType, call: CallKind, buffer_octets: usize, total: u64) -> Self {
         let mut flood = Self { data, call, buffer_octets, buffers: 1 };
         flood.buffers = total.div_ceil(flood.sent_octets() as u64).max(1);
         flood
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn a_buffer_holds_whole_elements() {
-        let flood = Flood::of(DataType::Struct, CallKind::OneWay, 1024, 64 << 20);
+        let flood = Flood::with_total(DataType::Struct, CallKind::OneWay, 1024, 64 << 20);
         assert_eq!((flood.elements(), flood.sent_octets()), (42, 1008));
         assert!(flood.total_octets() >= 64 << 20 && flood.total_octets() < (64 << 20) + 1008);
-        assert_eq!(Flood::of(DataType::Double, CallKind::OneWay, 1, 1).sent_octets(), 8);
+        assert_eq!(Flood::with_total(DataType::Double, CallKind::OneWay, 1, 1).sent_octets(), 8);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Summary {
 impl Summary {
     /// Summarises values; none if there are none, or if one is NaN.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         if sorted.is_empty() || sorted.iter().any(|value| value.is_nan()) {
             return None;
@@ -39,7 +39,7 @@ impl Summary {
     #[must_use]
     pub fn of_ratios(values: &[(u32, f64)], base: &[(u32, f64)]) -> Option<Self> {
         let base_of = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, value)| *value);
-        Self::of(values.iter().filter_map(|(round, value)| {
+        Self::from_values(values.iter().filter_map(|(round, value)| {
             let base = base_of(*round)?;
             (base > 0.0).then(|| value / base)
         }))
@@ -75,7 +75,7 @@ pub struct Moments {
 impl Moments {
     /// The moments of values; none if there are none.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let count = values.len();
         if count == 0 {
@@ -118,7 +118,7 @@ pub const LARGE_SAMPLE: usize = 30;
 impl Comparison {
     /// Compares the first mean with the second; none if the second is 0, or if both samples have no variance.
     #[must_use]
-    pub fn of(first: &Moments, second: &Moments) -> Option<Self> {
+    pub fn between(first: &Moments, second: &Moments) -> Option<Self> {
         let (of_first, of_second) = (first.variance_of_mean(), second.variance_of_mean());
         let error = (of_first + of_second).sqrt();
         if second.mean == 0.0 || error == 0.0 {
@@ -157,7 +157,7 @@ impl Comparison {
     #[must_use]
     pub fn with_pairs(self, pairs: &[(f64, f64)]) -> Self {
         let differences = pairs.iter().filter(|(_, second)| *second > 0.0).map(|(first, second)| first / second - 1.0);
-        match Moments::of(differences) {
+        match Moments::from_values(differences) {
             Some(found) if found.count > 1 => {
                 let half = student::quantile(found.count - 1) * found.variance_of_mean().sqrt();
                 let interval = (found.mean - half, found.mean + half);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_one_or_the_mean_of_the_middle_two() {
-        let median = |values: &[f64]| Summary::of(values.iter().copied()).unwrap().median;
+        let median = |values: &[f64]| Summary::from_values(values.iter().copied()).unwrap().median;
         assert_eq!(median(&[7.0]), 7.0);
         assert_eq!(median(&[9.0, 1.0, 5.0]), 5.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), 3.0);
@@ -187,7 +187,7 @@ mod tests {
         // The paper's rows `iterative` and `cygsimple` of table 5.3: 89.85 ± 0.55 and 91.37 ± 0.72, 50 samples each.
         let first = Moments { count: 50, mean: 91.37, deviation: 0.72 };
         let second = Moments { count: 50, mean: 89.85, deviation: 0.55 };
-        let found = Comparison::of(&first, &second).unwrap();
+        let found = Comparison::between(&first, &second).unwrap();
         assert!((found.z - 1.52 / (0.72f64.powi(2) / 50.0 + 0.55f64.powi(2) / 50.0).sqrt()).abs() < 1e-9);
         assert!((found.relative - 0.016_917).abs() < 1e-6, "{found:?}");
         let (low, high) = found.interval;
@@ -199,21 +199,22 @@ mod tests {
     fn the_interval_of_few_values_is_students() {
         // Variances of 1 / 4 each, and equal means: Welch's degrees of freedom are 6, and their quantile 2.4469.
         let few = Moments { count: 4, mean: 100.0, deviation: 1.0 };
-        let found = Comparison::of(&few, &few).unwrap();
+        let found = Comparison::between(&few, &few).unwrap();
         assert!((found.interval.1 - 2.446_9 * 0.5f64.sqrt() / 100.0).abs() < 1e-5, "{found:?}");
         // Two normal samples, many times: the share of intervals that contain the true difference, which is none.
         let mut random = fastrand::Rng::with_seed(20);
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
-        let mut sample = || Moments::of([(); 4].map(|()| 100.0 + normal())).unwrap();
-        let contained = (0..4000).filter(|_| !Comparison::of(&sample(), &sample()).unwrap().differs()).count();
+        let mut sample = || Moments::from_values([(); 4].map(|()| 100.0 + normal())).unwrap();
+        let contained = (0..4000).filter(|_| !Comparison::between(&sample(), &sample()).unwrap().differs()).count();
         assert!((0.94..0.97).contains(&(contained as f64 / 4000.0)), "{contained} of 4000");
     }
 
     #[test]
     fn large_samples_differ_by_their_z_score() {
         let of = |mean: f64, count: usize| Moments { count, mean, deviation: 1.0 };
-        let z =
-            |count| Comparison::of(&of(100.0 + 1.8 * (2.0 / count as f64).sqrt(), count), &of(100.0, count)).unwrap();
+        let z = |count| {
+            Comparison::between(&of(100.0 + 1.8 * (2.0 / count as f64).sqrt(), count), &of(100.0, count)).unwrap()
+        };
         assert!((z(50).z - 1.8).abs() < 1e-9 && z(50).differs(), "{:?}", z(50));
         assert!((z(10).z - 1.8).abs() < 1e-9 && !z(10).differs(), "{:?}", z(10));
     }
@@ -223,8 +224,8 @@ mod tests {
         // The machine became three times slower meanwhile. The differences are +2 %, +1 %, +3 %, +2 %: their mean is 2 %,
         // their deviation √(2/3) %, and t of three degrees of freedom 3.182446: ±3.182446 · √(2/3) / √4 = ±1.299228 %.
         let pairs = [(102.0, 100.0), (202.0, 200.0), (309.0, 300.0), (306.0, 300.0)];
-        let moments = |of: fn(&(f64, f64)) -> f64| Moments::of(pairs.iter().map(of)).unwrap();
-        let by_means = Comparison::of(&moments(|pair| pair.0), &moments(|pair| pair.1)).unwrap();
+        let moments = |of: fn(&(f64, f64)) -> f64| Moments::from_values(pairs.iter().map(of)).unwrap();
+        let by_means = Comparison::between(&moments(|pair| pair.0), &moments(|pair| pair.1)).unwrap();
         let found = by_means.with_pairs(&pairs);
         assert!((found.relative - 0.02).abs() < 1e-12, "{found:?}");
         assert!((found.interval.0 - 0.007_007_72).abs() < 1e-7, "{found:?}");
@@ -237,12 +238,15 @@ mod tests {
 
     #[test]
     fn moments_of_few_values() {
-        let moments = Moments::of([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        let moments = Moments::from_values([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((moments.count, moments.mean), (8, 5.0));
         assert!((moments.deviation - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
-        assert_eq!(Moments::of([3.0]).unwrap().deviation, 0.0);
-        assert_eq!(Moments::of([]), None);
-        assert_eq!(Comparison::of(&Moments::of([3.0]).unwrap(), &Moments::of([4.0]).unwrap()), None);
+        assert_eq!(Moments::from_values([3.0]).unwrap().deviation, 0.0);
+        assert_eq!(Moments::from_values([]), None);
+        assert_eq!(
+            Comparison::between(&Moments::from_values([3.0]).unwrap(), &Moments::from_values([4.0]).unwrap()),
+            None
+        );
     }
 
     #[test]
@@ -257,13 +261,13 @@ mod tests {
 
     #[test]
     fn an_empty_set_and_nan_have_no_summary() {
-        assert_eq!(Summary::of([]), None);
-        assert_eq!(Summary::of([1.0, f64::NAN]), None);
+        assert_eq!(Summary::from_values([]), None);
+        assert_eq!(Summary::from_values([1.0, f64::NAN]), None);
     }
 
     #[test]
     fn the_spread_is_half_the_range_of_the_median() {
-        let summary = Summary::of([90.0, 100.0, 120.0]).unwrap();
+        let summary = Summary::from_values([90.0, 100.0, 120.0]).unwrap();
         assert_eq!((summary.low, summary.high, summary.count), (90.0, 120.0, 3));
         assert_eq!(summary.spread_percent(), 15.0);
     }
@@ -285,7 +289,7 @@ mod tests {
     proptest! {
         #[test]
         fn half_of_the_values_lie_on_each_side(values in prop::collection::vec(0.0f64..1e9, 1..40)) {
-            let summary = Summary::of(values.iter().copied()).unwrap();
+            let summary = Summary::from_values(values.iter().copied()).unwrap();
             let below = values.iter().filter(|value| **value <= summary.median).count();
             let above = values.iter().filter(|value| **value >= summary.median).count();
             prop_assert!(below * 2 >= values.len() && above * 2 >= values.len());

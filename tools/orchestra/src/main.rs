@@ -1,4 +1,4 @@
-//! The executable `spandrel-orchestra`.
+//! The executable `spandrel-orchestra`: agents, plans, scripts, reports.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -149,7 +149,7 @@ pub fn measure(plan: &Plan, mut progress: impl FnMut(usize)) -> Result<Vec<Row>,
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let row = |(stack, settings): &(&'static str, Settings), outcomes: &Vec<Outcome>| {
-        let summary = |value: &dyn Fn(&Outcome) -> f64| Summary::of(outcomes.iter().map(value));
+        let summary = |value: &dyn Fn(&Outcome) -> f64| Summary::from_values(outcomes.iter().map(value));
         let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         let rates =
             |outcomes: &[Outcome]| -> Vec<(u32, f64)> { (0..).zip(outcomes.iter().map(Outcome::mbits)).collect() };
@@ -292,7 +292,7 @@ pub fn ttcp(rounds: usize, transfers: &[ttcp::Settings]) -> Result<Vec<TtcpRow>,
             applications: settings.applications,
             messages: outcomes.iter().map(|outcome| outcome.received).collect(),
             samples: outcomes.iter().map(Outcome::mbits).collect(),
-            mbits: Summary::of(outcomes.iter().map(Outcome::mbits))?,
+            mbits: Summary::from_values(outcomes.iter().map(Outcome::mbits))?,
             retransmitted: connections().map(|connection| connection.retransmitted).sum(),
             timeouts: connections().map(|connection| connection.timeouts).sum(),
         })

@@ -107,14 +107,14 @@ struct TtcpArgs {
     /// Process architecture of both stacks: task, message [default: both]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     architectures: Vec<Architecture>,
-    /// Windows in octets
+    /// Windows of the receiver, in octets
     #[arg(long, value_name = "OCTETS,..", value_delimiter = ',', default_value = "8192,32768,65536,262144",
         value_parser = within(1, 1 << 30))]
     windows: Vec<usize>,
     /// Numbers of applications, each with a connection
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4", value_parser = within(1, 256))]
     applications: Vec<usize>,
-    /// Locks: sleeping, adaptive
+    /// Locking strategy: sleeping, adaptive
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     locks: Locks,
     /// Queues of the task-based architecture: locked, lock-free
@@ -135,7 +135,7 @@ struct TtcpArgs {
     /// Frames that a link holds in each direction; more are lost
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = within(1, 1_000_000))]
     link: usize,
-    /// Rounds
+    /// Rounds, in which each run has its turn
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = within(1, 1000))]
     rounds: usize,
     /// Print the results as JSON
@@ -147,12 +147,12 @@ struct TtcpArgs {
 #[cfg(target_os = "linux")]
 #[derive(Debug, clap::Args)]
 struct TapArgs {
-    /// The device
+    /// The name of the TAP device
     device: String,
     /// Octets in each direction
     #[arg(long, value_name = "N", default_value_t = 1 << 20)]
     octets: usize,
-    /// Folder for captures
+    /// Folder for the captured frames
     #[arg(long, value_name = "FOLDER")]
     captures: std::path::PathBuf,
 }
@@ -163,9 +163,9 @@ struct TapArgs {
 #[cfg(target_os = "linux")]
 #[derive(Debug, clap::Args)]
 struct RelayArgs {
-    /// One device
+    /// The name of one TAP device
     one: String,
-    /// The other device
+    /// The name of the other TAP device
     other: String,
     /// Delay of each frame
     #[arg(long, value_name = "TIME", default_value = "0ms")]

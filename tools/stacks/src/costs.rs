@@ -31,7 +31,11 @@ pub fn measure() -> io::Result<Vec<Cost>> {
     let mut costs = Vec::new();
     let mut add = |operation, paper, measure: &mut dyn FnMut() -> io::Result<f64>| -> io::Result<()> {
         let micros = (0..ROUNDS).map(|_| measure()).collect::<io::Result<Vec<f64>>>()?;
-        costs.extend(spandrel_measure::stats::Summary::of(micros).map(|micros| Cost { operation, micros, paper }));
+        costs.extend(spandrel_measure::stats::Summary::from_values(micros).map(|micros| Cost {
+            operation,
+            micros,
+            paper,
+        }));
         Ok(())
     };
     add("context switch (pipe between two threads of one core)", Some(30.0), &mut context_switch)?;

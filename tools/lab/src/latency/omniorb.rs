@@ -31,8 +31,8 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
     }
     let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(BUILT)));
     let in_tree = Some(Path::new("target").join(BUILT));
-    let found = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder));
-    found.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
+    let programs = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder));
+    programs.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
 }
 
 /// A running omniORB server, and its client.

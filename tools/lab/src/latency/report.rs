@@ -183,7 +183,7 @@ pub(crate) mod tests {
             }
         }
         let absent = [(Contender::OmniOrb, "its programs are not built".to_owned())];
-        Results::of(Machine::example(), settings, measured, &absent)
+        Results::from_measurements(Machine::example(), settings, measured, &absent)
     }
 
     #[test]

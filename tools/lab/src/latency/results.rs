@@ -75,7 +75,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(
+    pub(super) fn from_measurements(
         machine: Machine,
         settings: Settings,
         measured: Vec<Measurement>,
@@ -121,10 +121,10 @@ impl Row {
         };
         let ratio = |time| Summary::of_ratios(&rounds(self.contender, time), &rounds(base, time));
         Self {
-            median_us: Summary::of(of(self.contender).map(|m| m.times.each.median)),
-            p99_us: Summary::of(of(self.contender).map(|m| m.times.each.p99)),
-            p999_us: Summary::of(of(self.contender).map(|m| m.times.each.p999)),
-            calls_per_second: Summary::of(of(self.contender).map(|m| m.times.calls_per_second())),
+            median_us: Summary::from_values(of(self.contender).map(|m| m.times.each.median)),
+            p99_us: Summary::from_values(of(self.contender).map(|m| m.times.each.p99)),
+            p999_us: Summary::from_values(of(self.contender).map(|m| m.times.each.p999)),
+            calls_per_second: Summary::from_values(of(self.contender).map(|m| m.times.calls_per_second())),
             ratio: ratio(|times| times.median),
             p99_ratio: ratio(|times| times.p99),
             p999_ratio: ratio(|times| times.p999),

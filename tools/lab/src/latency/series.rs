@@ -36,7 +36,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     }
     series.progress.finish();
     outcome?;
-    Ok(Results::of(machine, settings.clone(), series.measured, &absent))
+    Ok(Results::from_measurements(machine, settings.clone(), series.measured, &absent))
 }
 
 /// The contenders that can be run, and the others, with the reason.
@@ -218,7 +218,7 @@ mod tests {
         let (_, reason) =
             absent.iter().find(|(contender, _)| *contender == Contender::OmniOrb).expect("nothing is there");
         assert!(reason.contains("has no latency-server"), "{reason}");
-        let results = Results::of(Machine::example(), settings, Vec::new(), &absent);
+        let results = Results::from_measurements(Machine::example(), settings, Vec::new(), &absent);
         assert!(results.rows.iter().any(|row| row.contender == Contender::OmniOrb && row.absent.is_some()));
     }
 

@@ -186,7 +186,7 @@ impl<S: OctetStream> Transmitter for StreamTransmitter<S> {
             send_all(stream, &request)?;
             recv_all(stream, &mut reply)
         };
-        CallTimes::of(work, &mut call).map_err(LabError::io("call"))
+        CallTimes::measure(work, &mut call).map_err(LabError::io("call"))
     }
 }
 

@@ -52,7 +52,7 @@ fn builder(options: &SocketOptions) -> OrbBuilder {
 impl Mechanism for OrbMechanism {
     fn listen(&self, host: IpAddr, job: &Job) -> Result<Box<dyn Receiver>, LabError> {
         let identity = match self.over {
-            Over::Tls => Some(tls::Identity::of(host).map_err(LabError::io("make a certificate"))?),
+            Over::Tls => Some(tls::Identity::for_host(host).map_err(LabError::io("make a certificate"))?),
             _ => None,
         };
         let mut builder = builder(&job.sockets);
@@ -276,10 +276,10 @@ impl Transmitter for OrbTransmitter {
     fn ping_pong(&mut self, work: &PingPong) -> Result<CallTimes, LabError> {
         let target = Latency::unchecked_narrow(&self.object);
         let times = match work.case {
-            PingCase::Void => CallTimes::of(work, &mut || target.ping()),
+            PingCase::Void => CallTimes::measure(work, &mut || target.ping()),
             PingCase::Structs => {
                 let structs = ping_structs();
-                CallTimes::of(work, &mut || target.send_struct_seq(&structs))
+                CallTimes::measure(work, &mut || target.send_struct_seq(&structs))
             }
         };
         times.map_err(LabError::call("call"))

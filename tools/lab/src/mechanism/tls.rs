@@ -25,7 +25,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(host: IpAddr) -> io::Result<Self> {
+    pub(super) fn for_host(host: IpAddr) -> io::Result<Self> {
         let (certificate, key) = certificate::self_signed(host)?;
         Ok(Self { certificate, key })
     }
@@ -66,7 +66,7 @@ impl OctetStream for TlsStream {
     type Listener = TlsListener;
 
     fn listen(host: IpAddr, _options: &SocketOptions) -> io::Result<(TlsListener, String)> {
-        let identity = Identity::of(host)?;
+        let identity = Identity::for_host(host)?;
         let listener = TcpListener::bind((host, 0))?;
         let endpoint = identity.endpoint(&listener.local_addr()?.to_string());
         let config = ServerConfig::builder_with_provider(provider())

@@ -46,13 +46,13 @@ impl Epoll {
     pub(crate) fn wait(&mut self, millis: c_int) -> io::Result<impl Iterator<Item = usize>> {
         let room = self.events.len() as c_int;
         // SAFETY: `events` has room for that many, and is borrowed exclusively until the call returns.
-        let found =
+        let count =
             check(unsafe { libc::epoll_wait(self.instance.0, self.events.as_mut_ptr(), room, millis) } as isize);
-        let found = match found {
+        let count = match count {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            found => found?,
+            count => count?,
         };
-        Ok(self.events[..found].iter().map(|event| event.u64 as usize))
+        Ok(self.events[..count].iter().map(|event| event.u64 as usize))
     }
 }
 

@@ -94,7 +94,7 @@ impl Answers {
     }
 
     fn times(&self) -> Option<Summary> {
-        Summary::of(self.millis.iter().copied())
+        Summary::from_values(self.millis.iter().copied())
     }
 
     fn summary(&self, what: &str) -> String {

@@ -131,7 +131,7 @@ impl Client {
         (0..run.warm_up).try_for_each(|_| call())?;
         self.directory.called()?;
         let times = CallTimes::of_calls(0, run.calls, &mut call)?;
-        Ok(Timed { times: Printed::of(&times), servants_called: self.directory.called()? })
+        Ok(Timed { times: Printed::from_times(&times), servants_called: self.directory.called()? })
     }
 }
 

@@ -43,8 +43,8 @@ impl Programs {
         }
         let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(built)));
         let in_tree = Some(Path::new("target").join(built));
-        let found = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder)).map(Self::Folder);
-        found.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
+        let programs = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder)).map(Self::Folder);
+        programs.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
     }
 
     fn server(&self, launch: Launch<'_>, core: Option<usize>, servants: u32, is_dynamic: bool) -> Command {

@@ -83,7 +83,8 @@ fn times(results: &Results, rows: &[&Row]) -> table::Table {
 /// The number of servants called in a round, in any style.
 fn called(rows: &[&Row], servants: u32) -> String {
     let rows = || rows.iter().filter(|row| row.servants == servants).filter_map(|row| row.servants_called);
-    let (low, high) = (Summary::of(rows().map(|called| called.low)), Summary::of(rows().map(|called| called.high)));
+    let (low, high) =
+        (Summary::from_values(rows().map(|called| called.low)), Summary::from_values(rows().map(|called| called.high)));
     match (low, high) {
         (Some(low), Some(high)) if low.low == high.high => grouped(low.low),
         (Some(low), Some(high)) => format!("{} to {}", grouped(low.low), grouped(high.high)),
@@ -110,7 +111,7 @@ fn cell(row: &Row) -> String {
 }
 
 fn to_static(line: &[&Row]) -> String {
-    let ratios = Summary::of(line.iter().filter_map(|row| row.to_static).map(|ratio| ratio.median));
+    let ratios = Summary::from_values(line.iter().filter_map(|row| row.to_static).map(|ratio| ratio.median));
     ratios.map_or(String::new(), |ratio| format!("{:.2}", ratio.median))
 }
 
@@ -252,7 +253,7 @@ mod tests {
             },
         ];
         let memory = vec![resident(1, 4_000_000), resident(10_000, 5_999_800)];
-        Results::of(Machine::example(), settings, measured, memory, &absent)
+        Results::from_measurements(Machine::example(), settings, measured, memory, &absent)
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(
+    pub(super) fn from_measurements(
         machine: Machine,
         settings: Settings,
         measured: Vec<Measurement>,
@@ -133,16 +133,16 @@ impl Results {
             for job in settings.jobs() {
                 for contender in &settings.contenders {
                     let fewest = settings.servants.iter().min().copied().unwrap_or(1);
-                    let base = Rounds::of(&measured, *placement, &job, *contender, fewest);
+                    let base = Rounds::select(&measured, *placement, &job, *contender, fewest);
                     for servants in &settings.servants {
                         let reason = absent.iter().find(|absent| {
                             absent.contender == *contender
                                 && absent.servants.is_none_or(|those| those == *servants)
                                 && absent.style.is_none_or(|style| style == job.style)
                         });
-                        let own = Rounds::of(&measured, *placement, &job, *contender, *servants);
+                        let own = Rounds::select(&measured, *placement, &job, *contender, *servants);
                         let plain = Job { style: Style::Static, ..job };
-                        let plain = Rounds::of(&measured, *placement, &plain, *contender, *servants);
+                        let plain = Rounds::select(&measured, *placement, &plain, *contender, *servants);
                         let median_us = summary(&own.medians);
                         rows.push(Row {
                             placement: *placement,
@@ -186,7 +186,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn of(measured: &[Measurement], placement: Placement, job: &Job, contender: Contender, servants: u32) -> Self {
+    fn select(measured: &[Measurement], placement: Placement, job: &Job, contender: Contender, servants: u32) -> Self {
         let those = || {
             measured
                 .iter()
@@ -201,5 +201,5 @@ impl Rounds {
 }
 
 fn summary(rounds: &[(u32, f64)]) -> Option<Summary> {
-    Summary::of(rounds.iter().map(|(_, value)| *value))
+    Summary::from_values(rounds.iter().map(|(_, value)| *value))
 }

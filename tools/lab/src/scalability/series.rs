@@ -38,7 +38,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     let outcome = series.all();
     series.progress.finish();
     outcome?;
-    Ok(Results::of(machine, settings.clone(), series.measured, series.memory, &series.absent))
+    Ok(Results::from_measurements(machine, settings.clone(), series.measured, series.memory, &series.absent))
 }
 
 /// One contender's server with that many servants, and its client.

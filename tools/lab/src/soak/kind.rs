@@ -125,7 +125,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    fn of(calls: u64, octets: usize) -> Self {
+    fn new(calls: u64, octets: usize) -> Self {
         Self { calls, octets: octets as u64 }
     }
 }
@@ -149,18 +149,18 @@ impl Client<'_> {
             Kind::Octets => {
                 let data = data::octets(&mut self.rng, self.max_octets);
                 let back = self.target.echo_octets(&data).map_err(text_of)?;
-                same(&data, &back, "octets").map(|()| Done::of(1, data.len()))
+                same(&data, &back, "octets").map(|()| Done::new(1, data.len()))
             }
             Kind::Records => self.records(),
             Kind::Any => {
                 let value = data::any(&mut self.rng).map_err(|error| error.to_string())?;
                 let back = self.target.echo_any(&value).map_err(text_of)?;
-                same(&value, &back, "an any").map(|()| Done::of(1, 0))
+                same(&value, &back, "an any").map(|()| Done::new(1, 0))
             }
             Kind::UserException => {
                 let refused = Refused { reason: data::text(&mut self.rng, 60), code: self.rng.u32(..) };
                 match self.target.refuse(&refused.reason, refused.code) {
-                    Err(RefuseError::Refused(came)) => same(&refused, &came, "an exception").map(|()| Done::of(1, 0)),
+                    Err(RefuseError::Refused(came)) => same(&refused, &came, "an exception").map(|()| Done::new(1, 0)),
                     other => Err(format!("instead of the operation's exception: {other:?}")),
                 }
             }
@@ -168,7 +168,7 @@ impl Client<'_> {
                 let code = self.rng.u32(..);
                 match self.target.fail(code) {
                     Err(came) if came.kind() == SystemExceptionKind::NoPermission && came.minor() == code => {
-                        Ok(Done::of(1, 0))
+                        Ok(Done::new(1, 0))
                     }
                     other => Err(format!("instead of NO_PERMISSION: {other:?}")),
                 }
@@ -178,15 +178,15 @@ impl Client<'_> {
             Kind::Dropped => {
                 let data = data::octets(&mut self.rng, 1000);
                 drop(self.target.echo_octets_async(&data));
-                Ok(Done::of(1, 0))
+                Ok(Done::new(1, 0))
             }
             Kind::Churn => self.churn(),
             Kind::CallBack => {
                 let data = data::octets(&mut self.rng, 10_000);
                 let back = self.target.call_back(Some(&self.own), &data).map_err(text_of)?;
-                same(&data, &back, "octets by call-back").map(|()| Done::of(2, data.len()))
+                same(&data, &back, "octets by call-back").map(|()| Done::new(2, data.len()))
             }
-            Kind::Locate => self.target.as_object().locate().map_err(text_of).map(|_| Done::of(1, 0)),
+            Kind::Locate => self.target.as_object().locate().map_err(text_of).map(|_| Done::new(1, 0)),
             Kind::NewConnection => self.new_connection(),
             Kind::Vanishing => self.cut_connection().map_err(|error| format!("a connection to be cut: {error}")),
         }
@@ -203,7 +203,7 @@ impl Client<'_> {
         same(&records, &back, "records")?;
         same(&variant, &other, "a union")?;
         same(&(records.len() as u32), &count, "a count")?;
-        Ok(Done::of(1, size_of_val(&records[..])))
+        Ok(Done::new(1, size_of_val(&records[..])))
     }
 
     fn one_way(&mut self) -> Result<Done, String> {
@@ -238,7 +238,7 @@ impl Client<'_> {
             same(data, &back, "octets of a future")?;
             octets += data.len();
         }
-        Ok(Done::of(8, octets))
+        Ok(Done::new(8, octets))
     }
 
     fn churn(&mut self) -> Result<Done, String> {
@@ -248,7 +248,7 @@ impl Client<'_> {
         same(&data, &back, "octets of a new object")?;
         another.leave().map_err(text_of)?;
         match another.echo_octets(&data) {
-            Err(gone) if gone.kind() == SystemExceptionKind::ObjectNotExist => Ok(Done::of(4, data.len())),
+            Err(gone) if gone.kind() == SystemExceptionKind::ObjectNotExist => Ok(Done::new(4, data.len())),
             other => Err(format!("an object that has left answered {other:?}")),
         }
     }
@@ -259,7 +259,7 @@ impl Client<'_> {
         let call = |orb: &Orb| Target::unchecked_narrow(&orb.string_to_object(self.reference)?).echo_octets(&data);
         let back = call(&orb).map_err(text_of)?;
         orb.shutdown().map_err(text_of)?;
-        same(&data, &back, "octets over a new connection").map(|()| Done::of(1, data.len()))
+        same(&data, &back, "octets over a new connection").map(|()| Done::new(1, data.len()))
     }
 
     /// Opens a connection, sends part of a message, and closes.
@@ -269,7 +269,7 @@ impl Client<'_> {
         self.rng.fill(&mut message[12..]);
         let octets = self.rng.usize(..=message.len());
         stream.write_all(&message[..octets])?;
-        Ok(Done::of(1, 0))
+        Ok(Done::new(1, 0))
     }
 
     fn address(&self) -> std::io::Result<SocketAddr> {

@@ -133,7 +133,7 @@ fn extreme(cells: &[&Cell], choose: fn(f64, f64) -> f64) -> String {
 
 fn ratio_range(cells: &[&Cell]) -> String {
     let ratios = cells.iter().filter_map(|cell| cell.ratio).map(|ratio| ratio.median);
-    Summary::of(ratios).map_or("-".to_owned(), |ratio| ranged(&ratio))
+    Summary::from_values(ratios).map_or("-".to_owned(), |ratio| ranged(&ratio))
 }
 
 /// Writes the series as JSON, as CSV (the runs and the summaries) and as text.
@@ -205,7 +205,7 @@ pub(super) mod tests {
             for data in &settings.types {
                 for size in &settings.sizes {
                     for mechanism in &settings.mechanisms {
-                        let flood = Flood::of(*data, CallKind::OneWay, size.0 as usize, settings.bytes.0);
+                        let flood = Flood::with_total(*data, CallKind::OneWay, size.0 as usize, settings.bytes.0);
                         let ratio = if *mechanism == MechanismName::C { 1.0 } else { ratio };
                         let (octets, rate) = (flood.total_octets(), size.0 as f64 * 1e5 * speed * ratio);
                         let seconds = octets as f64 / rate;
@@ -220,7 +220,7 @@ pub(super) mod tests {
                 }
             }
         }
-        Results::of(Machine::example(), settings, runs)
+        Results::from_measurements(Machine::example(), settings, runs)
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, runs: Vec<Run>) -> Self {
+    pub(super) fn from_measurements(machine: Machine, settings: Settings, runs: Vec<Run>) -> Self {
         let mut cells = Vec::new();
         let base = MechanismName::base(&settings.mechanisms);
         for call in &settings.calls {
@@ -119,8 +119,8 @@ fn summarise(runs: &[&Run], mechanism: MechanismName, base: MechanismName) -> Op
         data,
         buffer_octets,
         mechanism,
-        mbps: Summary::of(own.iter().map(|(_, rate)| *rate))?,
+        mbps: Summary::from_values(own.iter().map(|(_, rate)| *rate))?,
         ratio: Summary::of_ratios(&own, &base),
-        cpu_ms_per_mib: Summary::of(cpu).filter(|cpu| cpu.high > 0.0),
+        cpu_ms_per_mib: Summary::from_values(cpu).filter(|cpu| cpu.high > 0.0),
     })
 }

@@ -33,7 +33,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     let outcome = series.all_rounds(&mut pair, &cells);
     series.progress.finish();
     outcome?;
-    Ok(Results::of(machine, settings.clone(), series.runs))
+    Ok(Results::from_measurements(machine, settings.clone(), series.runs))
 }
 
 struct Series<'a> {
@@ -53,7 +53,7 @@ impl Series<'_> {
                     return Ok(());
                 }
                 let total = if overdue { self.settings.bytes.0 / SHORTER } else { self.settings.bytes.0 };
-                let flood = Flood::of(*data, *call, *buffer_octets, total);
+                let flood = Flood::with_total(*data, *call, *buffer_octets, total);
                 // The order rotates from round to round, so that no mechanism always follows the same one.
                 let mut order = self.settings.mechanisms.clone();
                 let turn = round as usize % order.len();
@@ -73,8 +73,12 @@ impl Series<'_> {
     fn warm_up(&self, pair: &mut Pair) -> Result<(), LabError> {
         let octets = WARM_UP_OCTETS.min(self.settings.bytes.0);
         for mechanism in &self.settings.mechanisms {
-            let flood =
-                Flood::of(self.settings.types[0], self.settings.calls[0], self.settings.sizes[0].0 as usize, octets);
+            let flood = Flood::with_total(
+                self.settings.types[0],
+                self.settings.calls[0],
+                self.settings.sizes[0].0 as usize,
+                octets,
+            );
             pair.run(&self.job(*mechanism, flood), Duration::from_secs(self.settings.limit_seconds))?;
         }
         Ok(())

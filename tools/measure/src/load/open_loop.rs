@@ -32,7 +32,7 @@ where
         whole.add(&worker.map_or_else(|_| Record::of_panic(), |worker| worker.record));
     }
     let stopped = stop.time().map(|time| time.saturating_duration_since(start));
-    Ok(Some(LoadReport::of(settings, &whole, ended, stopped)))
+    Ok(Some(LoadReport::from_record(settings, &whole, ended, stopped)))
 }
 
 /// A worker that calls a function.

@@ -43,7 +43,12 @@ pub struct LoadReport {
 impl LoadReport {
     /// The report of a record. `elapsed` is the time from the start to the last answer, `stopped` that to the end of a load
     /// that was stopped.
-    pub(super) fn of(settings: &LoadSettings, record: &Record, elapsed: Duration, stopped: Option<Duration>) -> Self {
+    pub(super) fn from_record(
+        settings: &LoadSettings,
+        record: &Record,
+        elapsed: Duration,
+        stopped: Option<Duration>,
+    ) -> Self {
         let (answered, failed) = (record.times.count(), record.failures.values().sum());
         let stopped = stopped.filter(|stopped| *stopped < settings.duration);
         let duration = stopped.unwrap_or(settings.duration);

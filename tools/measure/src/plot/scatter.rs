@@ -45,7 +45,7 @@ struct Axis {
 }
 
 impl Axis {
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+    fn covering(values: impl Iterator<Item = f64> + Clone) -> Self {
         let low = values.clone().fold(f64::INFINITY, f64::min);
         let high = values.fold(f64::NEG_INFINITY, f64::max);
         if !(low.is_finite() && high.is_finite()) {
@@ -91,7 +91,7 @@ impl ScatterPlot {
         text(&mut svg, (24.0, 30.0), 20, "black", "start", &self.title);
         text(&mut svg, (24.0, 53.0), 13, GREY, "start", &self.subtitle);
         let points = || self.series.iter().flat_map(|series| series.points.iter());
-        let (x, y) = (Axis::of(points().map(|point| point.0)), Axis::of(points().map(|point| point.1)));
+        let (x, y) = (Axis::covering(points().map(|point| point.0)), Axis::covering(points().map(|point| point.1)));
         let left = left(y.marks().map(|value| label(value, y.step)));
         self.draw_axes(&mut svg, &x, &y, (left, right));
         for (number, series) in self.series.iter().enumerate() {
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn labels_of_the_horizontal_axis_do_not_touch_each_other() {
         for (low, high) in [(0.0, 9.9), (0.8001, 0.8009), (1e6, 9e6), (0.0, 1e-7)] {
-            let axis = Axis::of([low, high].into_iter());
+            let axis = Axis::covering([low, high].into_iter());
             for length in [300.0, 700.0] {
                 let every = axis.labelled(length);
                 let labels: Vec<_> = axis.marks().step_by(every).collect();
@@ -221,13 +221,13 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Axis::of([0.0, 9.9].into_iter()).labelled(700.0), 1);
+        assert_eq!(Axis::covering([0.0, 9.9].into_iter()).labelled(700.0), 1);
     }
 
     #[test]
     fn points_lie_inside_the_axes() {
         for values in [vec![1.0, 1.0], vec![0.0], vec![-3.0, 1e6], vec![0.001, 0.002]] {
-            let axis = Axis::of(values.iter().copied());
+            let axis = Axis::covering(values.iter().copied());
             assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.part(*value))), "{values:?}");
             assert!((1..=13).contains(&axis.marks().count()), "{values:?}");
         }

@@ -30,7 +30,7 @@ pub struct AgentArgs {
     /// The configuration: the commands that may be started, and the supervisors
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// The naming service
+    /// The naming service in which agents are bound
     #[arg(long, value_name = "URL", default_value = DEFAULT_NAMING)]
     naming: String,
     /// The name of this machine in the naming service [default: that of the configuration, or the machine's own]

@@ -45,7 +45,7 @@ impl ReportArgs {
             })?;
             pairs.push((first.to_owned(), second.to_owned()));
         }
-        let summary = Summary::of(&results, &pairs)
+        let summary = Summary::from_results(&results, &pairs)
             .with_context(|| format!("cannot report {}", self.results.display()))
             .map_err(Failure::failed)?;
         let folder = self.output.clone().unwrap_or_else(|| default_directory("orchestra"));

@@ -82,8 +82,8 @@ pub struct CpuMoments {
 }
 
 impl CpuMoments {
-    fn of(times: &[Cpu]) -> Option<Self> {
-        let moments = |part: fn(&Cpu) -> f64| Moments::of(times.iter().map(part));
+    fn from_times(times: &[Cpu]) -> Option<Self> {
+        let moments = |part: fn(&Cpu) -> f64| Moments::from_values(times.iter().map(part));
         Some(Self {
             user: moments(|time| time.user)?,
             system: moments(|time| time.system)?,
@@ -123,14 +123,14 @@ impl Summary {
     ///
     /// # Errors
     /// Results without a plan or without samples; a pair with an unknown server.
-    pub fn of(results: &Results, pairs: &[(String, String)]) -> anyhow::Result<Self> {
+    pub fn from_results(results: &Results, pairs: &[(String, String)]) -> anyhow::Result<Self> {
         let plan = results.plan.as_ref().context("the results have no plan")?;
         let (mut rows, mut absent) = (Vec::new(), Vec::new());
         for load in &plan.loads {
             for target in plan.targets() {
                 let samples = |sample: &&Sample| sample.target == target.name && sample.load == load.name;
                 let samples: Vec<&Sample> = results.samples.iter().filter(samples).collect();
-                match Row::of(&target.name, &target.picture, &load.name, &samples) {
+                match Row::from_samples(&target.name, &target.picture, &load.name, &samples) {
                     Some(row) => rows.push(row),
                     None => absent.push((target.name, load.name.clone())),
                 }
@@ -151,7 +151,7 @@ impl Summary {
                 let row = |target: &str| rows.iter().find(|row: &&Row| row.target == target && row.load == load.name);
                 if let (Some(one), Some(other)) = (row(&first), row(&second)) {
                     let rounds = if plan.slices > 1 { alternated(results, one, other) } else { Vec::new() };
-                    compared.push(PairSummary::of(one, other, &rounds));
+                    compared.push(PairSummary::compare(one, other, &rounds));
                 }
             }
         }
@@ -194,12 +194,12 @@ impl Summary {
 }
 
 impl Row {
-    fn of(target: &str, picture: &str, load: &str, samples: &[&Sample]) -> Option<Self> {
-        let elapsed = Moments::of(samples.iter().map(|sample| sample.elapsed))?;
+    fn from_samples(target: &str, picture: &str, load: &str, samples: &[&Sample]) -> Option<Self> {
+        let elapsed = Moments::from_values(samples.iter().map(|sample| sample.elapsed))?;
         // A figure that some samples lack would compare different sets.
         let times = |of: fn(&Sample) -> Option<Cpu>| {
             let times: Option<Vec<Cpu>> = samples.iter().map(|sample| of(sample)).collect();
-            times.as_deref().and_then(CpuMoments::of)
+            times.as_deref().and_then(CpuMoments::from_times)
         };
         let mean = |of: fn(&Sample) -> f64| samples.iter().map(|sample| of(sample)).sum::<f64>() / samples.len() as f64;
         let server = times(Sample::server_cpu);
@@ -244,11 +244,11 @@ fn alternated<'r>(results: &'r Results, first: &Row, second: &Row) -> Vec<(&'r S
 }
 
 impl PairSummary {
-    fn of(first: &Row, second: &Row, rounds: &[(&Sample, &Sample)]) -> Self {
+    fn compare(first: &Row, second: &Row, rounds: &[(&Sample, &Sample)]) -> Self {
         let compared = |of: fn(&Row) -> Option<CpuMoments>, of_sample: fn(&Sample) -> Option<Cpu>| {
             let (one, other) = (of(first)?.total, of(second)?.total);
             // A single sample shows no variance.
-            let comparison = if one.count.min(other.count) > 1 { Comparison::of(&one, &other) } else { None };
+            let comparison = if one.count.min(other.count) > 1 { Comparison::between(&one, &other) } else { None };
             let times = rounds.iter().map(|(one, other)| Some((of_sample(one)?.total(), of_sample(other)?.total())));
             let pairs: Option<Vec<(f64, f64)>> = times.collect();
             let comparison = comparison.map(|found| found.with_pairs(&pairs.unwrap_or_default()));

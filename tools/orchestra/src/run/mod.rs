@@ -38,13 +38,13 @@ const PASSES: u32 = 2;
 /// With `slices` in the plan, servers that are compared run at the same time, and their slices alternate.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
-    /// The plan (TOML)
+    /// The plan of the samples (TOML)
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
     /// The file of results (lines of JSON) [default: the plan's name with .jsonl]
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
-    /// The naming service
+    /// The naming service in which agents are bound
     #[arg(long, value_name = "URL", default_value = DEFAULT_NAMING)]
     naming: String,
     /// Print the samples in their order, and end

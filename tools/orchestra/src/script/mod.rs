@@ -48,7 +48,7 @@ const MAX_PAUSE: f64 = 86_400.0;
 /// The interfaces of the Orchestrator are known; those of others are of -I files, or of an interface repository.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScriptArgs {
-    /// The script
+    /// The script to run (Rhai)
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     /// Its arguments, which it has as ARGS
@@ -57,7 +57,7 @@ pub struct ScriptArgs {
     /// A file of IDL with further interfaces; may be given more than once
     #[arg(short = 'I', long = "idl", value_name = "FILE")]
     idl: Vec<PathBuf>,
-    /// The naming service
+    /// The naming service in which agents are bound
     #[arg(long, value_name = "URL", default_value = DEFAULT_NAMING)]
     naming: String,
     /// The most steps of the script
@@ -219,7 +219,7 @@ fn moments(values: &Array) -> Result<Moments, Box<EvalAltResult>> {
         .iter()
         .map(|value| value.as_float().or_else(|_| value.as_int().map(|value| value as f64)).ok())
         .collect();
-    numbers.and_then(Moments::of).ok_or_else(|| "expected an array of numbers, with one at least".into())
+    numbers.and_then(Moments::from_values).ok_or_else(|| "expected an array of numbers, with one at least".into())
 }
 
 /// Sleeps for at most [`MAX_PAUSE`] seconds, within the time of the script.

@@ -83,7 +83,8 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     let measured = on_core(settings.core, || rounds(settings))??;
     let row = |path: &Path| {
         let here = || measured.iter().filter(|run| run.path == *path);
-        let nanos: Option<Vec<Summary>> = (0..3).map(|nth| Summary::of(here().map(|run| run.nanos[nth]))).collect();
+        let nanos: Option<Vec<Summary>> =
+            (0..3).map(|nth| Summary::from_values(here().map(|run| run.nanos[nth]))).collect();
         Some(Row { path: *path, nanos: nanos?.try_into().ok()? })
     };
     let rows = settings.paths.iter().filter_map(row).collect();

@@ -85,8 +85,8 @@ pub(super) fn rows(measured: &[MeasuredCall]) -> Vec<CallRow> {
     for algorithm in ALGORITHMS {
         for predictions in CallPredictions::ALL {
             let costs = || measured.iter().filter(|one| one.algorithm == algorithm && one.predictions == predictions);
-            let Some(nanos) = Summary::of(costs().map(|one| one.cost.nanos)) else { continue };
-            let instructions = Summary::of(costs().filter_map(|one| one.cost.instructions));
+            let Some(nanos) = Summary::from_values(costs().map(|one| one.cost.nanos)) else { continue };
+            let instructions = Summary::from_values(costs().filter_map(|one| one.cost.instructions));
             rows.push(CallRow { predictions, algorithm, nanos, instructions });
         }
     }

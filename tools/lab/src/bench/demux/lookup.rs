@@ -114,7 +114,7 @@ impl Key {
     /// The keys of transient adapters have 16 octets before the id.
     const MOST: usize = 32;
 
-    fn of(adapter: &Poa, strategy: ObjectDemux) -> Self {
+    fn for_adapter(adapter: &Poa, strategy: ObjectDemux) -> Self {
         let prefix = adapter.id();
         let (id, number): (&[u8], usize) = match strategy {
             // The form of the adapter's own ids: slot and generation.
@@ -155,7 +155,7 @@ impl Objects {
         }
         let adapter = |nth: u32| root.create_poa(&format!("adapter {nth}"), None, policies.clone());
         let adapters = (0..adapters).map(adapter).collect::<Result<Vec<Poa>, _>>().map_err(refused)?;
-        let keys = adapters.iter().map(|adapter| Key::of(adapter, strategy.objects())).collect();
+        let keys = adapters.iter().map(|adapter| Key::for_adapter(adapter, strategy.objects())).collect();
         let objects = Self { orb, adapters, keys, strategy };
         for object in 0..count {
             let (adapter, id) = objects.id(object);
@@ -196,9 +196,10 @@ impl Objects {
     pub(super) fn cost(&self, requests: &Requests, run_limit: RunLimit, counter: Option<&Instructions>) -> Costs {
         let bench = &Bench::new(self);
         let timed = |pass: Pass| {
-            let (mut requests, mut found) = (requests.clone(), FoundServants::of(&bench.lookup));
-            run_limit
-                .time(counter, &mut found, |lookups, found| _ = black_box(pass(bench, &mut requests, lookups, found)))
+            let (mut requests, mut servants) = (requests.clone(), FoundServants::for_lookup(&bench.lookup));
+            run_limit.time(counter, &mut servants, |lookups, servants| {
+                _ = black_box(pass(bench, &mut requests, lookups, servants))
+            })
         };
         let base = timed(neither);
         Costs {
@@ -220,9 +221,9 @@ impl Objects {
             Strategy::Active => operations.at_place(place, name),
             Strategy::Adaptive if operations.is_named(*predicted, name) => Some(*predicted),
             strategy => {
-                let found = operations.find(name, strategy.operations())?;
-                *predicted = found;
-                Some(found)
+                let operation_index = operations.find(name, strategy.operations())?;
+                *predicted = operation_index;
+                Some(operation_index)
             }
         }
     }
@@ -244,7 +245,7 @@ struct FoundServants<'l> {
 }
 
 impl<'l> FoundServants<'l> {
-    fn of(lookup: &'l Lookup) -> Self {
+    fn for_lookup(lookup: &'l Lookup) -> Self {
         let most = LONGEST_CHUNK as usize;
         Self { lookup, keys: Vec::with_capacity(most), found: Vec::with_capacity(most) }
     }
@@ -280,7 +281,7 @@ impl RunLimit {
     fn time<'l>(
         self,
         counter: Option<&Instructions>,
-        found: &mut FoundServants<'l>,
+        servants: &mut FoundServants<'l>,
         mut pass: impl FnMut(u64, &mut FoundServants<'l>),
     ) -> Cost {
         let (least, most) = match self {
@@ -291,10 +292,10 @@ impl RunLimit {
         if most == u64::MAX {
             // Once as a warm-up, and to measure its duration.
             let start = Instant::now();
-            pass(SHORTEST_CHUNK, found);
+            pass(SHORTEST_CHUNK, servants);
             let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
             longest = (SHORTEST_CHUNK * CHUNK_MICROS / micros).clamp(SHORTEST_CHUNK, LONGEST_CHUNK);
-            found.give_back();
+            servants.give_back();
         }
         let (mut taken, mut lookups, mut instructions) = (Duration::ZERO, 0, counter.map(|_| 0));
         let mut chunks = Vec::new();
@@ -302,17 +303,17 @@ impl RunLimit {
             let chunk = longest.min(most - lookups);
             let before = counter.and_then(Instructions::read);
             let start = Instant::now();
-            pass(chunk, found);
+            pass(chunk, servants);
             let elapsed = start.elapsed();
             taken += elapsed;
             chunks.push(elapsed.as_nanos() as f64 / chunk as f64);
             let after = counter.and_then(Instructions::read);
             instructions = instructions.zip(after.zip(before)).map(|(sum, (after, before))| sum + (after - before));
             lookups += chunk;
-            found.give_back();
+            servants.give_back();
         }
         // The median: other processes may have had the processor for a while.
-        let nanos = Summary::of(chunks).map_or(0.0, |chunks| chunks.median);
+        let nanos = Summary::from_values(chunks).map_or(0.0, |chunks| chunks.median);
         Cost { nanos, instructions: instructions.map(|count| count as f64 / lookups as f64) }
     }
 }
@@ -379,23 +380,23 @@ impl<'a> Bench<'a> {
 // Separate functions, so that profilers can tell the parts apart by name.
 
 #[inline(never)]
-fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
-    bench.pass::<false, false>(requests, count, found)
+fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, servants: &mut FoundServants<'_>) -> u64 {
+    bench.pass::<false, false>(requests, count, servants)
 }
 
 #[inline(never)]
-fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
-    bench.pass::<true, false>(requests, count, found)
+fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, servants: &mut FoundServants<'_>) -> u64 {
+    bench.pass::<true, false>(requests, count, servants)
 }
 
 #[inline(never)]
-fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
-    bench.pass::<false, true>(requests, count, found)
+fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, servants: &mut FoundServants<'_>) -> u64 {
+    bench.pass::<false, true>(requests, count, servants)
 }
 
 #[inline(never)]
-fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
-    bench.pass::<true, true>(requests, count, found)
+fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, servants: &mut FoundServants<'_>) -> u64 {
+    bench.pass::<true, true>(requests, count, servants)
 }
 
 #[cfg(test)]
@@ -427,7 +428,7 @@ mod tests {
                 let requests = Requests::new(algorithm, 50, 20, 7);
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
-                let mut found_servants = FoundServants::of(&bench.lookup);
+                let mut found_servants = FoundServants::for_lookup(&bench.lookup);
                 assert_eq!(
                     both(&bench, &mut requests.clone(), 1000, &mut found_servants),
                     expected,

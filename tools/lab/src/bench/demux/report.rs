@@ -307,7 +307,7 @@ mod tests {
                 }
             }
         }
-        Results::of(Machine::example(), settings, measured, calls)
+        Results::from_measurements(Machine::example(), settings, measured, calls)
     }
 
     #[test]

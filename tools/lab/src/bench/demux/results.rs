@@ -36,9 +36,9 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(costs: &[Cost]) -> Option<Self> {
-        let instructions = Summary::of(costs.iter().filter_map(|cost| cost.instructions));
-        Some(Self { nanos: Summary::of(costs.iter().map(|cost| cost.nanos))?, instructions })
+    fn from_costs(costs: &[Cost]) -> Option<Self> {
+        let instructions = Summary::from_values(costs.iter().filter_map(|cost| cost.instructions));
+        Some(Self { nanos: Summary::from_values(costs.iter().map(|cost| cost.nanos))?, instructions })
     }
 }
 
@@ -87,7 +87,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(
+    pub(super) fn from_measurements(
         machine: Machine,
         settings: Settings,
         measured: Vec<Measurement>,
@@ -120,7 +120,7 @@ fn row(measured: &[Measurement], objects: u32, operations: u32, algorithm: Algor
         (one.objects, one.operations, one.algorithm, one.strategy) == (objects, operations, algorithm, strategy)
     });
     let costs: Vec<Costs> = here.map(|one| one.costs).collect();
-    let part = |part: fn(&Costs) -> Cost| Figures::of(&costs.iter().map(part).collect::<Vec<_>>());
+    let part = |part: fn(&Costs) -> Cost| Figures::from_costs(&costs.iter().map(part).collect::<Vec<_>>());
     let figures = (|| Some([part(|all| all.object)?, part(|all| all.operation)?, part(|all| all.both)?]))();
     Row { objects, operations, algorithm, strategy, figures, absent: strategy.unsupported_reason(objects) }
 }

@@ -23,7 +23,7 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
     let (measured, calls) = on_core(settings.core, || Series::new(settings).rounds())??;
-    Ok(Results::of(machine, settings.clone(), measured, calls))
+    Ok(Results::from_measurements(machine, settings.clone(), measured, calls))
 }
 
 struct Series<'s> {

@@ -37,7 +37,7 @@ use crate::machine::Machine;
 pub fn run(settings: &Settings, tree: &Path, out: &Path) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
-    let mut results = Results::of(machine, settings.clone());
+    let mut results = Results::new(machine, settings.clone());
     if settings.parts.contains(&Part::Sizes) {
         (results.footprints, results.services) = crates::sizes(settings, tree, out)?;
     }

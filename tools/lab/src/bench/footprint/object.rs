@@ -130,7 +130,7 @@ fn reached(
     counts: impl Fn(SectionIndex) -> bool,
 ) -> HashSet<SectionIndex> {
     let mut open: Vec<SectionIndex> = from.collect();
-    let mut found: HashSet<SectionIndex> = open.iter().copied().collect();
+    let mut reached: HashSet<SectionIndex> = open.iter().copied().collect();
     while let Some(index) = open.pop() {
         let Ok(section) = file.section_by_index(index) else { continue };
         for (_, relocation) in section.relocations() {
@@ -143,12 +143,12 @@ fn reached(
             };
             let Some(target) = target else { continue };
             let is_kept = file.section_by_index(target).is_ok_and(|section| is_code_or_constant(section.kind()));
-            if is_kept && counts(target) && found.insert(target) {
+            if is_kept && counts(target) && reached.insert(target) {
                 open.push(target);
             }
         }
     }
-    found
+    reached
 }
 
 fn is_code_or_constant(kind: SectionKind) -> bool {

@@ -156,10 +156,10 @@ fn services(results: &Results, optimisation: Optimisation) -> table::Table {
         }
         seen.push(name);
         let total = |side: Side, engine: Engine| {
-            let found = results.services.iter().find(|it| {
+            let service = results.services.iter().find(|it| {
                 (it.service.as_str(), it.engine, it.side, it.optimisation) == (name, engine, side, optimisation)
             });
-            found.map_or(0, |it| it.sizes.total()) as f64
+            service.map_or(0, |it| it.sizes.total()) as f64
         };
         let cells = Side::ALL.into_iter().flat_map(|side| {
             let (compiled, interpretive) = (total(side, Engine::Compiled), total(side, Engine::Interpretive));
@@ -274,7 +274,7 @@ mod tests {
 
     fn results() -> Results {
         let settings = Settings { parts: Part::ALL.to_vec(), rounds: 3, calls: 2_000, core: Some(0) };
-        let mut results = Results::of(Machine::example(), settings);
+        let mut results = Results::new(Machine::example(), settings);
         for (nth, operation) in Operation::ALL.into_iter().enumerate() {
             for (factor, engine) in [4, 1, 5].into_iter().zip(Engine::ALL) {
                 for round in 0..3 {

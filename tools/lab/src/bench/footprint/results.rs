@@ -100,7 +100,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings) -> Self {
+    pub(super) fn new(machine: Machine, settings: Settings) -> Self {
         let experiment = "footprint".to_owned();
         Self {
             experiment,
@@ -117,9 +117,9 @@ impl Results {
     #[must_use]
     pub fn latency(&self, operation: &str, engine: Engine) -> Option<Latency> {
         let calls = || self.calls.iter().filter(|call| call.operation == operation && call.engine == engine);
-        let two_way = Summary::of(calls().map(|call| call.two_way))?;
-        let marshaling = Summary::of(calls().map(Call::all_marshaling))?;
-        let step = |nth: usize| Summary::of(calls().map(|call| call.marshaling[nth]));
+        let two_way = Summary::from_values(calls().map(|call| call.two_way))?;
+        let marshaling = Summary::from_values(calls().map(Call::all_marshaling))?;
+        let step = |nth: usize| Summary::from_values(calls().map(|call| call.marshaling[nth]));
         Some(Latency { two_way, marshaling, steps: [step(0)?, step(1)?, step(2)?, step(3)?] })
     }
 
@@ -139,9 +139,9 @@ impl Results {
     /// The size of a side of an operation, if it was built.
     #[must_use]
     pub fn size(&self, operation: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<Sizes> {
-        let found = self.footprints.iter().find(|it| {
+        let footprint = self.footprints.iter().find(|it| {
             (it.operation.as_str(), it.engine, it.side, it.optimisation) == (operation, engine, side, optimisation)
         });
-        found.map(|found| found.sizes)
+        footprint.map(|footprint| footprint.sizes)
     }
 }

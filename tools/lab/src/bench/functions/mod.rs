@@ -113,7 +113,7 @@ fn row(kind: CallKind, measured: &[Measurement]) -> Option<Row> {
         CallKind::Empty => Some(run.nanos),
         _ => Some((run.nanos - of(CallKind::Empty, run.round)?).max(0.0)),
     });
-    Some(Row { kind, nanos: Summary::of(values)? })
+    Some(Row { kind, nanos: Summary::from_values(values)? })
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ mod tests {
                 }
             }
         }
-        Results::of(Machine::example(), settings, measured)
+        Results::from_measurements(Machine::example(), settings, measured)
     }
 
     #[test]

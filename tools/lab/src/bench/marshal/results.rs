@@ -75,7 +75,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measurement>) -> Self {
+    pub(super) fn from_measurements(machine: Machine, settings: Settings, measured: Vec<Measurement>) -> Self {
         let mut rows = Vec::new();
         for &octets in &settings.sizes {
             for &data_type in &settings.types {
@@ -90,7 +90,7 @@ impl Results {
                     let original = rates(Contender::ORIGINAL);
                     rows.extend(settings.contenders.iter().filter_map(|&contender| {
                         let rates = rates(contender);
-                        let rate = Summary::of(rates.iter().map(|(_, rate)| *rate))?;
+                        let rate = Summary::from_values(rates.iter().map(|(_, rate)| *rate))?;
                         let over_original = Summary::of_ratios(&rates, &original);
                         Some(Row { octets, data_type, direction, contender, rate, over_original })
                     }));

@@ -20,7 +20,7 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
     let measured = on_core(settings.core, || rounds(settings))??;
-    Ok(Results::of(machine, settings.clone(), measured))
+    Ok(Results::from_measurements(machine, settings.clone(), measured))
 }
 
 fn rounds(settings: &Settings) -> Result<Vec<Measurement>, LabError> {

@@ -98,7 +98,7 @@ impl Connections {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
-        Ok(Echoed::of(&histogram, (last - start).as_secs_f64()))
+        Ok(Echoed::from_histogram(&histogram, (last - start).as_secs_f64()))
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
             },
             Absent { contender: Contender::Asio, load: Some(crowded), reason: "it does not hold them".to_owned() },
         ];
-        Results::of(Machine::example(), settings, measured, &absent)
+        Results::from_measurements(Machine::example(), settings, measured, &absent)
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Echoed {
 
 impl Echoed {
     /// Summarises times in nanoseconds.
-    pub(super) fn of(nanos: &Histogram, seconds: f64) -> Self {
+    pub(super) fn from_histogram(nanos: &Histogram, seconds: f64) -> Self {
         let times = Times::of(nanos, Duration::from_micros(1)).unwrap_or_default();
         Self { events: nanos.count(), seconds, p50_us: times.median, p99_us: times.p99, max_us: times.max }
     }
@@ -121,7 +121,12 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measurement>, absent: &[Absent]) -> Self {
+    pub(super) fn from_measurements(
+        machine: Machine,
+        settings: Settings,
+        measured: Vec<Measurement>,
+        absent: &[Absent],
+    ) -> Self {
         let mut rows = Vec::new();
         for placement in &settings.placements {
             for load in &settings.loads {
@@ -130,7 +135,7 @@ impl Results {
                 let first = |m: &&Measurement| m.placement == *placement && Some(&m.load) == settings.loads.first();
                 let first: Vec<&Measurement> = measured.iter().filter(first).collect();
                 for contender in &settings.contenders {
-                    let row = Row::of(*placement, *load, *contender, &here, &first);
+                    let row = Row::summarise(*placement, *load, *contender, &here, &first);
                     let absence =
                         |a: &&Absent| a.contender == *contender && a.load.is_none_or(|where_| where_ == *load);
                     let reason = absent.iter().find(absence).map(|absent| absent.reason.clone());
@@ -144,7 +149,7 @@ impl Results {
 
 impl Row {
     /// `first`: the measurements with the first of the loads.
-    fn of(
+    fn summarise(
         placement: Placement,
         load: Load,
         contender: Contender,
@@ -156,7 +161,7 @@ impl Row {
             of.filter_map(|m| Some((m.round, value(m)?))).collect::<Vec<_>>()
         };
         let rate: fn(&Measurement) -> Option<f64> = |m| Some(m.echoed.events_per_second());
-        let summary = |value| Summary::of(of(measured, contender, value).into_iter().map(|(_, value)| value));
+        let summary = |value| Summary::from_values(of(measured, contender, value).into_iter().map(|(_, value)| value));
         let ratio = |value| Summary::of_ratios(&of(measured, contender, value), &of(measured, Contender::BASE, value));
         Self {
             placement,

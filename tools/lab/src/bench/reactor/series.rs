@@ -49,7 +49,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     }
     series.progress.finish();
     outcome?;
-    Ok(Results::of(machine, settings.clone(), series.measured, &series.absent))
+    Ok(Results::from_measurements(machine, settings.clone(), series.measured, &series.absent))
 }
 
 /// The contenders that can be run, and the others, with the reason.

@@ -47,7 +47,7 @@ const MIN_TOUCHED: u32 = 100_000;
 const MAX_EXPIRED: usize = 100_000;
 
 /// Nanoseconds per timer, for each of [`OPERATIONS`].
-pub(super) fn of(strategy: Strategy, timers: u32, horizon: Duration, random: &mut fastrand::Rng) -> [f64; 4] {
+pub(super) fn measure(strategy: Strategy, timers: u32, horizon: Duration, random: &mut fastrand::Rng) -> [f64; 4] {
     let turns = MIN_TOUCHED.div_ceil(timers);
     let mut bench = Bench::new(strategy, timers as usize, horizon, random);
     let mut nanos = [0.0; 4];

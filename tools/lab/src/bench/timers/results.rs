@@ -48,10 +48,10 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measurement>) -> Self {
+    pub(super) fn from_measurements(machine: Machine, settings: Settings, measured: Vec<Measurement>) -> Self {
         let row = |count: u32, strategy: Strategy| {
             let here = || measured.iter().filter(move |m| m.count == count && m.strategy == strategy);
-            let summary = |operation: usize| Summary::of(here().map(|m| m.nanos[operation]));
+            let summary = |operation: usize| Summary::from_values(here().map(|m| m.nanos[operation]));
             let nanos: Option<Vec<Summary>> = (0..4).map(summary).collect();
             let nanos = nanos.and_then(|nanos| nanos.try_into().ok());
             Row { count, strategy, nanos, absent: strategy.unsupported_reason(count) }

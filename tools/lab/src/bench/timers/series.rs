@@ -20,7 +20,7 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
     let measured = on_core(settings.core, || rounds(settings))?;
-    Ok(Results::of(machine, settings.clone(), measured))
+    Ok(Results::from_measurements(machine, settings.clone(), measured))
 }
 
 fn rounds(settings: &Settings) -> Vec<Measurement> {
@@ -47,7 +47,7 @@ fn rounds(settings: &Settings) -> Vec<Measurement> {
                 // The same times for every strategy in a round.
                 let mut random = fastrand::Rng::with_seed(u64::from(round) + 1);
                 let horizon = Duration::from_secs(settings.horizon_seconds.into());
-                let nanos = cost::of(strategy, *count, horizon, &mut random);
+                let nanos = cost::measure(strategy, *count, horizon, &mut random);
                 progress.step(&label, &format!("{:.0} ns to schedule one", nanos[0]));
                 measured.push(Measurement { count: *count, round, strategy, nanos });
             }

@@ -83,15 +83,15 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
             Kind::Struct(members) => Self::struct_traverse_encoding(members, memory, visit, out, probe),
             Kind::Sequence(element) => {
                 let (mut at, mut len) = (0, 0u32);
-                let place = memory.len() / node.size;
-                out.put::<INLINE, 4>(&(place as u32).to_ne_bytes());
+                let length = memory.len() / node.size;
+                out.put::<INLINE, 4>(&(length as u32).to_ne_bytes());
                 while at < memory.len() {
                     let (size, _) = calc_nested_size_and_alignment(element, probe);
                     visit(element, &memory[at..at + size], out, probe);
                     at += size;
                     len += 1;
                 }
-                debug_assert_eq!(len as usize, place);
+                debug_assert_eq!(len as usize, length);
             }
             _ => visit(node, memory, out, probe),
         }
@@ -139,19 +139,19 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         match &node.kind {
             Kind::Struct(members) => {
                 for member in members {
-                    let place = &memory[member.offset..member.offset + member.size];
+                    let slot = &memory[member.offset..member.offset + member.size];
                     match &member.kind {
-                        Kind::Struct(_) | Kind::Sequence(_) => Self::encode_merged(member, place, out, probe),
-                        _ => Self::put(member, place, out, probe),
+                        Kind::Struct(_) | Kind::Sequence(_) => Self::encode_merged(member, slot, out, probe),
+                        _ => Self::put(member, slot, out, probe),
                     }
                 }
             }
             Kind::Sequence(element) => {
                 out.put::<INLINE, 4>(&((memory.len() / element.size) as u32).to_ne_bytes());
-                for place in memory.chunks_exact(element.size) {
+                for slot in memory.chunks_exact(element.size) {
                     match &element.kind {
-                        Kind::Struct(_) | Kind::Sequence(_) => Self::encode_merged(element, place, out, probe),
-                        _ => Self::put(element, place, out, probe),
+                        Kind::Struct(_) | Kind::Sequence(_) => Self::encode_merged(element, slot, out, probe),
+                        _ => Self::put(element, slot, out, probe),
                     }
                 }
             }
@@ -167,11 +167,11 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         out.put::<INLINE, 4>(&((memory.len() / element.size) as u32).to_ne_bytes());
         let places = memory.chunks_exact(element.size);
         match &element.kind {
-            Kind::Octet => places.for_each(|place| out.put::<INLINE, 1>(place)),
-            Kind::Short => places.for_each(|place| out.put::<INLINE, 2>(place)),
-            Kind::Long => places.for_each(|place| out.put::<INLINE, 4>(place)),
-            Kind::Double => places.for_each(|place| out.put::<INLINE, 8>(place)),
-            Kind::Struct(members) => places.for_each(|place| Self::encode_struct(members, place, out, probe)),
+            Kind::Octet => places.for_each(|slot| out.put::<INLINE, 1>(slot)),
+            Kind::Short => places.for_each(|slot| out.put::<INLINE, 2>(slot)),
+            Kind::Long => places.for_each(|slot| out.put::<INLINE, 4>(slot)),
+            Kind::Double => places.for_each(|slot| out.put::<INLINE, 8>(slot)),
+            Kind::Struct(members) => places.for_each(|slot| Self::encode_struct(members, slot, out, probe)),
             Kind::Sequence(_) => unreachable!("a sequence in a sequence has no place in this memory"),
         }
     }
@@ -179,10 +179,10 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
     #[inline(always)]
     fn encode_struct(members: &[Node], memory: &[u8], out: &mut Stream, probe: &mut P) {
         for member in members {
-            let place = &memory[member.offset..];
+            let slot = &memory[member.offset..];
             match &member.kind {
-                Kind::Struct(members) => Self::encode_nested(members, place, out, probe),
-                _ => Self::put(member, place, out, probe),
+                Kind::Struct(members) => Self::encode_nested(members, slot, out, probe),
+                _ => Self::put(member, slot, out, probe),
             }
         }
     }
@@ -266,18 +266,18 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         match &node.kind {
             Kind::Struct(members) => {
                 for member in members {
-                    let place = &mut memory[member.offset..member.offset + member.size];
+                    let slot = &mut memory[member.offset..member.offset + member.size];
                     match &member.kind {
-                        Kind::Struct(_) | Kind::Sequence(_) => Self::decode_merged(member, place, input, probe)?,
-                        _ => Self::get(member, place, input, probe)?,
+                        Kind::Struct(_) | Kind::Sequence(_) => Self::decode_merged(member, slot, input, probe)?,
+                        _ => Self::get(member, slot, input, probe)?,
                     }
                 }
             }
             Kind::Sequence(element) => {
-                for place in memory.chunks_exact_mut(element.size) {
+                for slot in memory.chunks_exact_mut(element.size) {
                     match &element.kind {
-                        Kind::Struct(_) | Kind::Sequence(_) => Self::decode_merged(element, place, input, probe)?,
-                        _ => Self::get(element, place, input, probe)?,
+                        Kind::Struct(_) | Kind::Sequence(_) => Self::decode_merged(element, slot, input, probe)?,
+                        _ => Self::get(element, slot, input, probe)?,
                     }
                 }
             }
@@ -291,11 +291,11 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         probe.called(Method::Traverse);
         let mut places = memory.chunks_exact_mut(element.size);
         match &element.kind {
-            Kind::Octet => places.try_for_each(|place| input.get::<INLINE, 1>(place)),
-            Kind::Short => places.try_for_each(|place| input.get::<INLINE, 2>(place)),
-            Kind::Long => places.try_for_each(|place| input.get::<INLINE, 4>(place)),
-            Kind::Double => places.try_for_each(|place| input.get::<INLINE, 8>(place)),
-            Kind::Struct(members) => places.try_for_each(|place| Self::decode_struct(members, place, input, probe)),
+            Kind::Octet => places.try_for_each(|slot| input.get::<INLINE, 1>(slot)),
+            Kind::Short => places.try_for_each(|slot| input.get::<INLINE, 2>(slot)),
+            Kind::Long => places.try_for_each(|slot| input.get::<INLINE, 4>(slot)),
+            Kind::Double => places.try_for_each(|slot| input.get::<INLINE, 8>(slot)),
+            Kind::Struct(members) => places.try_for_each(|slot| Self::decode_struct(members, slot, input, probe)),
             Kind::Sequence(_) => unreachable!("a sequence in a sequence has no place in this memory"),
         }
     }
@@ -303,10 +303,10 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
     #[inline(always)]
     fn decode_struct(members: &[Node], memory: &mut [u8], input: &mut Source<'_>, probe: &mut P) -> Option<()> {
         for member in members {
-            let place = &mut memory[member.offset..];
+            let slot = &mut memory[member.offset..];
             match &member.kind {
-                Kind::Struct(members) => Self::decode_nested(members, place, input, probe)?,
-                _ => Self::get(member, place, input, probe)?,
+                Kind::Struct(members) => Self::decode_nested(members, slot, input, probe)?,
+                _ => Self::get(member, slot, input, probe)?,
             }
         }
         Some(())
@@ -326,7 +326,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         match &node.kind {
             Kind::Sequence(element) => {
                 let size = if PRECOMPUTED { element.size } else { calc_nested_size_and_alignment(element, probe).0 };
-                memory.chunks_exact_mut(size).for_each(|place| Self::deep_free(element, place, probe));
+                memory.chunks_exact_mut(size).for_each(|slot| Self::deep_free(element, slot, probe));
             }
             Kind::Struct(members) => {
                 for member in members {
