@@ -137,8 +137,8 @@ impl Catalogue {
 
     /// The name of the service with that factory function, as a directive names it.
     pub(crate) fn of_function(&self, function: &str, has_library: bool) -> Option<&str> {
-        let found = self.functions.get(function).filter(|found| found.is_of_any_library || !has_library);
-        found.map(|found| found.service.as_str())
+        let entry = self.functions.get(function).filter(|entry| entry.is_of_any_library || !has_library);
+        entry.map(|entry| entry.service.as_str())
     }
 
     pub(crate) fn started(&self) -> &[(String, String)] {

@@ -333,8 +333,8 @@ unsafe extern "C" fn schedule(
 
 unsafe extern "C" fn cancel(context: *mut c_void, timer: u64) -> c_int {
     let act = |host: &Arc<Host>| {
-        let found = host.timers.lock().remove(&timer);
-        if host.registry()?.cancel(found.ok_or_else(absent)?.timer) { Ok(()) } else { Err(absent()) }
+        let entry = host.timers.lock().remove(&timer);
+        if host.registry()?.cancel(entry.ok_or_else(absent)?.timer) { Ok(()) } else { Err(absent()) }
     };
     // SAFETY: the contract of the header.
     unsafe { with(context, act) }
@@ -424,9 +424,9 @@ impl EventHandler for ForeignHandler {
 
     fn handle_timeout(&mut self, _: &Context<'_>, timer: Expired) -> io::Result<()> {
         let mut timers = self.host.timers.lock();
-        let Some(found) = timers.get(&timer.argument) else { return Ok(()) }; // cancelled just now
-        let argument = found.argument;
-        if !found.repeats {
+        let Some(entry) = timers.get(&timer.argument) else { return Ok(()) }; // cancelled just now
+        let argument = entry.argument;
+        if !entry.repeats {
             timers.remove(&timer.argument);
         }
         drop(timers);

@@ -96,8 +96,8 @@ impl Libraries {
     /// Maps a private copy of a library, unless the same file is mapped already.
     pub(crate) fn open(&mut self, file: &Path, stamp: &FileStamp) -> Result<Arc<Library>, String> {
         self.mapped.retain(|(.., library)| library.strong_count() > 0);
-        let found = self.mapped.iter().find(|(other, of, _)| other == file && of == stamp);
-        if let Some(library) = found.and_then(|(.., library)| library.upgrade()) {
+        let entry = self.mapped.iter().find(|(other, of, _)| other == file && of == stamp);
+        if let Some(library) = entry.and_then(|(.., library)| library.upgrade()) {
             return Ok(library);
         }
         let library = Arc::new(Library::map(file, stamp)?);

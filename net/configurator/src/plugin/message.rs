@@ -157,7 +157,7 @@ impl ForeignMessage {
     /// side has made, copied into a block.
     #[must_use]
     pub fn into_block(self) -> (MessageBlock, Option<Box<dyn Any + Send>>) {
-        let is_own = self.raw().release.is_some_and(|found| ptr::fn_addr_eq(found, RELEASE));
+        let is_own = self.raw().release.is_some_and(|release| ptr::fn_addr_eq(release, RELEASE));
         if !is_own {
             return (MessageBlock::from(&self.to_vec()[..]), None);
         }

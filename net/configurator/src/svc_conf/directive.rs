@@ -150,7 +150,7 @@ impl StreamHead {
     pub fn name(&self) -> &str {
         match self {
             Self::Dynamic(dynamic) => &dynamic.name,
-            Self::Static(found) => &found.name,
+            Self::Static(directive) => &directive.name,
             Self::Existing(name) => name,
         }
     }

@@ -67,8 +67,8 @@ fn attribute(node: Node<'_, '_>, name: &str) -> Result<String, SyntaxError> {
 }
 
 fn child<'a, 'i>(node: Node<'a, 'i>, names: &[&str]) -> Result<Node<'a, 'i>, SyntaxError> {
-    let found = node.children().find(|child| names.contains(&child.tag_name().name()));
-    found.ok_or_else(|| error(node, &format!("the element {} is missing", names.join(" or "))))
+    let element = node.children().find(|child| names.contains(&child.tag_name().name()));
+    element.ok_or_else(|| error(node, &format!("the element {} is missing", names.join(" or "))))
 }
 
 fn top_level(node: Node<'_, '_>) -> Result<Entry, SyntaxError> {
