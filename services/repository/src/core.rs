@@ -104,18 +104,18 @@ impl Core {
         objects: &[Option<T>],
         is_permitted: fn(&Body) -> bool,
     ) -> Result<Vec<Number>, SystemException> {
-        let mut found: Vec<Number> = Vec::new();
+        let mut numbers: Vec<Number> = Vec::new();
         for object in objects {
             let number = self.number(model, object.as_ref().map(Interface::as_object))?;
             if !model.get(number).is_some_and(|it| is_permitted(&it.content)) {
                 return Err(bad_param(0, "a reference denotes a definition of another kind".to_owned()));
             }
-            if found.contains(&number) {
+            if numbers.contains(&number) {
                 return Err(bad_param(0, format!("`{}` is listed twice", model.absolute_name(number))));
             }
-            found.push(number);
+            numbers.push(number);
         }
-        Ok(found)
+        Ok(numbers)
     }
 
     /// Adds a definition to a container.

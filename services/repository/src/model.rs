@@ -132,29 +132,29 @@ impl Model {
 
     /// The direct and indirect bases of an interface or value, each once and after its own bases.
     pub(crate) fn all_bases(&self, number: Number) -> Vec<Number> {
-        fn visit(model: &Model, number: Number, found: &mut Vec<Number>, seen: &mut BTreeSet<Number>) {
+        fn visit(model: &Model, number: Number, found: &mut Vec<Number>, visited: &mut BTreeSet<Number>) {
             for base in model.get(number).map(|it| bases(&it.content)).unwrap_or_default() {
-                if seen.insert(base) {
-                    visit(model, base, found, seen);
+                if visited.insert(base) {
+                    visit(model, base, found, visited);
                     found.push(base);
                 }
             }
         }
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-        visit(self, number, &mut found, &mut seen);
+        let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
+        visit(self, number, &mut found, &mut visited);
         found
     }
 
     /// The contents of a container in order, those of its bases after its own.
     pub(crate) fn contents(&self, number: Number, with_inherited: bool) -> Vec<Number> {
         let own = |number| self.get(number).map(|it| it.contents.clone()).unwrap_or_default();
-        let mut found = own(number);
+        let mut contents = own(number);
         if with_inherited {
             for base in self.all_bases(number) {
-                found.extend(own(base));
+                contents.extend(own(base));
             }
         }
-        found
+        contents
     }
 
     /// The definition of this name in a container. IDL compares names without regard to case for collisions only.
@@ -174,15 +174,15 @@ impl Model {
 
     /// A definition with all that it contains.
     pub(crate) fn subtree(&self, number: Number) -> Vec<Number> {
-        let mut found = vec![number];
+        let mut numbers = vec![number];
         let mut at = 0;
-        while at < found.len() {
-            if let Some(definition) = self.get(found[at]) {
-                found.extend_from_slice(&definition.contents);
+        while at < numbers.len() {
+            if let Some(definition) = self.get(numbers[at]) {
+                numbers.extend_from_slice(&definition.contents);
             }
             at += 1;
         }
-        found
+        numbers
     }
 }
 
@@ -200,35 +200,35 @@ pub(crate) fn bases(content: &Body) -> Vec<Number> {
 
 /// All definitions that this content refers to, once for each reference.
 pub(crate) fn references(content: &Body) -> Vec<Number> {
-    let mut found = Vec::new();
+    let mut used = Vec::new();
     match content {
-        Body::Constant(body) => found.push(body.r#type),
-        Body::Structure(members) | Body::AnException(members) => found.extend(members.iter().map(|it| it.r#type)),
+        Body::Constant(body) => used.push(body.r#type),
+        Body::Structure(members) | Body::AnException(members) => used.extend(members.iter().map(|it| it.r#type)),
         Body::AUnion(body) => {
-            found.push(body.discriminator);
-            found.extend(body.branches.iter().map(|it| it.r#type));
+            used.push(body.discriminator);
+            used.extend(body.branches.iter().map(|it| it.r#type));
         }
-        Body::Alias(original) | Body::ValueBox(original) => found.push(*original),
-        Body::ASequence(body) | Body::AnArray(body) => found.push(body.r#type),
+        Body::Alias(original) | Body::ValueBox(original) => used.push(*original),
+        Body::ASequence(body) | Body::AnArray(body) => used.push(body.r#type),
         Body::AnAttribute(body) => {
-            found.push(body.r#type);
-            found.extend(body.get_exceptions.iter().chain(&body.set_exceptions));
+            used.push(body.r#type);
+            used.extend(body.get_exceptions.iter().chain(&body.set_exceptions));
         }
         Body::Operation(body) => {
-            found.push(body.result);
-            found.extend(body.parameters.iter().map(|it| it.r#type));
-            found.extend(&body.exceptions);
+            used.push(body.result);
+            used.extend(body.parameters.iter().map(|it| it.r#type));
+            used.extend(&body.exceptions);
         }
-        Body::AnInterface(body) => found.extend(&body.bases),
+        Body::AnInterface(body) => used.extend(&body.bases),
         Body::Value(body) => {
-            found.push(body.base);
-            found.extend(body.abstract_bases.iter().chain(&body.supported));
+            used.push(body.base);
+            used.extend(body.abstract_bases.iter().chain(&body.supported));
             for factory in &body.factories {
-                found.extend(factory.members.iter().map(|it| it.r#type));
-                found.extend(&factory.exceptions);
+                used.extend(factory.members.iter().map(|it| it.r#type));
+                used.extend(&factory.exceptions);
             }
         }
-        Body::ValueMember(body) => found.push(body.r#type),
+        Body::ValueMember(body) => used.push(body.r#type),
         Body::Enumeration(_)
         | Body::Primitive(_)
         | Body::Text(_)
@@ -236,8 +236,8 @@ pub(crate) fn references(content: &Body) -> Vec<Number> {
         | Body::Decimal(_)
         | Body::Unlisted(_) => {}
     }
-    found.retain(|number| *number != NONE && !(FIRST_PRIMITIVE..FIRST_CREATED).contains(number));
-    found
+    used.retain(|number| *number != NONE && !(FIRST_PRIMITIVE..FIRST_CREATED).contains(number));
+    used
 }
 
 /// Whether it is a type without a name of its own, which exists for its user only.

@@ -157,11 +157,11 @@ impl Filling<'_> {
 
     /// The reference of a definition, with at least an empty definition there.
     fn reference(&mut self, id: DefId) -> Filled<ObjectRef> {
-        if let Some(found) = self.defined.get(&id) {
-            return Ok(found.clone());
+        if let Some(object) = self.defined.get(&id) {
+            return Ok(object.clone());
         }
         if self.in_progress.contains(&id) {
-            return self.shell(id).map(|(found, _)| found);
+            return self.shell(id).map(|(object, _)| object);
         }
         self.define(id)?;
         self.defined.get(&id).cloned().ok_or_else(|| FillError::Unsupported {
@@ -173,8 +173,8 @@ impl Filling<'_> {
     fn container(&mut self, definition: &Definition) -> Filled<ObjectRef> {
         match definition.parent {
             Some(parent) => match self.defined.get(&parent) {
-                Some(found) => Ok(found.clone()),
-                None => self.shell(parent).map(|(found, _)| found),
+                Some(object) => Ok(object.clone()),
+                None => self.shell(parent).map(|(object, _)| object),
             },
             None => Ok(self.repository.clone()),
         }
@@ -187,11 +187,11 @@ impl Filling<'_> {
         let definition = &self.model[id];
         if matches!(definition.kind, DefinitionKind::Module(_)) {
             let name = format!("::{}", definition.scoped_name);
-            let found: Option<ObjectRef> = call(self.repository, "lookup", &[&name]).map_err(&failed)?;
-            if let Some(found) = found
-                && call::<Kind>(&found, "_get_def_kind", &[]).map_err(&failed)? == Kind::DkModule
+            let object: Option<ObjectRef> = call(self.repository, "lookup", &[&name]).map_err(&failed)?;
+            if let Some(object) = object
+                && call::<Kind>(&object, "_get_def_kind", &[]).map_err(&failed)? == Kind::DkModule
             {
-                return Ok(Some(found));
+                return Ok(Some(object));
             }
         }
         call(self.repository, "lookup_id", &[&definition.repository_id]).map_err(failed)
@@ -199,32 +199,32 @@ impl Filling<'_> {
 
     /// The existing definition, if it is of this kind; one of another kind is destroyed.
     fn existing(&mut self, id: DefId, kind: Kind) -> Filled<Option<ObjectRef>> {
-        let Some(found) = self.find(id)? else { return Ok(None) };
+        let Some(object) = self.find(id)? else { return Ok(None) };
         let failed = self.failed(id);
-        if call::<Kind>(&found, "_get_def_kind", &[]).map_err(&failed)? != kind {
-            send(&found, "destroy", &[]).map_err(&failed)?;
+        if call::<Kind>(&object, "_get_def_kind", &[]).map_err(&failed)? != kind {
+            send(&object, "destroy", &[]).map_err(&failed)?;
             return Ok(None);
         }
         let definition = &self.model[id];
-        let absolute: String = call(&found, "_get_absolute_name", &[]).map_err(&failed)?;
+        let absolute: String = call(&object, "_get_absolute_name", &[]).map_err(&failed)?;
         if absolute != format!("::{}", definition.scoped_name) {
             let container = self.container(definition)?;
             let version = version(definition);
-            send(&found, "move", &[&Some(container), &definition.name, &version]).map_err(&failed)?;
+            send(&object, "move", &[&Some(container), &definition.name, &version]).map_err(&failed)?;
         }
-        Ok(Some(found))
+        Ok(Some(object))
     }
 
     /// Finds or creates a definition, without its members if it is new. Returns whether it is new.
     fn shell(&mut self, id: DefId) -> Filled<(ObjectRef, bool)> {
-        if let Some(found) = self.defined.get(&id) {
-            return Ok((found.clone(), false));
+        if let Some(object) = self.defined.get(&id) {
+            return Ok((object.clone(), false));
         }
         let definition = &self.model[id];
         let kind = kind_of(definition);
-        if let Some(found) = self.existing(id, kind)? {
-            self.defined.insert(id, found.clone());
-            return Ok((found, false));
+        if let Some(object) = self.existing(id, kind)? {
+            self.defined.insert(id, object.clone());
+            return Ok((object, false));
         }
         let created = match &definition.kind {
             DefinitionKind::Module(_) => self.create(id, "create_module", &[])?,
@@ -285,8 +285,8 @@ impl Filling<'_> {
     /// Calls an operation of creation with a definition's id, name and version, and these arguments. No second one is created if
     /// the definitions of the arguments refer to this one and have created it: a base may mention its derived interface.
     fn create(&mut self, id: DefId, operation: &'static str, more: &[&dyn Encode]) -> Filled<ObjectRef> {
-        if let Some(found) = self.defined.get(&id) {
-            return Ok(found.clone());
+        if let Some(object) = self.defined.get(&id) {
+            return Ok(object.clone());
         }
         let definition = &self.model[id];
         let container = self.container(definition)?;
@@ -372,13 +372,13 @@ impl Filling<'_> {
         if let Some(known) = self.primitives.get(&kind) {
             return Ok(known.clone());
         }
-        let found: Option<ObjectRef> = call(self.repository, "get_primitive", &[&kind]).map_err(self.failed(user))?;
-        let found = found.ok_or_else(|| FillError::Unsupported {
+        let object: Option<ObjectRef> = call(self.repository, "get_primitive", &[&kind]).map_err(self.failed(user))?;
+        let object = object.ok_or_else(|| FillError::Unsupported {
             name: self.model[user].scoped_name.clone(),
             reason: "the repository lacks a primitive type".to_owned(),
         })?;
-        self.primitives.insert(kind, found.clone());
-        Ok(found)
+        self.primitives.insert(kind, object.clone());
+        Ok(object)
     }
 
     fn member(&mut self, user: DefId, name: &str, ty: &Type) -> Filled<StructMember> {
@@ -398,14 +398,14 @@ impl Filling<'_> {
         let is_exception = matches!(definition.kind, DefinitionKind::Exception(_));
         let was_created = self.was_created(id);
         match self.existing(id, kind_of(definition))? {
-            Some(found) if !was_created && self.is_same_type(id, &found)? => self.keep(id, found)?,
-            Some(found) => {
-                self.defined.insert(id, found.clone());
+            Some(object) if !was_created && self.is_same_type(id, &object)? => self.keep(id, object)?,
+            Some(object) => {
+                self.defined.insert(id, object.clone());
                 let members = self.members(id, body)?;
-                send(&found, "_set_members", &[&members]).map_err(self.failed(id))?;
+                send(&object, "_set_members", &[&members]).map_err(self.failed(id))?;
                 if !was_created {
-                    self.remove_former_types(id, &found, body.members.iter().map(|it| &it.ty))?;
-                    self.replaced(id, &found)?;
+                    self.remove_former_types(id, &object, body.members.iter().map(|it| &it.ty))?;
+                    self.replaced(id, &object)?;
                 }
             }
             None => {
@@ -413,7 +413,7 @@ impl Filling<'_> {
                 let operation = if is_exception { "create_exception" } else { "create_struct" };
                 // A member of its own type, within a sequence, has made it meanwhile.
                 match self.defined.get(&id).cloned() {
-                    Some(found) => send(&found, "_set_members", &[&members]).map_err(self.failed(id))?,
+                    Some(object) => send(&object, "_set_members", &[&members]).map_err(self.failed(id))?,
                     None => drop(self.create(id, operation, &[&members])?),
                 }
             }
@@ -445,47 +445,47 @@ impl Filling<'_> {
         if self.defined.contains_key(&id) && !matches!(definition.kind, DefinitionKind::Union(_)) {
             return Ok(());
         }
-        let found = self.existing(id, kind_of(definition))?;
-        if let Some(found) = &found {
+        let object = self.existing(id, kind_of(definition))?;
+        if let Some(object) = &object {
             let is_same = match &definition.kind {
-                DefinitionKind::Const(body) => self.is_same_constant(id, body, found)?,
-                _ => self.is_same_type(id, found)?,
+                DefinitionKind::Const(body) => self.is_same_constant(id, body, object)?,
+                _ => self.is_same_type(id, object)?,
             };
             if is_same && !was_created {
-                return self.keep(id, found.clone());
+                return self.keep(id, object.clone());
             }
-            self.defined.insert(id, found.clone());
+            self.defined.insert(id, object.clone());
         }
-        match (&definition.kind, found) {
-            (DefinitionKind::Union(body), found) => self.fill_union(id, body, found, was_created)?,
-            (DefinitionKind::Enum(body), found) => {
+        match (&definition.kind, object) {
+            (DefinitionKind::Union(body), object) => self.fill_union(id, body, object, was_created)?,
+            (DefinitionKind::Enum(body), object) => {
                 let names: Vec<String> = body.enumerators.iter().map(|it| self.model[*it].name.clone()).collect();
-                match found {
-                    Some(found) => {
-                        send(&found, "_set_members", &[&names]).map_err(self.failed(id))?;
-                        self.replaced(id, &found)?;
+                match object {
+                    Some(object) => {
+                        send(&object, "_set_members", &[&names]).map_err(self.failed(id))?;
+                        self.replaced(id, &object)?;
                     }
                     None => drop(self.create(id, "create_enum", &[&names])?),
                 }
             }
             (
                 DefinitionKind::Typedef(model::Typedef { ty }) | DefinitionKind::ValueBox(model::ValueBox { ty }),
-                found,
+                object,
             ) => {
                 let original = self.idl_type(id, ty)?;
                 let is_alias = matches!(definition.kind, DefinitionKind::Typedef(_));
-                match found {
-                    Some(found) => {
-                        send(&found, "_set_original_type_def", &[&original]).map_err(self.failed(id))?;
-                        self.replaced(id, &found)?;
+                match object {
+                    Some(object) => {
+                        send(&object, "_set_original_type_def", &[&original]).map_err(self.failed(id))?;
+                        self.replaced(id, &object)?;
                     }
                     None if is_alias => drop(self.create(id, "create_alias", &[&original])?),
                     None => drop(self.create(id, "create_value_box", &[&original])?),
                 }
             }
-            (DefinitionKind::Const(body), found) => {
-                if let Some(found) = found {
-                    send(&found, "destroy", &[]).map_err(self.failed(id))?;
+            (DefinitionKind::Const(body), object) => {
+                if let Some(object) = object {
+                    send(&object, "destroy", &[]).map_err(self.failed(id))?;
                     self.defined.remove(&id);
                     self.changes.replaced.push(format!("::{}", definition.scoped_name));
                 }
@@ -505,7 +505,7 @@ impl Filling<'_> {
         &mut self,
         id: DefId,
         body: &model::Union,
-        found: Option<ObjectRef>,
+        object: Option<ObjectRef>,
         was_created: bool,
     ) -> Filled<()> {
         let type_code = self.type_code(id, &body.discriminator)?;
@@ -520,14 +520,14 @@ impl Filling<'_> {
         }
         let discriminator = self.idl_type(id, &body.discriminator)?;
         let failed = self.failed(id);
-        match found.or_else(|| self.defined.get(&id).cloned()) {
-            Some(found) => {
-                send(&found, "_set_discriminator_type_def", &[&discriminator]).map_err(&failed)?;
-                send(&found, "_set_members", &[&members]).map_err(&failed)?;
+        match object.or_else(|| self.defined.get(&id).cloned()) {
+            Some(object) => {
+                send(&object, "_set_discriminator_type_def", &[&discriminator]).map_err(&failed)?;
+                send(&object, "_set_members", &[&members]).map_err(&failed)?;
                 if !was_created && !self.was_created(id) {
                     let parts = body.branches.iter().map(|it| &it.member.ty);
-                    self.remove_former_types(id, &found, parts.chain([&body.discriminator]))?;
-                    self.replaced(id, &found)?;
+                    self.remove_former_types(id, &object, parts.chain([&body.discriminator]))?;
+                    self.replaced(id, &object)?;
                 }
             }
             None => drop(self.create(id, "create_union", &[&discriminator, &members])?),
@@ -535,10 +535,10 @@ impl Filling<'_> {
         Ok(())
     }
 
-    fn is_same_type(&self, id: DefId, found: &ObjectRef) -> Filled<bool> {
+    fn is_same_type(&self, id: DefId, object: &ObjectRef) -> Filled<bool> {
         let definition = &self.model[id];
         let expected = self.idl.type_code(&definition.repository_id).map_err(self.undescribed(id))?;
-        let present: TypeCode = match call(found, "_get_type", &[]) {
+        let present: TypeCode = match call(object, "_get_type", &[]) {
             Ok(present) => present,
             // The repository has lost what the type consists of.
             Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::BadParam => return Ok(false),
@@ -547,25 +547,25 @@ impl Filling<'_> {
         Ok(present.equal(&expected))
     }
 
-    fn is_same_constant(&self, id: DefId, body: &model::Const, found: &ObjectRef) -> Filled<bool> {
+    fn is_same_constant(&self, id: DefId, body: &model::Const, object: &ObjectRef) -> Filled<bool> {
         let failed = self.failed(id);
         let type_code = self.type_code(id, &body.ty)?;
         let expected = constants::to_any(self.model, &type_code, &body.value).map_err(self.invalid(id))?;
-        let present: TypeCode = call(found, "_get_type", &[]).map_err(&failed)?;
-        let value: Any = call(found, "_get_value", &[]).map_err(&failed)?;
+        let present: TypeCode = call(object, "_get_type", &[]).map_err(&failed)?;
+        let value: Any = call(object, "_get_value", &[]).map_err(&failed)?;
         Ok(present.equal(&type_code) && value == expected)
     }
 
     /// Records that a definition needs no change but perhaps its documentation.
-    fn keep(&mut self, id: DefId, found: ObjectRef) -> Filled<()> {
-        self.document(id, &found)?;
-        self.defined.insert(id, found);
+    fn keep(&mut self, id: DefId, object: ObjectRef) -> Filled<()> {
+        self.document(id, &object)?;
+        self.defined.insert(id, object);
         self.changes.unchanged += 1;
         Ok(())
     }
 
-    fn replaced(&mut self, id: DefId, found: &ObjectRef) -> Filled<()> {
-        self.document(id, found)?;
+    fn replaced(&mut self, id: DefId, object: &ObjectRef) -> Filled<()> {
+        self.document(id, object)?;
         self.changes.replaced.push(format!("::{}", self.model[id].scoped_name));
         Ok(())
     }
@@ -580,7 +580,7 @@ impl Filling<'_> {
 
     /// Enters an interface or a value type with its contents, and removes those that the IDL lacks.
     fn define_with_contents(&mut self, id: DefId) -> Filled<()> {
-        let (found, is_new) = self.shell(id)?;
+        let (object, is_new) = self.shell(id)?;
         let failed = self.failed(id);
         let definition = &self.model[id];
         let mut is_changed = false;
@@ -592,8 +592,8 @@ impl Filling<'_> {
                 if !is_new && !self.was_created(id) {
                     let bases = self.references(&body.bases)?;
                     let expected: Vec<&str> = body.bases.iter().map(|it| &*self.model[*it].repository_id).collect();
-                    if self.ids(&found, "_get_base_interfaces").map_err(&failed)? != expected {
-                        send(&found, "_set_base_interfaces", &[&bases]).map_err(&failed)?;
+                    if self.ids(&object, "_get_base_interfaces").map_err(&failed)? != expected {
+                        send(&object, "_set_base_interfaces", &[&bases]).map_err(&failed)?;
                         is_changed = true;
                     }
                 }
@@ -603,7 +603,7 @@ impl Filling<'_> {
                 if body.forward_only {
                     return Ok(());
                 }
-                is_changed = self.update_value(id, body, &found)?;
+                is_changed = self.update_value(id, body, &object)?;
                 body.contents.clone()
             }
             _ => Vec::new(),
@@ -611,30 +611,30 @@ impl Filling<'_> {
         let mut expected: HashSet<String> = contents.iter().map(|it| self.model[*it].repository_id.clone()).collect();
         for content in contents {
             match &self.model[content].kind {
-                DefinitionKind::Operation(body) => self.operation(content, body, &found)?,
-                DefinitionKind::Attribute(body) => self.attribute(content, body, &found)?,
+                DefinitionKind::Operation(body) => self.operation(content, body, &object)?,
+                DefinitionKind::Attribute(body) => self.attribute(content, body, &object)?,
                 _ => self.define(content)?,
             }
         }
         if let DefinitionKind::ValueType(body) = &definition.kind {
             for member in &body.members {
-                expected.insert(self.value_member(id, member, &found)?);
+                expected.insert(self.value_member(id, member, &object)?);
             }
-            is_changed |= self.initializers(id, body, &found)?;
+            is_changed |= self.initializers(id, body, &object)?;
         }
-        self.remove_others(id, &found, &expected)?;
+        self.remove_others(id, &object, &expected)?;
         if is_changed {
-            self.replaced(id, &found)?;
+            self.replaced(id, &object)?;
         } else if !is_new && !self.was_created(id) {
-            self.keep(id, found)?;
+            self.keep(id, object)?;
         }
         Ok(())
     }
 
     /// Removes the contents of a definition that the IDL lacks.
-    fn remove_others(&mut self, id: DefId, found: &ObjectRef, expected: &HashSet<String>) -> Filled<()> {
+    fn remove_others(&mut self, id: DefId, object: &ObjectRef, expected: &HashSet<String>) -> Filled<()> {
         let failed = self.failed(id);
-        let present: Vec<Option<ObjectRef>> = match call(found, "contents", &[&Kind::DkAll, &true]) {
+        let present: Vec<Option<ObjectRef>> = match call(object, "contents", &[&Kind::DkAll, &true]) {
             // Structs, unions and exceptions are containers since CORBA 2.3.
             Err(error) if is_unknown_operation(&error) => Vec::new(),
             other => other.map_err(&failed)?,
@@ -654,7 +654,7 @@ impl Filling<'_> {
     fn remove_former_types<'t>(
         &mut self,
         id: DefId,
-        found: &ObjectRef,
+        object: &ObjectRef,
         parts: impl Iterator<Item = &'t Type>,
     ) -> Filled<()> {
         let declared = parts.filter_map(|ty| match ty {
@@ -667,25 +667,25 @@ impl Filling<'_> {
         });
         let declared = declared.map(|part| &self.model[part]).filter(|part| part.parent == Some(id));
         let expected = declared.map(|part| part.repository_id.clone()).collect();
-        self.remove_others(id, found, &expected)
+        self.remove_others(id, object, &expected)
     }
 
     fn ids(&self, object: &ObjectRef, operation: &'static str) -> Result<Vec<String>, SystemException> {
-        let found: Vec<Option<ObjectRef>> = call(object, operation, &[])?;
-        found.iter().flatten().map(|it| call(it, "_get_id", &[])).collect()
+        let members: Vec<Option<ObjectRef>> = call(object, operation, &[])?;
+        members.iter().flatten().map(|it| call(it, "_get_id", &[])).collect()
     }
 
     /// Stores documentation that differs.
-    fn document(&mut self, id: DefId, found: &ObjectRef) -> Filled<()> {
+    fn document(&mut self, id: DefId, object: &ObjectRef) -> Filled<()> {
         if !self.is_documented {
             return Ok(());
         }
         let failed = self.failed(id);
         let definition = &self.model[id];
         let text = definition.doc.join("\n");
-        match call::<String>(found, "_get_documentation", &[]) {
+        match call::<String>(object, "_get_documentation", &[]) {
             Ok(present) if present == text => {}
-            Ok(_) => send(found, "_set_documentation", &[&text]).map_err(&failed)?,
+            Ok(_) => send(object, "_set_documentation", &[&text]).map_err(&failed)?,
             Err(error) if is_unknown_operation(&error) => {
                 self.is_documented = false;
                 return Ok(());
@@ -695,9 +695,9 @@ impl Filling<'_> {
         let parts = definition.documented_parts(self.model).into_iter();
         let parts = parts.map(|(name, doc)| PartDocumentation { name: name.to_owned(), text: doc.join("\n") });
         let parts: Vec<_> = parts.collect();
-        let present: Vec<PartDocumentation> = call(found, "_get_part_documentation", &[]).map_err(&failed)?;
+        let present: Vec<PartDocumentation> = call(object, "_get_part_documentation", &[]).map_err(&failed)?;
         if present != parts {
-            send(found, "_set_part_documentation", &[&parts]).map_err(&failed)?;
+            send(object, "_set_part_documentation", &[&parts]).map_err(&failed)?;
         }
         Ok(())
     }

@@ -21,43 +21,43 @@ impl Definitions {
         match request.operation() {
             "lookup" => {
                 arguments!(request, name: String);
-                let found =
+                let objects =
                     self.read(|model| core.typed::<Contained>(model, model.lookup(number, &name).unwrap_or(NONE)))?;
-                request.set_result(&found)?;
+                request.set_result(&objects)?;
             }
             "contents" => {
                 arguments!(request, limit_type: DefinitionKind, exclude_inherited: bool);
-                let found = self.read(|model| {
-                    let found = filtered(model, model.contents(number, !exclude_inherited), limit_type);
-                    found.into_iter().map(|it| core.typed::<Contained>(model, it)).collect::<Result<Vec<_>, _>>()
+                let objects = self.read(|model| {
+                    let numbers = filtered(model, model.contents(number, !exclude_inherited), limit_type);
+                    numbers.into_iter().map(|it| core.typed::<Contained>(model, it)).collect::<Result<Vec<_>, _>>()
                 })?;
-                request.set_result(&found)?;
+                request.set_result(&objects)?;
             }
             "lookup_name" => {
                 arguments!(request, name: String, levels: i32, limit_type: DefinitionKind, exclude_inherited: bool);
-                let found = self.read(|model| {
-                    let found = within(model, number, levels, !exclude_inherited);
-                    let mut found = filtered(model, found, limit_type);
-                    found.retain(|it| model.get(*it).is_some_and(|it| it.name == name));
-                    found.into_iter().map(|it| core.typed::<Contained>(model, it)).collect::<Result<Vec<_>, _>>()
+                let objects = self.read(|model| {
+                    let objects = within(model, number, levels, !exclude_inherited);
+                    let mut objects = filtered(model, objects, limit_type);
+                    objects.retain(|it| model.get(*it).is_some_and(|it| it.name == name));
+                    objects.into_iter().map(|it| core.typed::<Contained>(model, it)).collect::<Result<Vec<_>, _>>()
                 })?;
-                request.set_result(&found)?;
+                request.set_result(&objects)?;
             }
             "describe_contents" => {
                 arguments!(request, limit_type: DefinitionKind, exclude_inherited: bool, max: i32);
-                let found = self.read(|model| {
-                    let mut found = filtered(model, model.contents(number, !exclude_inherited), limit_type);
+                let objects = self.read(|model| {
+                    let mut objects = filtered(model, model.contents(number, !exclude_inherited), limit_type);
                     // -1 is no limit (14.5.4.2).
-                    found.truncate(usize::try_from(max).unwrap_or(usize::MAX));
+                    objects.truncate(usize::try_from(max).unwrap_or(usize::MAX));
                     let mut describer = Describer::new(core, model);
-                    let described = found.into_iter().map(|it| {
+                    let described = objects.into_iter().map(|it| {
                         let kind = kind(&model.get(it).ok_or_else(not_exist)?.content);
                         let value = describer.description(it)?;
                         Ok(container::Description { contained_object: core.typed(model, it)?, kind, value })
                     });
                     described.collect::<Result<Vec<_>, SystemException>>()
                 })?;
-                request.set_result(&found)?;
+                request.set_result(&objects)?;
             }
             "create_module" => {
                 arguments!(request, id: String, name: String, version: String);
@@ -250,13 +250,13 @@ fn filtered(model: &Model, mut numbers: Vec<Number>, limit: DefinitionKind) -> V
 
 /// The contents of a container to this depth: 1 is the container itself, -1 all.
 fn within(model: &Model, container: Number, levels: i32, with_inherited: bool) -> Vec<Number> {
-    let mut found = Vec::new();
+    let mut numbers = Vec::new();
     let mut level = vec![container];
     let mut left = if levels < 0 { u32::MAX } else { u32::try_from(levels).unwrap_or(0) };
     while left > 0 && !level.is_empty() {
         level = level.into_iter().flat_map(|it| model.contents(it, with_inherited)).collect();
-        found.extend_from_slice(&level);
+        numbers.extend_from_slice(&level);
         left -= 1;
     }
-    found
+    numbers
 }

@@ -18,18 +18,18 @@ impl Definitions {
         match request.operation() {
             "lookup_id" => {
                 arguments!(request, id: String);
-                let found = self.read(|model| core.typed::<Contained>(model, model.by_id(&id).unwrap_or(NONE)))?;
-                request.set_result(&found)?;
+                let result = self.read(|model| core.typed::<Contained>(model, model.by_id(&id).unwrap_or(NONE)))?;
+                request.set_result(&result)?;
             }
             "get_canonical_typecode" => {
                 arguments!(request, type_code: TypeCode);
-                let found = self.read(|model| canonical(&mut Describer::new(core, model), &type_code))?;
-                request.set_result(&found)?;
+                let result = self.read(|model| canonical(&mut Describer::new(core, model), &type_code))?;
+                request.set_result(&result)?;
             }
             "get_primitive" => {
                 arguments!(request, kind: PrimitiveKind);
-                let found = self.read(|model| core.reference(model, primitive(kind as u32)))?;
-                request.set_result(&Some(found))?;
+                let result = self.read(|model| core.reference(model, primitive(kind as u32)))?;
+                request.set_result(&Some(result))?;
             }
             "create_string" => {
                 arguments!(request, bound: u32);
@@ -79,17 +79,17 @@ fn bounded(bound: u32) -> Result<u32, SystemException> {
 
 /// The type code with all names and ids, as far as the repository knows them (14.5.6.1).
 fn canonical(describer: &mut Describer<'_>, type_code: &TypeCode) -> Result<TypeCode, SystemException> {
-    let known = type_code.id().ok().and_then(|id| describer.model.by_id(id));
-    let known = known.filter(|number| {
+    let existing = type_code.id().ok().and_then(|id| describer.model.by_id(id));
+    let existing = existing.filter(|number| {
         describer
             .model
             .get(*number)
             .is_some_and(|it| is_type(&it.content) || matches!(it.content, Body::AnException(_)))
     });
-    if let Some(number) = known {
-        let found = describer.type_code(number)?;
-        if found.equivalent(type_code) || found.kind() == type_code.kind() {
-            return Ok(found);
+    if let Some(number) = existing {
+        let registered = describer.type_code(number)?;
+        if registered.equivalent(type_code) || registered.kind() == type_code.kind() {
+            return Ok(registered);
         }
     }
     let invalid = |error: spandrel::types::TypeCodeError| bad_param(0, error.to_string());

@@ -21,13 +21,13 @@ impl Filling<'_> {
         let exceptions = self.references(&body.raises)?;
         let failed = self.failed(id);
         let definition = &self.model[id];
-        if let Some(found) = self.existing(id, Kind::DkOperation)? {
-            let described: corba::contained::Description = call(&found, "describe", &[]).map_err(&failed)?;
+        if let Some(object) = self.existing(id, Kind::DkOperation)? {
+            let described: corba::contained::Description = call(&object, "describe", &[]).map_err(&failed)?;
             let present = described.value.extract::<corba::OperationDescription>().ok();
             if present.is_some_and(|it| self.is_same_operation(id, body, &it).unwrap_or(false)) {
-                return self.keep(id, found);
+                return self.keep(id, object);
             }
-            send(&found, "destroy", &[]).map_err(&failed)?;
+            send(&object, "destroy", &[]).map_err(&failed)?;
             self.changes.replaced.push(format!("::{}", definition.scoped_name));
         }
         let result = match &body.result {
@@ -93,15 +93,15 @@ impl Filling<'_> {
         let (get, set) = (self.references(&body.get_raises)?, self.references(&body.set_raises)?);
         let failed = self.failed(id);
         let mode = if body.readonly { AttributeMode::AttrReadonly } else { AttributeMode::AttrNormal };
-        if let Some(found) = self.existing(id, Kind::DkAttribute)? {
-            let present: TypeCode = call(&found, "_get_type", &[]).map_err(&failed)?;
+        if let Some(object) = self.existing(id, Kind::DkAttribute)? {
+            let present: TypeCode = call(&object, "_get_type", &[]).map_err(&failed)?;
             let mut is_same = present.equal(&self.type_code(id, &body.ty)?)
-                && call::<AttributeMode>(&found, "_get_mode", &[]).map_err(&failed)? == mode;
+                && call::<AttributeMode>(&object, "_get_mode", &[]).map_err(&failed)? == mode;
             if is_same && self.is_extended {
                 let ids = |raises: &[DefId]| -> Vec<String> {
                     raises.iter().map(|it| self.model[*it].repository_id.clone()).collect()
                 };
-                match call::<corba::ExtAttributeDescription>(&found, "describe_attribute", &[]) {
+                match call::<corba::ExtAttributeDescription>(&object, "describe_attribute", &[]) {
                     Ok(it) => {
                         is_same = it.get_exceptions.iter().map(|it| it.id.clone()).eq(ids(&body.get_raises))
                             && it.put_exceptions.iter().map(|it| it.id.clone()).eq(ids(&body.set_raises));
@@ -111,9 +111,9 @@ impl Filling<'_> {
                 }
             }
             if is_same {
-                return self.keep(id, found);
+                return self.keep(id, object);
             }
-            send(&found, "destroy", &[]).map_err(&failed)?;
+            send(&object, "destroy", &[]).map_err(&failed)?;
             self.changes.replaced.push(format!("::{}", self.model[id].scoped_name));
         }
         let idl_type = self.idl_type(id, &body.ty)?;
@@ -134,16 +134,16 @@ impl Filling<'_> {
         self.define_parts(&member.ty)?;
         let id = member_id(definition, &member.name);
         let access: i16 = i16::from(state.is_public);
-        let found: Option<ObjectRef> = call(self.repository, "lookup_id", &[&id]).map_err(&failed)?;
-        if let Some(found) = found {
-            let present: TypeCode = call(&found, "_get_type", &[]).map_err(&failed)?;
+        let object: Option<ObjectRef> = call(self.repository, "lookup_id", &[&id]).map_err(&failed)?;
+        if let Some(object) = object {
+            let present: TypeCode = call(&object, "_get_type", &[]).map_err(&failed)?;
             let is_same = present.equal(&self.type_code(value, &member.ty)?)
-                && call::<i16>(&found, "_get_access", &[]).map_err(&failed)? == access;
+                && call::<i16>(&object, "_get_access", &[]).map_err(&failed)? == access;
             if is_same {
                 self.changes.unchanged += 1;
                 return Ok(id);
             }
-            send(&found, "destroy", &[]).map_err(&failed)?;
+            send(&object, "destroy", &[]).map_err(&failed)?;
             self.changes.replaced.push(format!("::{}::{}", definition.scoped_name, member.name));
         } else {
             self.changes.created.push(format!("::{}::{}", definition.scoped_name, member.name));
@@ -155,7 +155,7 @@ impl Filling<'_> {
     }
 
     /// Changes the attributes of a value type that differ. Returns whether there were any.
-    pub(super) fn update_value(&mut self, id: DefId, body: &model::ValueType, found: &ObjectRef) -> Filled<bool> {
+    pub(super) fn update_value(&mut self, id: DefId, body: &model::ValueType, object: &ObjectRef) -> Filled<bool> {
         let failed = self.failed(id);
         if self.was_created(id) {
             return Ok(false);
@@ -167,8 +167,8 @@ impl Filling<'_> {
             ("_get_is_truncatable", "_set_is_truncatable", body.is_truncatable),
         ];
         for (get, set, expected) in flags {
-            if call::<bool>(found, get, &[]).map_err(&failed)? != expected {
-                send(found, set, &[&expected]).map_err(&failed)?;
+            if call::<bool>(object, get, &[]).map_err(&failed)? != expected {
+                send(object, set, &[&expected]).map_err(&failed)?;
                 is_changed = true;
             }
         }
@@ -177,19 +177,19 @@ impl Filling<'_> {
         let expected = |references: &[Option<ObjectRef>]| -> Result<Vec<String>, SystemException> {
             references.iter().flatten().map(|it| call(it, "_get_id", &[])).collect()
         };
-        let present: Option<ObjectRef> = call(found, "_get_base_value", &[]).map_err(&failed)?;
+        let present: Option<ObjectRef> = call(object, "_get_base_value", &[]).map_err(&failed)?;
         let is_same =
             expected(&[present]).map_err(&failed)? == expected(std::slice::from_ref(&base)).map_err(&failed)?;
         if !is_same {
-            send(found, "_set_base_value", &[&base]).map_err(&failed)?;
+            send(object, "_set_base_value", &[&base]).map_err(&failed)?;
             is_changed = true;
         }
         for (get, set, wanted) in [
             ("_get_abstract_base_values", "_set_abstract_base_values", &abstract_bases),
             ("_get_supported_interfaces", "_set_supported_interfaces", &supports),
         ] {
-            if self.ids(found, get).map_err(&failed)? != expected(wanted).map_err(&failed)? {
-                send(found, set, &[wanted]).map_err(&failed)?;
+            if self.ids(object, get).map_err(&failed)? != expected(wanted).map_err(&failed)? {
+                send(object, set, &[wanted]).map_err(&failed)?;
                 is_changed = true;
             }
         }
@@ -197,7 +197,7 @@ impl Filling<'_> {
     }
 
     /// Sets the initializers if they differ. Returns whether an existing definition was changed.
-    pub(super) fn initializers(&mut self, id: DefId, body: &model::ValueType, found: &ObjectRef) -> Filled<bool> {
+    pub(super) fn initializers(&mut self, id: DefId, body: &model::ValueType, object: &ObjectRef) -> Filled<bool> {
         let failed = self.failed(id);
         let mut expected = Vec::new();
         for factory in &body.factories {
@@ -208,7 +208,7 @@ impl Filling<'_> {
             }
             expected.push((factory.name.clone(), parameters));
         }
-        let present: Vec<Initializer> = call(found, "_get_initializers", &[]).map_err(&failed)?;
+        let present: Vec<Initializer> = call(object, "_get_initializers", &[]).map_err(&failed)?;
         let is_same = present.len() == expected.len()
             && present.iter().zip(&expected).all(|(present, (name, parameters))| {
                 let members = present.members.iter().map(|it| (&it.name, &it.r#type));
@@ -233,9 +233,9 @@ impl Filling<'_> {
         }
         if given.iter().all(|it| it.exceptions.is_empty()) {
             let plain = given.into_iter().map(|it| Initializer { members: it.members, name: it.name });
-            send(found, "_set_initializers", &[&plain.collect::<Vec<_>>()]).map_err(&failed)?;
+            send(object, "_set_initializers", &[&plain.collect::<Vec<_>>()]).map_err(&failed)?;
         } else {
-            send(found, "_set_ext_initializers", &[&given]).map_err(&failed)?;
+            send(object, "_set_ext_initializers", &[&given]).map_err(&failed)?;
         }
         Ok(!self.was_created(id))
     }
