@@ -54,7 +54,7 @@ enum Command {
     Backup(BackupCommand),
     /// Add the bindings of an omniNames file (omninames-HOST.dat) to the store of a service that does not run
     Import {
-        /// The file
+        /// The file that omniNames has written
         file: PathBuf,
         /// The code set of omniNames (its option nativeCharCodeSet)
         #[arg(long, value_enum, ignore_case = true, default_value_t)]

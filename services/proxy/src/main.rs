@@ -1,4 +1,4 @@
-//! The executable `spandrel-proxy`.
+//! The executable `spandrel-proxy`: objects over HTTP.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

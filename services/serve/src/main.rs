@@ -1,4 +1,4 @@
-//! The executable `spandrel-serve`.
+//! The executable `spandrel-serve`: services by configuration.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -20,7 +20,7 @@ use crate::numbers::connections;
 struct Args {
     #[command(flatten)]
     listen: ListenArgs,
-    /// Also answer datagrams
+    /// Answer datagrams (UDP) at the same port
     #[arg(short = 'u')]
     datagrams: bool,
 }

@@ -1,4 +1,4 @@
-//! The executable `spandrel-up`.
+//! The executable `spandrel-up`: all services in one process.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

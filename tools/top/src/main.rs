@@ -1,4 +1,4 @@
-//! The executable `spandrel-top`.
+//! The executable `spandrel-top`: metrics on a terminal.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

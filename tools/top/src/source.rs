@@ -38,7 +38,7 @@ impl std::error::Error for InvalidSource {}
 impl FromStr for Source {
     type Err = InvalidSource;
 
-    /// Reads `[http://]HOST:PORT[/metrics]`.
+    /// Reads an address in the form `[http://]HOST:PORT[/metrics]`.
     fn from_str(text: &str) -> Result<Self, InvalidSource> {
         let address = text.strip_prefix("http://").unwrap_or(text);
         let address = address.strip_suffix("/metrics").unwrap_or(address).trim_end_matches('/');

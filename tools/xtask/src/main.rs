@@ -1,4 +1,4 @@
-//! The program `xtask`.
+//! The program `xtask`, for tasks of the repository.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
