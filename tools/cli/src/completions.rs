@@ -106,25 +106,25 @@ fn names(current: &OsStr) -> Vec<CompletionCandidate> {
 
 fn names_below(current: &str) -> Option<Vec<CompletionCandidate>> {
     // What stands before the last component is kept.
-    let start = current.rfind(['/', '#']).map_or(0, |place| place + 1);
+    let start = current.rfind(['/', '#']).map_or(0, |separator| separator + 1);
     let (before, begun) = current.split_at(start);
     if naming::is_url(current) && !before.contains('#') {
         return None;
     }
     let matches = words()?;
     let orb = ClientOrbArgs::from_arg_matches(&matches).ok()?.orb(TIMEOUT).ok()?;
-    let context = naming::Place::of(&orb, before.trim_end_matches('/')).ok()?.context().ok()?;
-    let mut found = Vec::new();
+    let context = naming::Place::resolve(&orb, before.trim_end_matches('/')).ok()?.context().ok()?;
+    let mut candidates = Vec::new();
     naming::each_binding(&context, Deadline::after(TIMEOUT), &mut |binding| {
         let name = name::to_string(&binding.binding_name);
         if name.starts_with(begun) {
             let end = if naming::is_context(&binding) { "/" } else { "" };
-            found.push(CompletionCandidate::new(format!("{before}{name}{end}")));
+            candidates.push(CompletionCandidate::new(format!("{before}{name}{end}")));
         }
-        Ok(found.len() < MAX_CANDIDATES)
+        Ok(candidates.len() < MAX_CANDIDATES)
     })
     .ok()?;
-    Some(found)
+    Some(candidates)
 }
 
 /// Operations and attributes of the object on the command line that begin like this.

@@ -37,7 +37,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// The place of `corbaname:…#NAME`, of the URL of a context, or of a name below the initial reference `NameService`.
-    pub(crate) fn of(orb: &Orb, text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(orb: &Orb, text: &str) -> anyhow::Result<Self> {
         let (root, path) = match text {
             _ if !is_url(text) => (service(orb)?, text.to_owned()),
             _ if scheme_is(text, "corbaname") => {
@@ -58,13 +58,13 @@ impl Place {
         if self.path.is_empty() {
             return Ok(self.root.as_object().clone());
         }
-        let found = self.root.resolve_str(&self.path).map_err(|error| match error {
+        let object = self.root.resolve_str(&self.path).map_err(|error| match error {
             Error::NotFound(raised) => self.not_found(raised.why, &raised.rest_of_name),
             Error::CannotProceed(raised) => self.cannot_proceed(&raised.rest_of_name),
             Error::InvalidName(_) => self.invalid(),
             Error::System(exception) => anyhow!(exception),
         });
-        found
+        object
             .with_context(|| format!("cannot resolve `{}`", self.path))?
             .with_context(|| format!("`{}` is bound to nil", self.path))
     }
@@ -123,7 +123,7 @@ pub(crate) fn object(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     if is_url(text) {
         return orb_args::object(orb, text);
     }
-    Place::of(orb, text)?.object()
+    Place::resolve(orb, text)?.object()
 }
 
 /// The naming service of the options. The one of this machine, if the options have none: a service that was given and

@@ -100,7 +100,7 @@ impl Args {
 
     fn watch_bindings(&self) -> anyhow::Result<()> {
         let orb = self.client.orb()?;
-        let context = Place::of(&orb, &self.reference)?.context()?;
+        let context = Place::resolve(&orb, &self.reference)?.context()?;
         let mut last: BTreeMap<String, bool> = BTreeMap::new();
         self.repeat(|| {
             let bindings = sorted_bindings(&context, self.client.deadline())?;

@@ -167,14 +167,14 @@ impl Packets {
     /// The segment in a packet, or in the datagram that the packet completes. `is_cut`: the packet was longer than the
     /// snapshot length.
     pub(super) fn segment<'p>(&'p mut self, link: Link, octets: &'p [u8], is_cut: bool) -> Option<Segment<'p>> {
-        let found = ip_packet(Layer::Link(link), octets).and_then(|packet| match packet.fragment {
+        let result = ip_packet(Layer::Link(link), octets).and_then(|packet| match packet.fragment {
             None => transport(&packet, packet.payload).map(Found::Segment),
             Some((id, offset, has_more)) => {
                 let key = (packet.source, packet.target, packet.protocol, id);
                 Ok(Found::Fragment(packet, Fragment { key, offset, has_more, octets: packet.payload }))
             }
         });
-        let (packet, fragment) = match found {
+        let (packet, fragment) = match result {
             Ok(Found::Segment((segment, is_segment_cut))) => {
                 if is_segment_cut {
                     self.omitted.add(Omission::Cut, 1);

@@ -50,7 +50,7 @@ impl Args {
 
     fn bind(&self) -> anyhow::Result<()> {
         let orb = self.client.orb()?;
-        let place = Place::of(&orb, &self.name)?;
+        let place = Place::resolve(&orb, &self.name)?;
         let name = place.name()?;
         let object = match &self.reference {
             None => None, // a new context

@@ -42,7 +42,7 @@ impl Args {
 
     fn list(&self) -> anyhow::Result<()> {
         let (orb, deadline) = (self.client.orb()?, self.client.deadline());
-        let context = Place::of(&orb, &self.context)?.context()?;
+        let context = Place::resolve(&orb, &self.context)?.context()?;
         let (mut text, mut json) = (String::new(), Vec::new());
         for (name, binding) in sorted_bindings(&context, deadline)? {
             let object = match binding.binding_name.last().filter(|_| self.long) {

@@ -55,7 +55,7 @@ impl Args {
 
     fn tree(&self) -> anyhow::Result<()> {
         let (orb, deadline) = (self.client.orb()?, self.client.deadline());
-        let context = Place::of(&orb, &self.context)?.context()?;
+        let context = Place::resolve(&orb, &self.context)?.context()?;
         let mut walk =
             Walk { args: self, text: String::new(), above: vec![context.clone()], left: MAX_BINDINGS, deadline };
         let children = walk.context(&context, "")?;

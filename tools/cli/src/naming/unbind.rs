@@ -35,7 +35,7 @@ impl Args {
 
     fn unbind(&self) -> anyhow::Result<()> {
         let orb = self.client.orb()?;
-        let place = Place::of(&orb, &self.name)?;
+        let place = Place::resolve(&orb, &self.name)?;
         let name = place.name()?;
         if self.destroy {
             let context = place.context()?;
