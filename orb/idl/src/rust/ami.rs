@@ -32,11 +32,8 @@ pub(super) fn senders(
 /// The operation's name in implied IDL; for an attribute with `get_` or `set_`.
 fn stem(synchronous: &Ident, method: &Method<'_>) -> String {
     let name = scope::plain(synchronous);
-    match () {
-        () if method.operation.starts_with("_get_") => format!("get_{name}"),
-        // The setter's Rust name has `set_` already.
-        () => name,
-    }
+    // The setter's Rust name has `set_` already.
+    if method.operation.starts_with("_get_") { format!("get_{name}") } else { name }
 }
 
 /// If the interface already has an operation of that name, `ami_` is inserted (17.6.1).
