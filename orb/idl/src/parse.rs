@@ -256,20 +256,20 @@ impl Parser<'_> {
     }
 
     /// An identifier that is being defined.
-    fn new_name(&mut self, what: &str) -> Parsed<NewName> {
+    fn new_name(&mut self, expected: &str) -> Parsed<NewName> {
         let doc = self.doc();
-        self.new_name_documented(what, doc)
+        self.new_name_documented(expected, doc)
     }
 
-    fn new_name_documented(&mut self, what: &str, doc: Vec<String>) -> Parsed<NewName> {
-        let name = self.defined_identifier(what)?;
+    fn new_name_documented(&mut self, expected: &str, doc: Vec<String>) -> Parsed<NewName> {
+        let name = self.defined_identifier(expected)?;
         Ok(NewName { name, prefix: self.prefixes.current(), doc })
     }
 
     /// An identifier that is defined here: it may not differ from a keyword in case only (IDL 4.2, 7.2.4).
-    fn defined_identifier(&mut self, what: &str) -> Parsed<Name> {
+    fn defined_identifier(&mut self, expected: &str) -> Parsed<Name> {
         let token = self.peek();
-        let name = self.identifier(what)?;
+        let name = self.identifier(expected)?;
         let text = token.map_or_else(|| "".into(), |token| self.interner.text(token.symbol));
         if let Some(keyword) = Keyword::colliding(&text) {
             let keyword = keyword.text();
@@ -282,13 +282,13 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn identifier(&mut self, what: &str) -> Parsed<Name> {
+    fn identifier(&mut self, expected: &str) -> Parsed<Name> {
         let Some(token) = self.peek().filter(|it| it.kind == TokenKind::Identifier) else {
-            return Err(self.unexpected(what));
+            return Err(self.unexpected(expected));
         };
         if let Some(keyword) = Keyword::of(token.symbol) {
             let text = keyword.text();
-            let error = Diagnostic::error(format!("expected {what}"))
+            let error = Diagnostic::error(format!("expected {expected}"))
                 .at(token.span, format!("`{text}` is a keyword"))
                 .help(format!("use an escaped identifier: `_{text}`"));
             self.report(error);
@@ -329,10 +329,10 @@ impl Parser<'_> {
         self.at(Punct::Scope) || self.word().is_some()
     }
 
-    fn scoped_name(&mut self, what: &str) -> Parsed<ScopedName> {
+    fn scoped_name(&mut self, expected: &str) -> Parsed<ScopedName> {
         let start = self.here();
         let absolute = self.accept(Punct::Scope).is_some();
-        let mut parts = vec![self.identifier(what)?];
+        let mut parts = vec![self.identifier(expected)?];
         let mut end = parts[0].span;
         while self.accept(Punct::Scope).is_some() {
             let part = self.scoped_part()?;
@@ -354,10 +354,10 @@ impl Parser<'_> {
     }
 
     /// Parses `name, name, …`, one name at least.
-    fn scoped_names(&mut self, what: &str) -> Parsed<Vec<ScopedName>> {
-        let mut names = vec![self.scoped_name(what)?];
+    fn scoped_names(&mut self, expected: &str) -> Parsed<Vec<ScopedName>> {
+        let mut names = vec![self.scoped_name(expected)?];
         while self.accept(Punct::Comma).is_some() {
-            names.push(self.scoped_name(what)?);
+            names.push(self.scoped_name(expected)?);
         }
         Ok(names)
     }

@@ -328,9 +328,9 @@ impl Checker<'_> {
             Target::Fixed { .. } => "a fixed-point number".to_owned(),
             Target::Enum(of) => format!("an enumerator of `{}`", self[of].name),
         };
-        let found = arithmetic::kind_name(value);
+        let kind = arithmetic::kind_name(value);
         let mut error =
-            Diagnostic::error(format!("expected {expected}, found {found}")).at(step.span, format!("this is {found}"));
+            Diagnostic::error(format!("expected {expected}, found {kind}")).at(step.span, format!("this is {kind}"));
         if let Some(definition) = definition {
             error = error.also(self[definition].span, "defined here");
         }

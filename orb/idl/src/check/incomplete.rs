@@ -88,14 +88,14 @@ impl Checker<'_> {
 
     fn report_incomplete(&mut self, heart: DefId, missing: Vec<DefId>, by_sequence: bool, span: Span) {
         let definition = &self[heart];
-        let (what, text) = (definition.kind.keyword(), &definition.name);
+        let (kind, text) = (definition.kind.keyword(), &definition.name);
         let mut error = if self.open_structs.contains(&heart) && !by_sequence {
-            Diagnostic::error(format!("{what} `{text}` contains itself"))
+            Diagnostic::error(format!("{kind} `{text}` contains itself"))
                 .at(span, "a value would never end")
-                .also(definition.span, format!("the {what} is defined here"))
+                .also(definition.span, format!("the {kind} is defined here"))
                 .help(format!("contain a `sequence<{text}>` instead"))
         } else {
-            Diagnostic::error(format!("{what} `{text}` is used before it is defined"))
+            Diagnostic::error(format!("{kind} `{text}` is used before it is defined"))
                 .at(span, "needs the whole definition")
         };
         for id in missing.into_iter().take(4).filter(|id| !self.open_structs.contains(id)) {

@@ -37,17 +37,17 @@ impl Checker<'_> {
 
     /// Reports a local type in an interface that is not local; `what` is its position, as in "the parameter
     /// `a`".
-    pub(super) fn check_not_local(&mut self, ty: &Type, what: &str, span: Span) {
+    pub(super) fn check_not_local(&mut self, ty: &Type, subject: &str, span: Span) {
         if !self.in_remote_interface() {
             return;
         } else if !self.is_local(ty) {
-            return self.check_not_native(ty, what, span);
+            return self.check_not_native(ty, subject, span);
         }
         let mut heart = ty;
         while let Type::Sequence { element, .. } | Type::Array { element, .. } = heart {
             heart = element;
         }
-        let mut error = Diagnostic::error(format!("{what} has a local type")).at(span, "cannot be sent");
+        let mut error = Diagnostic::error(format!("{subject} has a local type")).at(span, "cannot be sent");
         if let Type::Named(id) = heart {
             error = error.also(self[*id].span, named(&self[*id].kind));
         }
@@ -55,12 +55,12 @@ impl Checker<'_> {
     }
 
     /// Warns of a native type in a remote position (IDL 4.2, 7.4.6.4.4). omniidl does not.
-    fn check_not_native(&mut self, ty: &Type, what: &str, span: Span) {
+    fn check_not_native(&mut self, ty: &Type, subject: &str, span: Span) {
         let Type::Named(id) = ty else {
             return;
         };
         if let DefinitionKind::Native = self[self.unaliased(*id)].kind {
-            let warning = Diagnostic::warning(format!("{what} has a native type"))
+            let warning = Diagnostic::warning(format!("{subject} has a native type"))
                 .at(span, "cannot be sent")
                 .note("native types are for local interfaces and value types");
             self.report(warning);

@@ -79,8 +79,8 @@ impl Checker<'_> {
             return;
         };
         let text = self.text(item.name.name.symbol);
-        let error = |what: &str| {
-            Diagnostic::error(format!("the oneway operation `{text}` {what}"))
+        let error = |problem: &str| {
+            Diagnostic::error(format!("the oneway operation `{text}` {problem}"))
                 .note("a oneway operation has no reply for results")
         };
         if let Some(result) = &item.result {

@@ -114,8 +114,8 @@ impl Checker<'_> {
         Some(Label::Value(value))
     }
 
-    fn label_twice(&mut self, what: &str, span: Span, earlier: Span) {
-        let error = Diagnostic::error(format!("{what} occurs twice in one union"))
+    fn label_twice(&mut self, label: &str, span: Span, earlier: Span) {
+        let error = Diagnostic::error(format!("{label} occurs twice in one union"))
             .at(span, "again here")
             .also(earlier, "first here");
         self.report(error);

@@ -50,13 +50,13 @@ impl Parser<'_> {
     }
 
     /// An identifier or a keyword.
-    fn any_word(&mut self, what: &str) -> Parsed<crate::ast::Name> {
+    fn any_word(&mut self, expected: &str) -> Parsed<crate::ast::Name> {
         match self.peek() {
             Some(token) if token.kind == TokenKind::Identifier => {
                 self.bump();
                 Ok(crate::ast::Name { symbol: token.symbol, span: token.span })
             }
-            _ => Err(self.unexpected(what)),
+            _ => Err(self.unexpected(expected)),
         }
     }
 

@@ -60,9 +60,9 @@ impl Parser<'_> {
     }
 
     /// A string literal that becomes part of repository ids.
-    fn plain_text(&mut self, what: &str) -> Parsed<(String, Span)> {
+    fn plain_text(&mut self, expected: &str) -> Parsed<(String, Span)> {
         let Some(token) = self.peek().filter(|it| it.kind == TokenKind::String) else {
-            return Err(self.unexpected(what));
+            return Err(self.unexpected(expected));
         };
         self.bump();
         let problem = match literal::repository_id(&self.interner.text(token.symbol)) {

@@ -228,8 +228,8 @@ impl Parser<'_> {
             self.broken(&name);
             return Err(self.extended_here("inheritance of structs"));
         }
-        let what = if is_exception { "the name of an exception" } else { "the name of a struct" };
-        let open = self.expect(Punct::OpenBrace, what)?;
+        let expected = if is_exception { "the name of an exception" } else { "the name of a struct" };
+        let open = self.expect(Punct::OpenBrace, expected)?;
         let empty = self.at(Punct::CloseBrace);
         let mut members = Vec::new();
         self.scope(&name, |parser| {
@@ -268,11 +268,11 @@ impl Parser<'_> {
     }
 
     /// `a, b[2], …`; declarators without a comment of their own share `doc`.
-    pub(super) fn declarators(&mut self, what: &str, doc: &[String]) -> Parsed<Vec<Declarator>> {
+    pub(super) fn declarators(&mut self, expected: &str, doc: &[String]) -> Parsed<Vec<Declarator>> {
         let mut declarators = Vec::new();
         loop {
             let doc = self.doc_in_list(declarators.is_empty(), doc);
-            let name = self.new_name_documented(what, doc)?;
+            let name = self.new_name_documented(expected, doc)?;
             let mut dimensions = Vec::new();
             while self.accept(Punct::OpenBracket).is_some() {
                 dimensions.push(self.expression()?);

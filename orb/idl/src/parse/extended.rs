@@ -13,8 +13,9 @@ const WORDS: [&str; 2] = ["bitset", "bitmask"];
 
 impl Parser<'_> {
     /// Reports a construct that is not part of CORBA.
-    pub(super) fn extended_here(&mut self, what: &str) -> Reported {
-        let error = Diagnostic::error(format!("not part of CORBA: {what}")).at(self.here(), "used here").note(EXTENDED);
+    pub(super) fn extended_here(&mut self, feature: &str) -> Reported {
+        let error =
+            Diagnostic::error(format!("not part of CORBA: {feature}")).at(self.here(), "used here").note(EXTENDED);
         self.report(error);
         Reported
     }
@@ -23,10 +24,10 @@ impl Parser<'_> {
     pub(super) fn extended_definition(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         let word = self.word();
         let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Identifier);
-        let Some(what) = WORDS.into_iter().find(|it| follows && word.as_deref() == Some(it)) else {
+        let Some(feature) = WORDS.into_iter().find(|it| follows && word.as_deref() == Some(it)) else {
             return Err(self.unexpected_definition());
         };
-        self.extended_here(what);
+        self.extended_here(feature);
         self.bump();
         let name = self.new_name("a name")?;
         items.push(Item::Broken { name });

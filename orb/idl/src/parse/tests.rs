@@ -45,8 +45,8 @@ fn types_outside_the_corba_profiles_are_reported_and_skipped() {
         ("struct S { uint8 m; }; typedef S T;", "uint8"),
         ("struct S { long x; }; struct T : S { long y; }; typedef T U;", "inheritance of structs"),
     ];
-    for (text, what) in cases {
-        assert_eq!(messages(text), [format!("not part of CORBA: {what}")], "{text}");
+    for (text, feature) in cases {
+        assert_eq!(messages(text), [format!("not part of CORBA: {feature}")], "{text}");
     }
 }
 

@@ -8,22 +8,22 @@ use crate::token::Punct;
 
 impl Parser<'_> {
     /// A type; `what` describes the missing item in an error.
-    pub(super) fn type_spec(&mut self, what: &str) -> Parsed<TypeSpec> {
+    pub(super) fn type_spec(&mut self, expected: &str) -> Parsed<TypeSpec> {
         let start = self.here();
-        let kind = self.nested(|parser| parser.type_kind(what))?;
+        let kind = self.nested(|parser| parser.type_kind(expected))?;
         let last = self.next.checked_sub(1).and_then(|it| self.tokens.get(it));
         let span = last.map_or(start, |last| start.to(last.span));
         Ok(TypeSpec { kind, span })
     }
 
-    fn type_kind(&mut self, what: &str) -> Parsed<TypeKind> {
+    fn type_kind(&mut self, expected: &str) -> Parsed<TypeKind> {
         let Some(keyword) = self.keyword() else {
             return if self.at_map() {
                 Err(self.extended_here("map"))
             } else if self.at_scoped_name() {
-                self.scoped_name(what).map(TypeKind::Scoped)
+                self.scoped_name(expected).map(TypeKind::Scoped)
             } else {
-                Err(self.unexpected(what))
+                Err(self.unexpected(expected))
             };
         };
         match keyword {
@@ -56,7 +56,7 @@ impl Parser<'_> {
             Keyword::Object => self.whole(TypeKind::Object),
             Keyword::Any => self.whole(TypeKind::Any),
             Keyword::ValueBase => self.whole(TypeKind::ValueBase),
-            _ => self.primitive(what).map(TypeKind::Primitive),
+            _ => self.primitive(expected).map(TypeKind::Primitive),
         }
     }
 
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(TypeKind::Fixed(Some(Box::new((digits, scale)))))
     }
 
-    fn primitive(&mut self, what: &str) -> Parsed<Primitive> {
+    fn primitive(&mut self, expected: &str) -> Parsed<Primitive> {
         let primitive = match self.keyword() {
             Some(Keyword::Short) => Primitive::Short,
             Some(Keyword::Long) => return Ok(self.long()),
@@ -90,7 +90,7 @@ impl Parser<'_> {
             Some(Keyword::Octet) => Primitive::Octet,
             Some(Keyword::Char) => Primitive::Char,
             Some(Keyword::WChar) => Primitive::WChar,
-            _ => return Err(self.unexpected(what)),
+            _ => return Err(self.unexpected(expected)),
         };
         self.bump();
         Ok(primitive)

@@ -61,11 +61,11 @@ impl Condition<'_> {
     }
 
     fn accept(&mut self, punct: Punct) -> bool {
-        let found = self.rest.first().is_some_and(|it| it.kind == TokenKind::Punct(punct));
-        if found {
+        let is_present = self.rest.first().is_some_and(|it| it.kind == TokenKind::Punct(punct));
+        if is_present {
             self.rest = &self.rest[1..];
         }
-        found
+        is_present
     }
 
     fn error(&self, span: Span, message: &str) -> Box<Diagnostic> {

@@ -66,20 +66,20 @@ impl ErrorSets {
 
 /// The operations, attributes and initializers that raise exceptions, in order of declaration, with these.
 fn raised(model: &Model, owner: DefId) -> Vec<(&str, &[DefId])> {
-    let mut found: Vec<(&str, &[DefId])> = Vec::new();
+    let mut sets: Vec<(&str, &[DefId])> = Vec::new();
     for &id in model.contents(owner) {
         let name = model[id].name.as_str();
         match &model[id].kind {
-            DefinitionKind::Operation(body) => found.push((name, &body.raises)),
-            DefinitionKind::Attribute(body) => found.extend([(name, &*body.get_raises), (name, &*body.set_raises)]),
+            DefinitionKind::Operation(body) => sets.push((name, &body.raises)),
+            DefinitionKind::Attribute(body) => sets.extend([(name, &*body.get_raises), (name, &*body.set_raises)]),
             _ => {}
         }
     }
     if let Some(body) = model[owner].as_value_type() {
-        found.extend(body.factories.iter().map(|factory| (factory.name.as_str(), &*factory.raises)));
+        sets.extend(body.factories.iter().map(|factory| (factory.name.as_str(), &*factory.raises)));
     }
-    found.retain(|(_, raises)| !raises.is_empty());
-    found
+    sets.retain(|(_, raises)| !raises.is_empty());
+    sets
 }
 
 fn canonical(model: &Model, raises: &[DefId]) -> Vec<DefId> {

@@ -317,7 +317,7 @@ impl Namer<'_> {
 
     fn interface(&mut self, id: DefId, scope: &mut Scope) {
         let name = &self.model[id].name;
-        let beside = |scope: &mut Scope, what: &str| scope.take(&format!("{}{what}", pascal(name)));
+        let beside = |scope: &mut Scope, suffix: &str| scope.take(&format!("{}{suffix}", pascal(name)));
         let is_value = self.model[id].as_value_type().is_some();
         let (servant, skeleton) = if is_value || self.local.contains(&id) {
             let ident = &self.names.place(id).ident;

@@ -59,12 +59,12 @@ pub(super) fn unmark(tokens: TokenStream, hidden: &[&str]) -> TokenStream {
     if hidden.is_empty() { tokens } else { rewrite(tokens, &hidden) }
 }
 
-fn marks(tokens: TokenStream, found: &mut HashSet<String>) {
+fn marks(tokens: TokenStream, markers: &mut HashSet<String>) {
     let mut groups = OutsideModules::default();
     for token in tokens {
         match &token {
-            TokenTree::Ident(ident) => found.extend(ident.to_string().strip_prefix(MARK).map(str::to_owned)),
-            TokenTree::Group(group) if groups.is_outside() => marks(group.stream(), found),
+            TokenTree::Ident(ident) => markers.extend(ident.to_string().strip_prefix(MARK).map(str::to_owned)),
+            TokenTree::Group(group) if groups.is_outside() => marks(group.stream(), markers),
             _ => {}
         }
         groups.pass(&token);

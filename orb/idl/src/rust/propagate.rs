@@ -22,11 +22,11 @@ pub(super) fn propagate(
             open.push(definition.id);
         }
     }
-    let mut found: HashSet<DefId> = open.iter().copied().collect();
+    let mut reached: HashSet<DefId> = open.iter().copied().collect();
     while let Some(id) = open.pop() {
-        open.extend(users[id.index()].drain(..).filter(|&user| found.insert(user)));
+        open.extend(users[id.index()].drain(..).filter(|&user| reached.insert(user)));
     }
-    found
+    reached
 }
 
 /// Calls `each` with the definition that a type names, if any.

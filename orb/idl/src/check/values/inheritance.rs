@@ -36,8 +36,8 @@ impl Checker<'_> {
 
     /// The direct bases: defined value types, each once, a concrete one only in the first position.
     pub(super) fn value_bases(&mut self, item: &ValueItem) -> Vec<DefId> {
-        let what = "base value type";
-        let bases = self.heads(&item.name, &item.bases, what, |kind| matches!(kind, DefinitionKind::ValueType(_)));
+        let role = "base value type";
+        let bases = self.heads(&item.name, &item.bases, role, |kind| matches!(kind, DefinitionKind::ValueType(_)));
         let is_concrete = |it: &Self, id| it.value_body(id).is_some_and(|value| !value.is_abstract);
         for (index, &(base, span)) in bases.iter().enumerate() {
             if is_concrete(self, base) && (index > 0 || item.is_abstract) {
@@ -80,9 +80,10 @@ impl Checker<'_> {
 
     /// The supported interfaces: defined ones, each once; at most one is not abstract, and it comes first.
     pub(super) fn supported(&mut self, item: &ValueItem) -> Vec<DefId> {
-        let what = "supported interface";
-        let found = self.heads(&item.name, &item.supports, what, |kind| matches!(kind, DefinitionKind::Interface(_)));
-        for &(interface, span) in found.iter().skip(1) {
+        let role = "supported interface";
+        let interfaces =
+            self.heads(&item.name, &item.supports, role, |kind| matches!(kind, DefinitionKind::Interface(_)));
+        for &(interface, span) in interfaces.iter().skip(1) {
             if self.interface_body(interface).is_some_and(|it| !it.is_abstract) {
                 let text = &self[interface].name;
                 let error =
@@ -93,7 +94,7 @@ impl Checker<'_> {
                 self.report(error);
             }
         }
-        found.into_iter().map(|(interface, _)| interface).collect()
+        interfaces.into_iter().map(|(interface, _)| interface).collect()
     }
 
     /// Definitions named in the head of a value type, each once, with their positions.
@@ -101,33 +102,33 @@ impl Checker<'_> {
         &mut self,
         name: &NewName,
         written: &[ScopedName],
-        what: &str,
+        role: &str,
         fits: fn(&DefinitionKind) -> bool,
     ) -> Vec<(DefId, Span)> {
-        let mut found: Vec<(DefId, Span)> = Vec::new();
+        let mut bases: Vec<(DefId, Span)> = Vec::new();
         // As in the head of an interface, the new name may equal that of a base in another scope.
         self.remember_uses = false;
         for written in written {
-            let Some(id) = self.head(name, written, what, fits) else {
+            let Some(id) = self.head(name, written, role, fits) else {
                 continue;
             };
-            if found.iter().any(|(known, _)| *known == id) {
+            if bases.iter().any(|(base, _)| *base == id) {
                 let text = &self[id].name;
                 let error = Diagnostic::error(format!("`{text}` is named twice")).at(written.span, "named again here");
                 self.report(error);
             } else {
-                found.push((id, written.span));
+                bases.push((id, written.span));
             }
         }
         self.remember_uses = true;
-        found
+        bases
     }
 
     fn head(
         &mut self,
         name: &NewName,
         written: &ScopedName,
-        what: &str,
+        role: &str,
         fits: fn(&DefinitionKind) -> bool,
     ) -> Option<DefId> {
         let id = self.resolve(written)?;
@@ -135,12 +136,12 @@ impl Checker<'_> {
         let definition = &self[id];
         let text = &definition.name;
         let error = if !fits(&definition.kind) {
-            Diagnostic::error(format!("`{text}` cannot be a {what} here"))
-                .at(written.span, format!("named as a {what} of `{}`", self.text(name.name.symbol)))
+            Diagnostic::error(format!("`{text}` cannot be a {role} here"))
+                .at(written.span, format!("named as a {role} of `{}`", self.text(name.name.symbol)))
                 .also(definition.span, named(&definition.kind))
         } else if !self.facts[id.index()].complete {
             Diagnostic::error(format!("`{text}` is not defined yet"))
-                .at(written.span, format!("a {what} must be"))
+                .at(written.span, format!("a {role} must be"))
                 .also(definition.span, "only declared so far")
         } else {
             return Some(id);
