@@ -25,6 +25,7 @@ mod encoder;
 #[allow(unsafe_code, reason = "tables describe memory, and only `unsafe` reads and writes it as they say")]
 #[doc(hidden)]
 pub mod engine;
+mod enumeration;
 mod error;
 mod fixed_size;
 mod ior;
@@ -54,6 +55,7 @@ pub use decoder::{Binder, Decoder, Joint, MemoryGrant, ValueFactory};
 pub use encoder::values::{Cast, Entry};
 pub use encoder::{Encoder, LEND_OCTETS, Placeholder};
 pub use engine::{SWITCH_AFTER, switch_after};
+pub use enumeration::{CompiledEnumeration, Enumeration, enumerator};
 pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
 pub use ior::{FromBound, Ior, Reference, ReferencePointer, TaggedComponent, TaggedProfile, TypedReference};

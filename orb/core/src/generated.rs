@@ -10,7 +10,7 @@ pub use std::{borrow::Cow, error::Error, fmt, future::Future, ops::Deref, sync::
 // Those of the prelude, for the macros.
 pub use std::{
     clone::Clone,
-    cmp::{Eq, PartialEq},
+    cmp::{Eq, Ord, Ordering, PartialEq, PartialOrd},
     convert::{From, TryFrom},
     marker::Send,
     option::Option::{self, None, Some},
@@ -24,17 +24,17 @@ pub use spandrel_cdr::{
     ValueType,
 };
 pub use spandrel_cdr::{
-    Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Defining, Encode, Encoder, Fixed,
-    FixedSize, Label, LongDouble, Pad, ReferencePointer, TypeCode, TypeDefinition, Typed, TypedReference,
-    ValueModifier, Visibility, WString, Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded,
-    zerocopy,
+    Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, CompiledEnumeration, Decode, Decoder, Defining,
+    Encode, Encoder, Enumeration, Fixed, FixedSize, Label, LongDouble, Pad, ReferencePointer, TypeCode, TypeDefinition,
+    Typed, TypedReference, ValueModifier, Visibility, WString, Wide, decode_fixed_vec, encode_fixed_slice,
+    encode_padded_slice, enumerator, lend_padded, zerocopy,
 };
 pub use spandrel_cdr::{
     engine::{Compiled, Value},
     interpret,
 };
 pub use spandrel_giop::SystemException;
-pub use types::{array_code, min_octets, native_code, sequence_code};
+pub use types::{array_code, decode, encode, min_octets, native_code, sequence_code};
 
 pub use crate::reference::exceptions::{describe_exception, describe_exception_text, not_implemented};
 #[cfg(feature = "asynchronous")]
@@ -47,10 +47,11 @@ pub use crate::{
 };
 pub use crate::{Context, Interface, ObjectRef, UserException, UserExceptions};
 pub use crate::{
-    generated_alias as alias, generated_enumeration as enumeration, generated_errors as errors,
-    generated_exception as exception, generated_interpreted_enumeration as interpreted_enumeration,
-    generated_local_errors as local_errors, generated_local_exception as local_exception,
-    generated_local_structure as local_structure, generated_reference as reference, generated_structure as structure,
+    generated_alias as alias, generated_enumeration as enumeration, generated_equal as equal,
+    generated_errors as errors, generated_exception as exception,
+    generated_interpreted_enumeration as interpreted_enumeration, generated_local_errors as local_errors,
+    generated_local_exception as local_exception, generated_local_structure as local_structure,
+    generated_ordered as ordered, generated_reference as reference, generated_structure as structure,
     generated_typed as typed,
 };
 

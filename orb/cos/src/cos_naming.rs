@@ -17,13 +17,14 @@ pub mod cos_naming {
     rt::alias! { istring_tc, istring_any(&str), "IDL:omg.org/CosNaming/Istring:1.0", "Istring", String }
 
     /// One step of a name. Both parts are compared octet by octet.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct NameComponent {
         /// The identifier.
         pub id: Istring,
         /// The kind, such as a file name's extension. It is often empty.
         pub kind: Istring,
     }
+    rt::ordered! { NameComponent, id, kind }
     rt::structure! {
         #[inline] NameComponent, "IDL:omg.org/CosNaming/NameComponent:1.0", "NameComponent",
         id: Istring as "id" = istring_tc, kind: Istring as "kind" = istring_tc
@@ -36,7 +37,7 @@ pub mod cos_naming {
     }
 
     /// The object or context that a name is bound to.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum BindingType {
         /// An object, or a context that is bound as an object and takes no part in compound names.
@@ -51,13 +52,14 @@ pub mod cos_naming {
     }
 
     /// An entry of a naming context.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct Binding {
         /// The entry's name. It has one component.
         pub binding_name: Name,
         /// Its type.
         pub binding_type: BindingType,
     }
+    rt::ordered! { Binding, binding_name, binding_type }
     rt::structure! {
         #[inline] Binding, "IDL:omg.org/CosNaming/Binding:1.0", "Binding",
         binding_name: Name as "binding_name" = name_tc, binding_type: BindingType as "binding_type"
@@ -731,7 +733,7 @@ pub mod cos_naming {
         use crate::generated as rt;
 
         /// Why a name was not found.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
         #[repr(u32)]
         pub enum NotFoundReason {
             /// A component is not bound.
@@ -748,26 +750,28 @@ pub mod cos_naming {
         }
 
         /// A component of the name does not identify a binding of the expected type.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Hash)]
         pub struct NotFound {
             /// The reason.
             pub why: NotFoundReason,
             /// The rest of the name, from that component on.
             pub rest_of_name: super::Name,
         }
+        rt::ordered! { NotFound, why, rest_of_name }
         rt::exception! {
             #[inline] members NotFound, "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0", "NotFound",
             why: NotFoundReason as "why", rest_of_name: super::Name as "rest_of_name" = super::name_tc
         }
 
         /// The context gave up. The client may continue at another context.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct CannotProceed {
             /// The context that could not proceed.
             pub cxt: Option<super::NamingContext>,
             /// The rest of the name, to be resolved in that context.
             pub rest_of_name: super::Name,
         }
+        rt::equal! { CannotProceed }
         rt::exception! {
             #[inline] members CannotProceed, "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0",
             "CannotProceed", cxt: Option<super::NamingContext> as "cxt",
@@ -775,24 +779,27 @@ pub mod cos_naming {
         }
 
         /// The name is not valid: it has no component, or a string form is malformed.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Hash)]
         pub struct InvalidName {}
+        rt::ordered! { InvalidName }
         rt::exception! {
             #[inline] members InvalidName, "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
             "InvalidName"
         }
 
         /// The name is bound already.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Hash)]
         pub struct AlreadyBound {}
+        rt::ordered! { AlreadyBound }
         rt::exception! {
             #[inline] members AlreadyBound, "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0",
             "AlreadyBound"
         }
 
         /// The context has bindings.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Hash)]
         pub struct NotEmpty {}
+        rt::ordered! { NotEmpty }
         rt::exception! {
             #[inline] members NotEmpty, "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0", "NotEmpty"
         }
@@ -1192,8 +1199,9 @@ pub mod cos_naming {
         }
 
         /// The address is malformed.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Hash)]
         pub struct InvalidAddress {}
+        rt::ordered! { InvalidAddress }
         rt::exception! {
             #[inline] members InvalidAddress, "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0",
             "InvalidAddress"

@@ -11,7 +11,7 @@ pub mod implementation_repository {
     use crate::generated as rt;
 
     /// When a server is started.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum ActivationMode {
         /// When a client calls it (shared by all clients).
@@ -28,7 +28,7 @@ pub mod implementation_repository {
     }
 
     /// The state of a server.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum ServerState {
         /// No process runs.
@@ -52,7 +52,7 @@ pub mod implementation_repository {
     }
 
     /// The way to start a server, with administrative data.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct StartupOptions {
         /// The name of a command in the repository's configuration; empty for mode MANUAL without a command.
         pub command: String,
@@ -69,6 +69,9 @@ pub mod implementation_repository {
         /// A description, for administrators.
         pub description: String,
     }
+    rt::ordered! {
+        StartupOptions, command, activation, start_limit, start_timeout, owner, permissions, description
+    }
     rt::structure! {
         #[inline] StartupOptions, "IDL:spandrel/ImplementationRepository/StartupOptions:1.0",
         "StartupOptions", command: String as "command", activation: ActivationMode as "activation",
@@ -77,7 +80,7 @@ pub mod implementation_repository {
     }
 
     /// A registered server and its state.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct ServerInformation {
         /// Its name.
         pub server: String,
@@ -98,6 +101,9 @@ pub mod implementation_repository {
         /// The reason of the last failure; empty without one.
         pub last_failure: String,
     }
+    rt::ordered! {
+        ServerInformation, server, startup, enabled, state, pid, starts, failures, waiting, last_failure
+    }
     rt::structure! {
         #[inline] ServerInformation, "IDL:spandrel/ImplementationRepository/ServerInformation:1.0",
         "ServerInformation", server: String as "server", startup: StartupOptions as "startup",
@@ -114,34 +120,38 @@ pub mod implementation_repository {
     }
 
     /// No server with this name is registered.
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, PartialEq, Hash)]
     pub struct NotFound {}
+    rt::ordered! { NotFound }
     rt::exception! {
         #[inline] members NotFound, "IDL:spandrel/ImplementationRepository/NotFound:1.0", "NotFound"
     }
 
     /// A server with this name is registered.
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, PartialEq, Hash)]
     pub struct AlreadyRegistered {}
+    rt::ordered! { AlreadyRegistered }
     rt::exception! {
         #[inline] members AlreadyRegistered, "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0",
         "AlreadyRegistered"
     }
 
     /// Another process of the server runs.
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, PartialEq, Hash)]
     pub struct AlreadyRunning {}
+    rt::ordered! { AlreadyRunning }
     rt::exception! {
         #[inline] members AlreadyRunning, "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0",
         "AlreadyRunning"
     }
 
     /// The operation is not possible now, or not with these arguments.
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, PartialEq, Hash)]
     pub struct CannotComplete {
         /// The reason, and a remedy.
         pub reason: String,
     }
+    rt::ordered! { CannotComplete, reason }
     rt::exception! {
         #[inline] text CannotComplete, "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
         "CannotComplete", reason: String as "reason"

@@ -264,25 +264,27 @@ pub mod corba {
     pub const BAD_POLICY_VALUE: PolicyErrorCode = 3;
     pub const UNSUPPORTED_POLICY_VALUE: PolicyErrorCode = 4;
 
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, PartialEq, Hash)]
     pub struct PolicyError {
         pub reason: PolicyErrorCode,
     }
+    rt::ordered! { PolicyError, reason }
     rt::exception! {
         #[inline] members PolicyError, "IDL:omg.org/CORBA/PolicyError:1.0", "PolicyError",
         reason: PolicyErrorCode as "reason" = policy_error_code_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, PartialEq, Hash)]
     pub struct InvalidPolicies {
         pub indices: Vec<u16>,
     }
+    rt::ordered! { InvalidPolicies, indices }
     rt::exception! {
         #[inline] members InvalidPolicies, "IDL:omg.org/CORBA/InvalidPolicies:1.0", "InvalidPolicies",
         indices: Vec<u16> as "indices"
     }
 
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum SetOverrideType {
         #[default]
@@ -298,7 +300,7 @@ pub mod corba {
     pub struct Current(rt::ObjectRef);
     rt::reference! { object_reference Current(rt::ObjectRef), "IDL:omg.org/CORBA/Current:1.0", "Current" }
 
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum DefinitionKind {
         #[default]
@@ -356,7 +358,7 @@ pub mod corba {
         DkEvent = 35 "dk_Event"
     }
 
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum PrimitiveKind {
         #[default]
@@ -393,7 +395,7 @@ pub mod corba {
         PkWchar = 19 "pk_wchar", PkWstring = 20 "pk_wstring", PkValueBase = 21 "pk_value_base"
     }
 
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum AttributeMode {
         #[default]
@@ -405,7 +407,7 @@ pub mod corba {
         AttrReadonly = 1 "ATTR_READONLY"
     }
 
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum OperationMode {
         #[default]
@@ -417,7 +419,7 @@ pub mod corba {
         OpOneway = 1 "OP_ONEWAY"
     }
 
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
     #[repr(u32)]
     pub enum ParameterMode {
         #[default]
@@ -621,7 +623,7 @@ pub mod corba {
     pub mod interface_def {
         use crate::generated as rt;
 
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct FullInterfaceDescription {
             pub name: super::Identifier,
             pub id: super::RepositoryId,
@@ -632,6 +634,7 @@ pub mod corba {
             pub base_interfaces: super::RepositoryIdSeq,
             pub r#type: rt::TypeCode,
         }
+        rt::equal! { FullInterfaceDescription }
         rt::structure! {
             #[inline] FullInterfaceDescription, "IDL:omg.org/CORBA/InterfaceDef/FullInterfaceDescription:1.0",
             "FullInterfaceDescription", name: super::Identifier as "name" = super::identifier_tc,
@@ -693,7 +696,7 @@ pub mod corba {
     pub mod value_def {
         use crate::generated as rt;
 
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct FullValueDescription {
             pub name: super::Identifier,
             pub id: super::RepositoryId,
@@ -711,6 +714,7 @@ pub mod corba {
             pub base_value: super::RepositoryId,
             pub r#type: rt::TypeCode,
         }
+        rt::equal! { FullValueDescription }
         rt::structure! {
             FullValueDescription, "IDL:omg.org/CORBA/ValueDef/FullValueDescription:1.0",
             "FullValueDescription", name: super::Identifier as "name" = super::identifier_tc,
@@ -741,7 +745,7 @@ pub mod corba {
     pub mod ext_value_def {
         use crate::generated as rt;
 
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct ExtFullValueDescription {
             pub name: super::Identifier,
             pub id: super::RepositoryId,
@@ -759,6 +763,7 @@ pub mod corba {
             pub base_value: super::RepositoryId,
             pub r#type: rt::TypeCode,
         }
+        rt::equal! { ExtFullValueDescription }
         rt::structure! {
             ExtFullValueDescription, "IDL:omg.org/CORBA/ExtValueDef/ExtFullValueDescription:1.0",
             "ExtFullValueDescription", name: super::Identifier as "name" = super::identifier_tc,
@@ -868,12 +873,13 @@ pub mod corba {
     }
 
     /// Parts of definitions, and their descriptions.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct StructMember {
         pub name: Identifier,
         pub r#type: rt::TypeCode,
         pub type_def: Option<IdlType>,
     }
+    rt::equal! { StructMember }
     rt::structure! {
         #[inline] StructMember, "IDL:omg.org/CORBA/StructMember:1.0", "StructMember",
         name: Identifier as "name" = identifier_tc, r#type: rt::TypeCode as "type",
@@ -911,13 +917,14 @@ pub mod corba {
         "EnumMemberSeq", Vec<Identifier> = || rt::sequence_code(&identifier_tc(), 0)
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct ModuleDescription {
         pub name: Identifier,
         pub id: RepositoryId,
         pub defined_in: RepositoryId,
         pub version: VersionSpec,
     }
+    rt::ordered! { ModuleDescription, name, id, defined_in, version }
     rt::structure! {
         #[inline] ModuleDescription, "IDL:omg.org/CORBA/ModuleDescription:1.0", "ModuleDescription",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -942,7 +949,7 @@ pub mod corba {
         value: rt::Any as "value"
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct TypeDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -950,6 +957,7 @@ pub mod corba {
         pub version: VersionSpec,
         pub r#type: rt::TypeCode,
     }
+    rt::equal! { TypeDescription }
     rt::structure! {
         #[inline] TypeDescription, "IDL:omg.org/CORBA/TypeDescription:1.0", "TypeDescription",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -957,7 +965,7 @@ pub mod corba {
         version: VersionSpec as "version" = version_spec_tc, r#type: rt::TypeCode as "type"
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ExceptionDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -965,6 +973,7 @@ pub mod corba {
         pub version: VersionSpec,
         pub r#type: rt::TypeCode,
     }
+    rt::equal! { ExceptionDescription }
     rt::structure! {
         #[inline] ExceptionDescription, "IDL:omg.org/CORBA/ExceptionDescription:1.0", "ExceptionDescription",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -978,11 +987,12 @@ pub mod corba {
         "IDL:omg.org/CORBA/ExcDescriptionSeq:1.0", "ExcDescriptionSeq", Vec<ExceptionDescription>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct Initializer {
         pub members: StructMemberSeq,
         pub name: Identifier,
     }
+    rt::equal! { Initializer }
     rt::structure! {
         #[inline] Initializer, "IDL:omg.org/CORBA/Initializer:1.0", "Initializer",
         members: StructMemberSeq as "members" = struct_member_seq_tc,
@@ -995,12 +1005,13 @@ pub mod corba {
         "InitializerSeq", Vec<Initializer>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ExtInitializer {
         pub members: StructMemberSeq,
         pub exceptions: ExcDescriptionSeq,
         pub name: Identifier,
     }
+    rt::equal! { ExtInitializer }
     rt::structure! {
         #[inline] ExtInitializer, "IDL:omg.org/CORBA/ExtInitializer:1.0", "ExtInitializer",
         members: StructMemberSeq as "members" = struct_member_seq_tc,
@@ -1014,7 +1025,7 @@ pub mod corba {
         "IDL:omg.org/CORBA/ExtInitializerSeq:1.0", "ExtInitializerSeq", Vec<ExtInitializer>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct AttributeDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -1023,6 +1034,7 @@ pub mod corba {
         pub r#type: rt::TypeCode,
         pub mode: AttributeMode,
     }
+    rt::equal! { AttributeDescription }
     rt::structure! {
         #[inline] AttributeDescription, "IDL:omg.org/CORBA/AttributeDescription:1.0", "AttributeDescription",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -1037,7 +1049,7 @@ pub mod corba {
         "IDL:omg.org/CORBA/AttrDescriptionSeq:1.0", "AttrDescriptionSeq", Vec<AttributeDescription>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ExtAttributeDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -1048,6 +1060,7 @@ pub mod corba {
         pub get_exceptions: ExcDescriptionSeq,
         pub put_exceptions: ExcDescriptionSeq,
     }
+    rt::equal! { ExtAttributeDescription }
     rt::structure! {
         #[inline] ExtAttributeDescription, "IDL:omg.org/CORBA/ExtAttributeDescription:1.0",
         "ExtAttributeDescription", name: Identifier as "name" = identifier_tc,
@@ -1065,13 +1078,14 @@ pub mod corba {
         "IDL:omg.org/CORBA/ExtAttrDescriptionSeq:1.0", "ExtAttrDescriptionSeq", Vec<ExtAttributeDescription>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ParameterDescription {
         pub name: Identifier,
         pub r#type: rt::TypeCode,
         pub type_def: Option<IdlType>,
         pub mode: ParameterMode,
     }
+    rt::equal! { ParameterDescription }
     rt::structure! {
         #[inline] ParameterDescription, "IDL:omg.org/CORBA/ParameterDescription:1.0", "ParameterDescription",
         name: Identifier as "name" = identifier_tc, r#type: rt::TypeCode as "type",
@@ -1084,7 +1098,7 @@ pub mod corba {
         "IDL:omg.org/CORBA/ParDescriptionSeq:1.0", "ParDescriptionSeq", Vec<ParameterDescription>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct OperationDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -1096,6 +1110,7 @@ pub mod corba {
         pub parameters: ParDescriptionSeq,
         pub exceptions: ExcDescriptionSeq,
     }
+    rt::equal! { OperationDescription }
     rt::structure! {
         #[inline] OperationDescription, "IDL:omg.org/CORBA/OperationDescription:1.0", "OperationDescription",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -1112,7 +1127,7 @@ pub mod corba {
         "IDL:omg.org/CORBA/OpDescriptionSeq:1.0", "OpDescriptionSeq", Vec<OperationDescription>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct InterfaceDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -1120,6 +1135,7 @@ pub mod corba {
         pub version: VersionSpec,
         pub base_interfaces: RepositoryIdSeq,
     }
+    rt::ordered! { InterfaceDescription, name, id, defined_in, version, base_interfaces }
     rt::structure! {
         #[inline] InterfaceDescription, "IDL:omg.org/CORBA/InterfaceDescription:1.0", "InterfaceDescription",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -1128,7 +1144,7 @@ pub mod corba {
         base_interfaces: RepositoryIdSeq as "base_interfaces" = repository_id_seq_tc
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ValueMember {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -1138,6 +1154,7 @@ pub mod corba {
         pub type_def: Option<IdlType>,
         pub access: Visibility,
     }
+    rt::equal! { ValueMember }
     rt::structure! {
         #[inline] ValueMember, "IDL:omg.org/CORBA/ValueMember:1.0", "ValueMember",
         name: Identifier as "name" = identifier_tc, id: RepositoryId as "id" = repository_id_tc,
@@ -1152,7 +1169,7 @@ pub mod corba {
         "ValueMemberSeq", Vec<ValueMember>
     }
 
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct ValueDescription {
         pub name: Identifier,
         pub id: RepositoryId,
@@ -1164,6 +1181,10 @@ pub mod corba {
         pub abstract_base_values: RepositoryIdSeq,
         pub is_truncatable: bool,
         pub base_value: RepositoryId,
+    }
+    rt::ordered! {
+        ValueDescription, name, id, is_abstract, is_custom, defined_in, version, supported_interfaces,
+        abstract_base_values, is_truncatable, base_value
     }
     rt::structure! {
         #[inline] ValueDescription, "IDL:omg.org/CORBA/ValueDescription:1.0", "ValueDescription",
@@ -1198,7 +1219,7 @@ pub mod corba {
     pub mod interface_attr_extension {
         use crate::generated as rt;
 
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct ExtFullInterfaceDescription {
             pub name: super::Identifier,
             pub id: super::RepositoryId,
@@ -1209,6 +1230,7 @@ pub mod corba {
             pub base_interfaces: super::RepositoryIdSeq,
             pub r#type: rt::TypeCode,
         }
+        rt::equal! { ExtFullInterfaceDescription }
         rt::structure! {
             #[inline] ExtFullInterfaceDescription,
             "IDL:omg.org/CORBA/InterfaceAttrExtension/ExtFullInterfaceDescription:1.0",
@@ -1243,13 +1265,14 @@ pub mod interface_repository {
     use crate::generated as rt;
 
     /// The documentation of a part of a definition: a member, an enumerator or an initializer.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[derive(Clone, Debug, Default, PartialEq, Hash)]
     pub struct PartDocumentation {
         /// The part's name.
         pub name: super::corba::Identifier,
         /// Its documentation.
         pub text: String,
     }
+    rt::ordered! { PartDocumentation, name, text }
     rt::structure! {
         #[inline] PartDocumentation, "IDL:spandrel/InterfaceRepository/PartDocumentation:1.0",
         "PartDocumentation", name: super::corba::Identifier as "name" = super::corba::identifier_tc,

@@ -70,15 +70,12 @@ macro_rules! generated_reference {
                 }
             }
             $crate::generated_type_definition!($name $kind($id, $idl));
-            $crate::generated_reference!(@from $name __rt::ObjectRef $(, $base)*);
+            $(impl __rt::From<$name> for $base {
+                fn from(reference: $name) -> Self {
+                    __rt::widen(reference)
+                }
+            })*
         };
-    };
-    (@from $name:ident $($base:ty),*) => {
-        $(impl __rt::From<$name> for $base {
-            fn from(reference: $name) -> Self {
-                __rt::widen(reference)
-            }
-        })*
     };
 }
 

@@ -3,7 +3,7 @@
 //! Where a macro is used, the IDL may define `Result` or `Ok`. So names of the prelude are those of this module,
 //! which the block around the implementations calls `__rt`.
 
-use spandrel_cdr::TypeCode;
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, TypeCode};
 
 /// `Typed`, from the expression that makes the type code; with the repository id, members may refer to the type.
 #[doc(hidden)]
@@ -45,15 +45,15 @@ macro_rules! generated_type_definition {
     };
 }
 
-/// The function with the type code of a member: that of its Rust type, unless the IDL type is an alias or has no type
-/// in Rust.
+/// The function with the type code of a member: that of its Rust type by the trait `Typed`, unless the IDL type is an
+/// alias or has no type in Rust.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_type_code {
-    ($type:ty) => {
-        <$type as $crate::generated::Typed>::type_code
+    ($typed:path; $type:ty) => {
+        <$type as $typed>::type_code
     };
-    ($type:ty, $code:expr) => {
+    ($typed:path; $type:ty, $code:expr) => {
         $code
     };
 }
@@ -64,7 +64,7 @@ macro_rules! generated_type_code {
 macro_rules! generated_typed_members {
     ($kind:ident $name:ident, $id:literal, $idl:literal $(, $type:ty as $member:literal $(= $code:expr)?)*) => {
         $crate::generated_type_definition!(
-            $name $kind($id, $idl, &[$(($member, $crate::generated_type_code!($type $(, $code)?))),*])
+            $name $kind($id, $idl, &[$(($member, $crate::generated_type_code!(__rt::Typed; $type $(, $code)?))),*])
         );
     };
 }
@@ -80,7 +80,7 @@ macro_rules! generated_codec {
                 &'a self,
                 _out: &mut __rt::Encoder<'a>,
             ) -> __rt::Encoded {
-                $(__rt::Encode::encode(&self.$field, _out)?;)*
+                $(__rt::encode(&self.$field, _out)?;)*
                 __rt::Ok(())
             }
             $($crate::generated_encode_slice!($fixed);)?
@@ -92,7 +92,7 @@ macro_rules! generated_codec {
             fn decode(
                 _input: &mut __rt::Decoder<'_>,
             ) -> __rt::Decoded<Self> {
-                __rt::Ok(Self { $($field: __rt::Decode::decode(_input)?),* })
+                __rt::Ok(Self { $($field: __rt::decode(_input)?),* })
             }
             $($crate::generated_decode_vec!($fixed);)?
         }
@@ -218,7 +218,7 @@ macro_rules! generated_description {
     };
 }
 
-/// The conversion from a number, the codec and the type code of an enum.
+/// The conversion from a number, the order, the codec and the type code of an enum.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_enumeration {
@@ -228,64 +228,93 @@ macro_rules! generated_enumeration {
             $crate::generated_number!($name, $id, $idl $(, $variant = $ordinal $enumerator)*);
             impl __rt::Encode for $name {
                 #[inline]
-                fn encode<'a>(
-                    &'a self,
-                    out: &mut __rt::Encoder<'a>,
-                ) -> __rt::Encoded {
+                fn encode<'a>(&'a self, out: &mut __rt::Encoder<'a>) -> __rt::Encoded {
                     out.u32(*self as u32);
                     __rt::Ok(())
                 }
                 $crate::generated_encode_slice!(fixed);
             }
-            impl __rt::Decode for $name {
-                const MIN_OCTETS: usize = 4;
+            impl __rt::CompiledEnumeration for $name {}
+        };
+    };
+}
+
+/// The conversion from a number, the order and the type code of an enum.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_number {
+    ($name:ident, $id:literal, $idl:literal $(, $variant:ident = $ordinal:literal $enumerator:literal)*) => {
+        impl __rt::Enumeration for $name {
+            const NAME: &'static str = ::core::stringify!($name);
+            #[inline]
+            fn ordinal(self) -> u32 {
+                self as u32
+            }
+            #[inline]
+            fn from_ordinal(ordinal: u32) -> __rt::Option<Self> {
+                __rt::Some(match ordinal {
+                    $($ordinal => Self::$variant,)*
+                    _ => return __rt::None,
+                })
+            }
+        }
+        $crate::generated_partial_order!($name);
+        impl __rt::Ord for $name {
+            #[inline]
+            fn cmp(&self, other: &Self) -> __rt::Ordering {
+                __rt::Ord::cmp(&(*self as u32), &(*other as u32))
+            }
+        }
+        impl __rt::TryFrom<u32> for $name {
+            type Error = __rt::CdrError;
+            #[inline]
+            fn try_from(value: u32) -> __rt::Decoded<Self> {
+                __rt::enumerator(value)
+            }
+        }
+        $crate::generated_type_definition!($name enumeration($id, $idl, &[$($enumerator),*]));
+    };
+}
+
+/// `Eq` of a type whose `PartialEq` compares all members.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_equal {
+    ($name:ident) => {
+        impl $crate::generated::Eq for $name {}
+    };
+}
+
+/// `Eq`, `PartialOrd` and `Ord` by these members, of which there are at most twelve.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_ordered {
+    ($name:ident $(, $field:ident)*) => {
+        const _: () = {
+            use $crate::generated as __rt;
+            $crate::generated_partial_order!($name);
+            impl __rt::Ord for $name {
                 #[inline]
-                fn decode(
-                    input: &mut __rt::Decoder<'_>,
-                ) -> __rt::Decoded<Self> {
-                    <Self as __rt::TryFrom<u32>>::try_from(input.u32()?)
+                fn cmp(&self, _other: &Self) -> __rt::Ordering {
+                    __rt::Ord::cmp(&($(&self.$field,)*), &($(&_other.$field,)*))
                 }
-                $crate::generated_decode_vec!(fixed);
             }
         };
     };
 }
 
-/// The conversion from a number and the type code of an enum.
+/// `Eq` and `PartialOrd` of a type with `Ord`.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! generated_number {
-    ($name:ident, $id:literal, $idl:literal $(, $variant:ident = $ordinal:literal $enumerator:literal)*) => {
-        impl __rt::TryFrom<u32> for $name {
-            type Error = __rt::CdrError;
+macro_rules! generated_partial_order {
+    ($name:ident) => {
+        impl __rt::Eq for $name {}
+        impl __rt::PartialOrd for $name {
             #[inline]
-            fn try_from(value: u32) -> __rt::Decoded<Self> {
-                match value {
-                    $($ordinal => __rt::Ok($name::$variant),)*
-                    value => __rt::Err(__rt::CdrError::BadEnum {
-                        name: ::core::stringify!($name),
-                        value,
-                    }),
-                }
+            fn partial_cmp(&self, other: &Self) -> __rt::Option<__rt::Ordering> {
+                __rt::Some(__rt::Ord::cmp(self, other))
             }
         }
-        impl __rt::FixedSize for $name {
-            const FIRST_ALIGN: usize = 4;
-            const ALIGN: usize = 4;
-            const SIZE: usize = 4;
-            #[inline]
-            fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-                <u32 as __rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-            }
-            #[inline]
-            fn get<const SWAP: bool>(
-                input: &[u8],
-            ) -> __rt::Decoded<Self> {
-                let value = <u32 as __rt::FixedSize>::get::<SWAP>(input)?;
-                <Self as __rt::TryFrom<u32>>::try_from(value)
-            }
-        }
-        $crate::generated_type_definition!($name enumeration($id, $idl, &[$($enumerator),*]));
     };
 }
 
@@ -308,8 +337,11 @@ macro_rules! generated_alias {
     ($function:ident, $($any:ident($value:ty),)? $id:literal, $idl:literal, $type:ty $(= $code:expr)?) => {
         #[doc = ::core::concat!(" The type code of the alias `", $idl, "`, distinct from that of the aliased type.")]
         pub fn $function() -> $crate::generated::TypeCode {
-            static TYPE: $crate::generated::TypeDefinition =
-                $crate::generated::TypeDefinition::alias($id, $idl, $crate::generated_type_code!($type $(, $code)?));
+            static TYPE: $crate::generated::TypeDefinition = $crate::generated::TypeDefinition::alias(
+                $id,
+                $idl,
+                $crate::generated_type_code!($crate::generated::Typed; $type $(, $code)?),
+            );
             TYPE.type_code()
         }
         $(
@@ -319,6 +351,24 @@ macro_rules! generated_alias {
             }
         )?
     };
+}
+
+/// Encodes a member.
+///
+/// # Errors
+/// As [`Encode::encode`].
+#[inline]
+pub fn encode<'a, T: Encode>(value: &'a T, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    value.encode(out)
+}
+
+/// Decodes a member.
+///
+/// # Errors
+/// As [`Decode::decode`].
+#[inline]
+pub fn decode<T: Decode>(input: &mut Decoder<'_>) -> Result<T, CdrError> {
+    T::decode(input)
 }
 
 /// The type code of a sequence.

@@ -461,6 +461,12 @@ impl<R: TypedReference<Target: Interface>> Interface for R {
     }
 }
 
+impl<R: TypedReference<Target: Interface>> From<R> for ObjectRef {
+    fn from(reference: R) -> Self {
+        reference.as_object().clone()
+    }
+}
+
 impl Interface for ObjectRef {
     const REPOSITORY_ID: &'static str = OBJECT_ID;
 

@@ -12,6 +12,20 @@ use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 /// Arrays longer than this have no `Default`.
 const MAX_DEFAULT_ARRAY: u32 = 32;
 
+/// Rust compares tuples of at most so many values.
+const MAX_TUPLE: usize = 12;
+
+/// The implementation of `Eq` and the order of a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    /// Derived, as far as it has them.
+    Derived,
+    /// The macro for `Eq`.
+    Equal,
+    /// The macro for `Eq`, `PartialOrd` and `Ord`.
+    Ordered,
+}
+
 /// The traits implemented by a type besides `Clone`, which all implement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
@@ -80,6 +94,18 @@ impl Traits {
     /// Whether it implements `Debug`.
     pub(super) fn has_debug(self) -> bool {
         self.debug
+    }
+
+    /// The traits to derive for a struct of so many members, and how the runtime's macros compare it beyond
+    /// `PartialEq`: that is less code than derives, which compare members one by one for each trait.
+    pub(super) fn split_comparison(self, members: usize) -> (Self, Comparison) {
+        match self {
+            Self { eq: true, partial_ord: true, ord: true, .. } if members <= MAX_TUPLE => {
+                (Self { eq: false, partial_ord: false, ord: false, ..self }, Comparison::Ordered)
+            }
+            Self { eq: true, partial_ord: false, ord: false, .. } => (Self { eq: false, ..self }, Comparison::Equal),
+            _ => (self, Comparison::Derived),
+        }
     }
 
     /// The attribute `#[derive(…)]` with the traits that all parts of a type implement.

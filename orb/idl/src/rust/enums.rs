@@ -35,7 +35,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     };
     quote! {
         #doc
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
         #further
         #[repr(u32)]
         pub enum #ident { #( #docs #first #variants = #ordinals ),* }

@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::derives::{Comparison, Traits};
 use super::engines::Engine;
 use super::interpreted;
 use super::steps::sequence;
@@ -19,7 +20,7 @@ const MAX_TERMS: usize = 64;
 /// A struct with its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id);
-    let declared = declaration(scope, definition, body, &traits.derive());
+    let declared = declaration(scope, definition, body, traits);
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
     let members = typed::members(scope, &body.members);
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -51,7 +52,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
 pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let rt = scope.rt();
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id).of_exception();
-    let declared = declaration(scope, definition, body, &traits.derive());
+    let declared = declaration(scope, definition, body, traits);
     let ident = &scope.cx.names.place(definition.id).ident;
     let (scoped_name, id, name) = (&definition.scoped_name, &definition.repository_id, &definition.name);
     let debug = (!traits.has_debug()).then(|| {
@@ -95,7 +96,8 @@ fn inline(body: &Struct, is_fixed: bool) -> Option<TokenStream> {
     (is_fixed || body.members.len() <= MAX_INLINE).then(|| quote! { #[inline] })
 }
 
-fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, derive: &TokenStream) -> TokenStream {
+/// The type, and its comparison.
+fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, traits: Traits) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);
     let fields = names::fields(&body.members);
@@ -108,7 +110,15 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
     let members = padded::declare(scope, definition.id, &fields, members.collect());
     let representation = interpreted::representation(interpreted::engine(scope, definition.id));
     let further = attributes::further(scope, definition);
-    quote! { #doc #derive #representation #further pub struct #ident { #( #members ),* } }
+    let (derived, comparison) = traits.split_comparison(fields.len());
+    let derive = derived.derive();
+    let rt = scope.rt();
+    let comparison = match comparison {
+        Comparison::Derived => TokenStream::new(),
+        Comparison::Equal => quote! { #rt::equal! { #ident } },
+        Comparison::Ordered => quote! { #rt::ordered! { #ident #(, #fields)* } },
+    };
+    quote! { #doc #derive #representation #further pub struct #ident { #( #members ),* } #comparison }
 }
 
 /// The minimum encoded size of a value with members of these types, in octets. Long sums are split into

@@ -256,22 +256,29 @@ fn parameters_do_not_collide_with_generated_locals() {
 fn traits_are_derived_as_members_allow() {
     check(
         "struct A { long x; }; struct B { double x; }; struct C { string s; A a; }; struct D { sequence<B> bs; };
-         struct E { Object o; }; struct F { long x[40]; }; exception G { long x; };",
+         struct E { Object o; }; struct F { long x[40]; }; exception G { long x; };
+         struct H { long m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12; };",
         &[
-            "#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]",
+            "#[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]",
             "pub struct A",
+            "ordered! { A, x }",
             "#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]",
             "pub struct B",
-            "#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]",
+            "#[derive(Clone, Debug, Default, PartialEq, Hash)]",
             "pub struct C",
+            "ordered! { C, s, a }",
             "#[derive(Clone, Debug, Default, PartialEq, PartialOrd)]",
             "pub struct D",
-            "#[derive(Clone, Debug, Default, PartialEq, Eq)]",
+            "#[derive(Clone, Debug, Default, PartialEq)]",
             "pub struct E",
-            "#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]",
+            "equal! { E }",
+            "#[derive(Clone, Copy, Debug, PartialEq, Hash)]",
             "pub struct F",
-            "#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]",
+            "#[derive(Clone, Debug, PartialEq, Hash)]",
             "pub struct G",
+            // Tuples of more than twelve values have no order.
+            "#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]",
+            "pub struct H",
         ],
     );
 }
