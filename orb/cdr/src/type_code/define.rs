@@ -104,10 +104,10 @@ pub struct TypeDefinition {
     made: Defining,
 }
 
-/// A member: its name, and its type code once that is asked for.
-type Member = (&'static str, fn() -> TypeCode);
+/// The name of a member, and the function that returns its type code.
+type MemberDefinition = (&'static str, fn() -> TypeCode);
 
-/// What a type has besides an id and a name.
+/// The contents of a type besides its id and name.
 #[derive(Debug)]
 enum Shape {
     /// Nothing: an interface of this kind.
@@ -117,7 +117,7 @@ enum Shape {
     /// The aliased type.
     Alias(fn() -> TypeCode),
     /// Members, of a struct or of an exception.
-    Members(TcKind, &'static [Member]),
+    Members(TcKind, &'static [MemberDefinition]),
 }
 
 impl TypeDefinition {
@@ -151,13 +151,13 @@ impl TypeDefinition {
 
     /// Of a struct, from the names and the type codes of its members.
     #[must_use]
-    pub const fn structure(id: &'static str, name: &'static str, members: &'static [Member]) -> Self {
+    pub const fn structure(id: &'static str, name: &'static str, members: &'static [MemberDefinition]) -> Self {
         Self::new(id, name, Shape::Members(TcKind::Struct, members))
     }
 
     /// Of an exception, from the names and the type codes of its members.
     #[must_use]
-    pub const fn exception(id: &'static str, name: &'static str, members: &'static [Member]) -> Self {
+    pub const fn exception(id: &'static str, name: &'static str, members: &'static [MemberDefinition]) -> Self {
         Self::new(id, name, Shape::Members(TcKind::Except, members))
     }
 
