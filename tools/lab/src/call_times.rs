@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_program_prints_the_times_that_are_read_again() {
         let times = CallTimes::from_nanos(&[1000, 3000], 4e-6);
-        let printed = serde_json::to_string(&Printed::of(&times)).unwrap();
+        let printed = serde_json::to_string(&Printed::from_times(&times)).unwrap();
         let read: Printed = serde_json::from_str(&printed).unwrap();
         assert!(printed.contains(r#""min_ns":1000.0"#), "{printed}");
         assert!((read.times().each.median - times.each.median).abs() < 1e-9 && read.times().calls == 2, "{printed}");
