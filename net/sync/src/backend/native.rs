@@ -14,8 +14,6 @@ pub use std::{thread_local, time::Instant};
 
 use atomic::{AtomicU32, Ordering};
 
-use crate::time::Deadline;
-
 /// Maximum number of attempts on a locked mutex; the adaptive mutex of the C library has the same bound.
 pub(crate) fn max_spins() -> u32 {
     static MOST: LazyLock<u32> = LazyLock::new(|| if processors() > 1 { 100 } else { 0 });
@@ -52,13 +50,13 @@ fn guard_of<G>(attempt: TryLockResult<G>) -> Option<G> {
 fn retry_until_timeout<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>) -> Option<G> {
     const SHORTEST: Duration = Duration::from_micros(20);
     const LONGEST: Duration = Duration::from_millis(1);
-    let deadline = Deadline::after(timeout);
+    let end = Instant::now().checked_add(timeout);
     let mut pause = SHORTEST;
     for round in 0u32.. {
         if let Some(guard) = attempt() {
             return Some(guard);
         }
-        let left = deadline.remaining().unwrap_or(LONGEST);
+        let left = end.map_or(LONGEST, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             break;
         }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
-use super::kind::{Condvar, Mutex, thread};
-use crate::time::Deadline;
+use super::kind::{Condvar, Instant, Mutex, thread};
 
 /// The thread that holds the lock, and the number of its guards.
 type Holder = Option<(thread::ThreadId, usize)>;
@@ -68,7 +67,7 @@ impl<T: ?Sized> RecursiveMutex<T> {
         enter(&mut self.holder.lock()).then(|| self.guard())
     }
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<RecursiveMutexGuard<'_, T>> {
-        let deadline = Deadline::after(timeout);
+        let end = Instant::now().checked_add(timeout);
         let mut holder = self.holder.lock();
         loop {
             if enter(&mut holder) {
@@ -76,7 +75,7 @@ impl<T: ?Sized> RecursiveMutex<T> {
                 return Some(self.guard());
             }
             // A wake-up without success does not restart the time limit.
-            let left = deadline.remaining().unwrap_or(timeout);
+            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
             if self.freed.wait_for(&mut holder, left).timed_out() {
                 let entered = enter(&mut holder);
                 drop(holder);
