@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use spandrel::authorization::Authorizer;
 use spandrel::dynamic::{DescribedCall, DescribedServant, Descriptions, NvList, RequestError, describe, describe_file};
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
