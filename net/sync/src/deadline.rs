@@ -25,7 +25,7 @@ use crate::time::Instant;
 pub struct Deadline(Option<(Instant, Duration)>);
 
 impl Deadline {
-    /// No limit.
+    /// No limit: such a wait ends only by its event.
     pub const NEVER: Self = Self(None);
 
     /// A limit that begins now; none for `None`, without reading the clock.

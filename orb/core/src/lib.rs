@@ -66,8 +66,6 @@ pub use client::{
     task::{Spawn, Task},
     transport::{self, Endpoint, EndpointError},
 };
-#[cfg(feature = "asynchronous")]
-pub use configuration::command_line::ASYNCHRONOUS_OPTIONS;
 #[cfg(feature = "clap")]
 pub use configuration::orb_args::{OrbArgs, OrbArgsError};
 pub use configuration::{

@@ -10,10 +10,10 @@ const MAX_HEAD: usize = 64 << 10;
 /// The most header fields of a response.
 const MAX_FIELDS: usize = 64;
 
-/// A response.
+/// A response with its body as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// The status code.
+    /// The status code of its first line.
     pub status: u16,
     /// The header fields in lower case, each as a line `name: value`.
     pub head: String,

@@ -14,7 +14,7 @@ pub struct CallTimes {
     pub calls: u64,
     /// From the first call to the last answer, in seconds.
     pub seconds: f64,
-    /// Of one call.
+    /// The times of single calls, in microseconds.
     #[serde(flatten)]
     pub each: Times,
 }

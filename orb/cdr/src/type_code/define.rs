@@ -21,7 +21,7 @@ struct Session {
     /// The types under construction, the outermost first.
     making: Vec<&'static str>,
     /// The types completed since.
-    made: HashMap<String, Definition>,
+    definitions: HashMap<String, Definition>,
 }
 
 enum Definition {
@@ -67,9 +67,9 @@ impl Defining {
             if session.making.contains(&id) {
                 return Some(None);
             }
-            let met = session.made.get(id).map(|made| match made {
+            let met = session.definitions.get(id).map(|definition| match definition {
                 Definition::Open => None,
-                Definition::Closed(made) => Some(made.clone()),
+                Definition::Closed(type_code) => Some(type_code.clone()),
             });
             if met.is_none() {
                 session.making.push(id);
@@ -77,13 +77,13 @@ impl Defining {
             met
         });
         match met {
-            Some(Some(made)) => self.keep(made),
+            Some(Some(type_code)) => self.keep(type_code),
             Some(None) => TypeCode::recursive(id).expect("the id of an existing type"),
             None => {
                 let making = DefinitionGuard(id);
-                let made = build().expect("a type that IDL allows");
-                let made = making.done(made);
-                self.keep(made)
+                let type_code = build().expect("a type that IDL allows");
+                let type_code = making.done(type_code);
+                self.keep(type_code)
             }
         }
     }
@@ -101,7 +101,7 @@ pub struct TypeDefinition {
     id: &'static str,
     name: &'static str,
     shape: Shape,
-    made: Defining,
+    defining: Defining,
 }
 
 /// The name of a member, and the function that returns its type code.
@@ -112,9 +112,9 @@ type MemberDefinition = (&'static str, fn() -> TypeCode);
 enum Shape {
     /// Nothing: an interface of this kind.
     Interface(fn(&'static str, &'static str) -> Result<TypeCode, TypeCodeError>),
-    /// Enumerators.
+    /// The names of the enumerators, in order of their values.
     Enumeration(&'static [&'static str]),
-    /// The aliased type.
+    /// The function that returns the type code of the aliased type.
     Alias(fn() -> TypeCode),
     /// Members, of a struct or of an exception.
     Members(TcKind, &'static [MemberDefinition]),
@@ -122,7 +122,7 @@ enum Shape {
 
 impl TypeDefinition {
     const fn new(id: &'static str, name: &'static str, shape: Shape) -> Self {
-        Self { id, name, shape, made: Defining::new() }
+        Self { id, name, shape, defining: Defining::new() }
     }
 
     /// Of an interface whose objects may be remote.
@@ -137,13 +137,13 @@ impl TypeDefinition {
         Self::new(id, name, Shape::Interface(TypeCode::abstract_interface))
     }
 
-    /// Of an enum.
+    /// The definition of an enum with these enumerators.
     #[must_use]
     pub const fn enumeration(id: &'static str, name: &'static str, enumerators: &'static [&'static str]) -> Self {
         Self::new(id, name, Shape::Enumeration(enumerators))
     }
 
-    /// Of a typedef.
+    /// The definition of a typedef of the type with this type code.
     #[must_use]
     pub const fn alias(id: &'static str, name: &'static str, aliased: fn() -> TypeCode) -> Self {
         Self::new(id, name, Shape::Alias(aliased))
@@ -168,10 +168,10 @@ impl TypeDefinition {
     pub fn type_code(&self) -> TypeCode {
         let (id, name) = (self.id, self.name);
         match &self.shape {
-            Shape::Interface(create) => self.made.type_code(|| create(id, name)),
-            Shape::Enumeration(enumerators) => self.made.type_code(|| TypeCode::enumeration(id, name, enumerators)),
-            Shape::Alias(aliased) => self.made.type_code(|| TypeCode::alias(id, name, &aliased())),
-            Shape::Members(kind, members) => self.made.recursive(id, || {
+            Shape::Interface(create) => self.defining.type_code(|| create(id, name)),
+            Shape::Enumeration(enumerators) => self.defining.type_code(|| TypeCode::enumeration(id, name, enumerators)),
+            Shape::Alias(aliased) => self.defining.type_code(|| TypeCode::alias(id, name, &aliased())),
+            Shape::Members(kind, members) => self.defining.recursive(id, || {
                 let members: Vec<(&str, TypeCode)> = members.iter().map(|(name, code)| (*name, code())).collect();
                 match kind {
                     TcKind::Except => TypeCode::exception(id, name, &members),
@@ -193,11 +193,11 @@ impl DefinitionGuard {
                 // Open types inside this one are now closed.
                 for (index, node) in group.nodes.iter().enumerate().filter(|(_, node)| node.kind.can_recur()) {
                     let type_code = View::Node(group, index_of(index)).to_type_code();
-                    session.made.insert(node.id.clone().into_owned(), Definition::Closed(type_code));
+                    session.definitions.insert(node.id.clone().into_owned(), Definition::Closed(type_code));
                 }
             }
             _ => {
-                session.made.insert(self.0.to_owned(), Definition::Open);
+                session.definitions.insert(self.0.to_owned(), Definition::Open);
             }
         });
         type_code
@@ -209,7 +209,7 @@ impl Drop for DefinitionGuard {
         SESSION.with_borrow_mut(|session| {
             session.making.pop();
             if session.making.is_empty() {
-                session.made.clear();
+                session.definitions.clear();
             }
         });
     }

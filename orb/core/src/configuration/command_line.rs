@@ -7,8 +7,6 @@ mod server;
 mod table;
 mod values;
 
-#[cfg(feature = "asynchronous")]
-pub use asynchronous::ASYNCHRONOUS_OPTIONS;
 pub use general::GENERAL_OPTIONS;
 pub use server::SERVER_OPTIONS;
 pub use table::OrbOption;
@@ -23,7 +21,7 @@ impl OrbOption {
         static TABLES: &[&[OrbOption]] = &[
             GENERAL_OPTIONS,
             #[cfg(feature = "asynchronous")]
-            ASYNCHRONOUS_OPTIONS,
+            asynchronous::ASYNCHRONOUS_OPTIONS,
             SERVER_OPTIONS,
         ];
         TABLES
@@ -39,8 +37,8 @@ impl OrbBuilder {
     /// Removes the `-ORB…` options and their values from a command line; the other arguments belong to the
     /// program.
     ///
-    /// [`GENERAL_OPTIONS`], [`SERVER_OPTIONS`] and, with the feature `asynchronous`, `ASYNCHRONOUS_OPTIONS` list the
-    /// options with their values.
+    /// [`GENERAL_OPTIONS`] and [`SERVER_OPTIONS`] list the options with their values; [`OrbOption::tables`] has those
+    /// of the feature `asynchronous`, too.
     /// [Protocols](Self::protocol) that were registered before have options of their own.
     ///
     /// An initial reference may also follow its option without a space: `-ORBInitRefName=URL` (8.5.1).

@@ -52,7 +52,7 @@ pub enum OrbArgsError {
     Unreadable {
         /// The path as it was given.
         file: PathBuf,
-        /// The system's reason.
+        /// The reason why the system did not open it.
         #[source]
         error: io::Error,
     },

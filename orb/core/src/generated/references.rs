@@ -41,7 +41,7 @@ macro_rules! generated_reference {
             impl __rt::Clone for $name {
                 #[inline]
                 fn clone(&self) -> Self {
-                    Self(self.0.clone())
+                    Self(__rt::Clone::clone(&self.0))
                 }
             }
             impl __rt::PartialEq for $name {

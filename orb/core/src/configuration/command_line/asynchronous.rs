@@ -8,7 +8,7 @@ use crate::WaitStrategy;
 
 option_table! {
     /// The `-ORB…` options of asynchronous calls, and of what else needs a reactor.
-    pub static ASYNCHRONOUS_OPTIONS;
+    pub(super) static ASYNCHRONOUS_OPTIONS;
 
     ["-ORBPendingRequests"] {
         value: "a number",

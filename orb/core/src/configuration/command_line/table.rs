@@ -17,7 +17,7 @@ pub struct OrbOption {
     pub value: &'static str,
     /// The value of an ORB without this option.
     pub default: &'static str,
-    /// What it sets.
+    /// What it sets, as a part of a sentence.
     pub help: &'static str,
     /// A link to the page of the book that says more; empty where there is none.
     pub page: &'static str,
@@ -77,7 +77,7 @@ impl From<EndpointError> for ValueError {
 macro_rules! option_table {
     (
         $(#[$meta:meta])*
-        pub static $table:ident;
+        $vis:vis static $table:ident;
         $(
             [$first:literal $(, $other:literal)*] {
                 value: $value:literal,
@@ -93,7 +93,7 @@ macro_rules! option_table {
         /// | option | value | default | what it sets |
         /// | --- | --- | --- | --- |
         $(#[doc = concat!("| `", $first, "`" $(, ", `", $other, "`")*, " | ", $value, " | ", $default, " | ", $help, " |")])*
-        pub static $table: &[$crate::OrbOption] = &[$(
+        $vis static $table: &[$crate::OrbOption] = &[$(
             $crate::OrbOption {
                 names: &[$first $(, $other)*],
                 value: $value,

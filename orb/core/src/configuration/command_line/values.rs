@@ -18,11 +18,11 @@ pub enum InitError {
     /// The option does not accept the value.
     #[error("invalid value `{value}` for `{option}`: expected {expected}")]
     BadValue {
-        /// The option.
+        /// The option as it was spelled.
         option: String,
-        /// The given value.
+        /// The value as the command line has it.
         value: String,
-        /// The expected value.
+        /// A description of the values that it takes.
         expected: &'static str,
     },
     /// The ORB could not be created with these options, for example because its metrics endpoint is in use.
@@ -31,11 +31,11 @@ pub enum InitError {
     /// The protocol that defines the option rejected the value.
     #[error("invalid value `{value}` for `{option}`")]
     RefusedValue {
-        /// The option.
+        /// The option as it was spelled.
         option: String,
-        /// The given value.
+        /// The value as the command line has it.
         value: String,
-        /// The reason.
+        /// The reason, as the protocol states it.
         #[source]
         reason: OptionError,
     },
