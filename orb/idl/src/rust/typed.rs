@@ -145,10 +145,20 @@ fn function(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
         Type::Named(id) if matches!(scope.cx.model[*id].kind, DefinitionKind::Typedef(_)) => {
             scope.beside(*id, scope.cx.names.type_code(*id))
         }
-        _ => {
+        Type::Named(id) if !matches!(scope.cx.model[*id].kind, DefinitionKind::Native) => typed_function(scope, ty),
+        Type::Sequence { .. } | Type::Array { .. } | Type::Named(_) => {
             let code = type_code(scope, ty);
             quote! { || #code }
         }
+        Type::Object => {
+            let rt = scope.rt();
+            quote! { #rt::TypeCode::object }
+        }
+        Type::AbstractBase => {
+            let rt = scope.rt();
+            quote! { #rt::TypeCode::abstract_base }
+        }
+        _ => typed_function(scope, ty),
     }
 }
 
@@ -187,8 +197,13 @@ fn type_code(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
 }
 
 fn typed(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
+    let function = typed_function(scope, ty);
+    quote! { #function() }
+}
+
+fn typed_function(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
     let (rt, target) = (scope.rt(), scope.target(ty));
-    quote! { <#target as #rt::Typed>::type_code() }
+    quote! { <#target as #rt::Typed>::type_code }
 }
 
 /// A slice; an empty one has its element type written out.
