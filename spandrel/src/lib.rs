@@ -125,9 +125,6 @@ pub use spandrel_dynamic as dynamic;
 pub use spandrel_orb::{
     CompletionStatus, Endpoint, InitError, ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind, minor,
 };
-#[cfg(feature = "clap")]
-#[doc(inline)]
-pub use spandrel_orb::{OrbArgs, OrbArgsError};
 #[cfg(feature = "server")]
 #[doc(inline)]
 pub use spandrel_poa::Poa;
@@ -222,6 +219,9 @@ pub mod options {
     #[cfg(feature = "server")]
     #[doc(inline)]
     pub use spandrel_orb::{Collocation, Concurrency, ConcurrencyError, EndpointError, QueueOverflow};
+    #[cfg(feature = "clap")]
+    #[doc(inline)]
+    pub use spandrel_orb::{OrbArgs, OrbArgsError};
 }
 
 /// Asynchronous calls: their replies, and the messaging of the standard (reply handlers and pollers).

@@ -9,9 +9,10 @@ use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
 use spandrel::net::error::excerpt;
 use spandrel::net::transport::Address;
+use spandrel::options::OrbArgs;
 use spandrel::services::activation;
 use spandrel::ssliop::Ssliop;
-use spandrel::{Endpoint, ObjectRef, Orb, OrbArgs};
+use spandrel::{Endpoint, ObjectRef, Orb};
 
 use crate::client::client_orb;
 use crate::failure::{Failure, FailureKind};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use spandrel::Orb;
+use spandrel::options::OrbArgs;
 use spandrel::ssliop::Ssliop;
-use spandrel::{Orb, OrbArgs};
 
 use crate::failure::Failure;
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use spandrel::net::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
+use spandrel::options::{OrbArgs, OrbArgsError};
 use spandrel::types::Ior;
-use spandrel::{ObjectRef, Orb, OrbArgs, OrbBuilder};
+use spandrel::{ObjectRef, Orb, OrbBuilder};
 use spandrel_lab::reference::security::{Security, requires_client_certificate, security};
 
 use crate::common;
@@ -35,7 +36,10 @@ impl ClientOrbArgs {
         set: impl FnOnce(OrbBuilder) -> OrbBuilder,
     ) -> anyhow::Result<Orb> {
         let builder = set(Orb::builder().connect_timeout(Some(timeout)).request_timeout(Some(timeout)));
-        let builder = self.orb.apply(with_tls(builder)).map_err(|error| common::as_usage(error.into()))?;
+        let builder = self.orb.apply(with_tls(builder)).map_err(|error| match error {
+            OrbArgsError::Unreadable { file, error } => common::unreadable(&file, &error),
+            OrbArgsError::Option(_) => common::as_usage(error.into()),
+        })?;
         Ok(builder.build()?)
     }
 

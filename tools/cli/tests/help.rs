@@ -12,7 +12,7 @@ use support::{check_code, spandrel, stderr, stdout};
 fn the_options_of_an_orb_are_listed_and_searched() {
     let all = stdout(&spandrel(&["options"]));
     assert!(all.contains("-ORBListenEndpoints, -ORBListenEndpoint") && all.contains("[default: 64 MiB]"), "{all}");
-    let some = stdout(&spandrel(&["options", "KEEPalive", "-ORBId"]));
+    let some = stdout(&spandrel(&["options", "KEEPalive", "GiopVersion"]));
     assert_eq!(some.matches("\n    ").count(), 2, "{some}");
     let none = spandrel(&["options", "nothing-of-this-name"]);
     check_code(&none, 1);

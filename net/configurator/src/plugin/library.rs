@@ -80,7 +80,8 @@ pub(crate) fn find_library(name: &str, folder: &Path, folders: &[PathBuf]) -> Re
     for place in places {
         let place = if place.as_os_str().is_empty() { PathBuf::from(".") } else { place };
         if searched.insert(place.canonicalize().or_else(|_| absolute(&place)).unwrap_or_else(|_| place.clone())) {
-            named.push(place.display().to_string());
+            let without_end: PathBuf = place.components().collect(); // of `folder/`
+            named.push(without_end.display().to_string());
         }
     }
     Err(format!("there is no library `{name}` (nor {}) in {}", names[1], named.join(", ")))

@@ -12,9 +12,9 @@ const HEADING: &str = "Options of the ORB";
 /// The options of an ORB, and the files of TLS, as arguments of a program: `#[command(flatten)]` adds them.
 ///
 /// ```
-/// # use spandrel_orb as spandrel;
+/// # mod spandrel { pub use spandrel_orb::*; pub mod options { pub use spandrel_orb::*; } }
 /// use clap::Parser;
-/// use spandrel::{Orb, OrbArgs};
+/// use spandrel::{Orb, options::OrbArgs};
 ///
 /// #[derive(Parser)]
 /// struct Args {

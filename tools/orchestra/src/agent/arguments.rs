@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::authorization::Authorizer;
+use spandrel::options::OrbArgs;
 use spandrel::services::cos_naming::NameComponent;
 use spandrel::ssliop::Ssliop;
-use spandrel::{Endpoint, ObjectRef, Orb, OrbArgs, Poa};
+use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 use spandrel_daemon::{Failure, FailureKind};
 
 use super::config::AgentConfig;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::Orb;
-use spandrel::OrbArgs;
+use spandrel::options::OrbArgs;
 use spandrel_daemon::Failure;
 use spandrel_lab::progress::Progress;
 

@@ -28,8 +28,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, NativeCallContext, Scope};
-use spandrel::OrbArgs;
 use spandrel::dynamic::{Descriptions, describe, describe_file};
+use spandrel::options::OrbArgs;
 use spandrel_daemon::Failure;
 use spandrel_measure::stats::Moments;
 

@@ -36,12 +36,12 @@ fn main() {
 }
 "#;
 
-/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-28). A test fails on
+/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-29). A test fails on
 /// more than [`MAX_GROWTH`] above it, and on a page with another value.
-pub const RECORDED: u64 = 158_272;
+pub const RECORDED: u64 = 163_520;
 
 /// Tolerated growth in percent.
-pub const MAX_GROWTH: f64 = 3.0;
+pub const MAX_GROWTH: f64 = 1.0;
 
 impl Minimum {
     /// The octets by which the client is larger than the program with a socket.
