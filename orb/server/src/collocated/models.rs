@@ -12,7 +12,7 @@ use spandrel_orb::{
         one_in,
     },
 };
-use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_sync::{Arc, Condition, Mutex, thread, time};
 use spandrel_transport::Deadline;
 
 use super::{CollocatedCalls, deliver};
@@ -110,7 +110,7 @@ fn collocated_calls(orb: &Orb) -> &CollocatedCalls {
 }
 
 fn shut_down(orb: &Orb, timeout: Duration) {
-    collocated_calls(orb).shut_down(&orb.resources().running_calls, timeout);
+    collocated_calls(orb).shut_down(&orb.resources().running_calls, time::Deadline::after(timeout));
 }
 
 /// Checks the outcome of a call that the shutdown has not cut short.

@@ -1,6 +1,6 @@
 //! Models of a connection whose requests one thread reads and others run, and of the queue between them.
 
-use spandrel_orb::nesting::NestedWork;
+use spandrel_orb::internal::nesting::NestedWork;
 use spandrel_sync::{
     Condition,
     atomic::{AtomicBool, Ordering},
