@@ -17,6 +17,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Print only the options in whose names or texts one of these words is found
+    #[arg(value_name = "WORD", allow_hyphen_values = true)]
     words: Vec<String>,
 }
 

@@ -12,8 +12,9 @@ use support::{check_code, spandrel, stderr, stdout};
 fn the_options_of_an_orb_are_listed_and_searched() {
     let all = stdout(&spandrel(&["options"]));
     assert!(all.contains("-ORBListenEndpoints, -ORBListenEndpoint") && all.contains("[default: 64 MiB]"), "{all}");
-    let some = stdout(&spandrel(&["options", "KEEPalive", "GiopVersion"]));
+    let some = stdout(&spandrel(&["options", "KEEPalive", "-ORBGiopVersion"]));
     assert_eq!(some.matches("\n    ").count(), 2, "{some}");
+    assert!(stdout(&spandrel(&["options", "--help"])).contains("Usage: spandrel options [WORD]..."));
     let none = spandrel(&["options", "nothing-of-this-name"]);
     check_code(&none, 1);
     assert!(stderr(&none).contains("nothing-of-this-name"));

@@ -17,7 +17,7 @@ pub struct OrbOption {
     pub value: &'static str,
     /// The value of an ORB without this option.
     pub default: &'static str,
-    /// What it sets, as a part of a sentence.
+    /// The setting that it changes, as a part of a sentence.
     pub help: &'static str,
     /// A link to the page of the book that says more; empty where there is none.
     pub page: &'static str,
