@@ -23,7 +23,9 @@ impl Poa {
         let policies = &self.adapter.policies;
         self.adapter.require(policies.assigns_ids() && policies.retains(), "SYSTEM_ID and RETAIN")?;
         let activated = self.adapter.objects.activate(Binding::Servant(servant));
-        activated.map_err(|refusal| self.adapter.activation_error(&[], refusal))
+        let id = activated.map_err(|refusal| self.adapter.activation_error(&[], refusal))?;
+        self.adapter.note_activation();
+        Ok(id)
     }
 
     /// Activates the object with this id (15.3.9.16). Waits for the end of its previous activation, if
@@ -38,7 +40,10 @@ impl Poa {
         self.adapter.require(self.adapter.policies.retains(), "RETAIN")?;
         loop {
             match self.adapter.objects.activate_at(id, Binding::Servant(Arc::clone(&servant))) {
-                ActivationOutcome::Done => return Ok(()),
+                ActivationOutcome::Done => {
+                    self.adapter.note_activation();
+                    return Ok(());
+                }
                 ActivationOutcome::Rejected(refusal) => return Err(self.adapter.activation_error(id, refusal)),
                 ActivationOutcome::Wait(_) if frames::is_inside_of(&self.adapter, id) => {
                     return Err(error::would_deadlock().into());

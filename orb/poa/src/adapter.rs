@@ -9,7 +9,7 @@
 
 pub(crate) mod servants;
 
-use std::{collections::HashMap, fmt, sync::OnceLock};
+use std::{collections::HashMap, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, internal::adapter_references::References};
@@ -96,6 +96,8 @@ pub(crate) struct Root {
     pub(crate) root_adapter: OnceLock<Arc<Adapter>>,
     pub(crate) directory: Directory<Adapter>,
     pub(crate) managers: Managers,
+    /// The time after which a request's wait for the application is worth a warning.
+    pub(crate) long_wait_warning: Option<Duration>,
     /// Whether it was logged that persistent references do not outlive the process.
     pub(crate) has_warned_of_port: AtomicBool,
 }
@@ -494,12 +496,31 @@ impl Adapter {
         match self.phase() {
             Phase::Active => match self.manager.hold_or_reject() {
                 // If the adapter was destroyed meanwhile, the event may have been set already.
-                Admission::Held(ticket) if self.phase() == Phase::Active => Ok(Some(ticket)),
+                Admission::Held(ticket) if self.phase() == Phase::Active => {
+                    self.watch_wait(|orb, limit| self.manager.watch_held(orb, limit, &self.full_name_text()));
+                    Ok(Some(ticket))
+                }
                 Admission::Held(_) | Admission::Retry => Ok(None),
                 Admission::Rejected(exception) => Err(exception),
             },
             Phase::Destroying => Err(being_destroyed()),
             Phase::Destroyed => Ok(None),
+        }
+    }
+
+    /// Notes in the log, once for each manager, that requests for an object that was just activated wait for it.
+    pub(crate) fn note_activation(&self) {
+        if !self.manager.is_active() {
+            self.manager.note_activation(&self.full_name_text());
+        }
+    }
+
+    /// Calls `watch` with the time after which a request's wait is worth a warning, unless warnings are off or the ORB
+    /// has ended.
+    pub(crate) fn watch_wait(&self, watch: impl FnOnce(&Orb, Duration)) {
+        let limit = self.root.upgrade().and_then(|root| root.long_wait_warning);
+        if let Some((orb, limit)) = self.orb().zip(limit) {
+            watch(&orb, limit);
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) const ROOT_MANAGER: &str = "RootPOAManager";
 
 impl Root {
     pub(crate) fn new(orb: Orb) -> Arc<Self> {
+        let long_wait_warning = orb.server_settings().long_wait_warning;
         let root = Arc::new_cyclic(|weak_self| Self {
             weak_self: Weak::clone(weak_self),
             incarnation: Incarnation::random(),
@@ -38,6 +39,7 @@ impl Root {
             root_adapter: OnceLock::new(),
             directory: Directory::default(),
             managers: Managers::default(),
+            long_wait_warning,
             has_warned_of_port: AtomicBool::new(false),
         });
         let manager = root.managers.create(&root.orb, Some(ROOT_MANAGER), State::Active);

@@ -8,11 +8,15 @@
 //! Waiting itself, of all requests of adapters, is in `waiting` (`Ticket`). Requests also wait in
 //! `servant_lookup`, `adapter_lookup` and `serial_lock`, and for the main thread in `main_thread` of the core.
 
+use std::time::Duration;
+
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{AdapterState, internal::adapter_references::adapter_manager_state_changed};
+use spandrel_orb::{AdapterState, Orb, internal::adapter_references::adapter_manager_state_changed};
+use spandrel_server::{LongWaitWatch, WaitingRequests};
 use spandrel_sync::{
     Arc, Mutex, Weak,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering},
+    time::Instant,
 };
 
 use crate::{
@@ -68,6 +72,9 @@ pub(crate) struct Manager {
     /// Written under the lock only.
     state: AtomicU8,
     shared: Mutex<Shared>,
+    /// Whether the log says that an object was activated while the manager was holding.
+    has_noted_holding: AtomicBool,
+    long_wait: LongWaitWatch,
 }
 
 struct Shared {
@@ -88,7 +95,8 @@ pub(crate) enum Admission {
 impl Manager {
     fn new(orb: Arc<OrbHandle>, id: String, state: State) -> Arc<Self> {
         let shared = Mutex::new(Shared { adapters: Vec::new(), held: Arc::default() });
-        Arc::new(Self { id, orb, state: AtomicU8::new(state as u8), shared })
+        let (has_noted_holding, long_wait) = (AtomicBool::new(false), LongWaitWatch::default());
+        Arc::new(Self { id, orb, state: AtomicU8::new(state as u8), shared, has_noted_holding, long_wait })
     }
 
     #[inline]
@@ -155,6 +163,24 @@ impl Manager {
         }
     }
 
+    /// Has a warning logged if the request that is now held for this adapter waits for `limit`.
+    pub(crate) fn watch_held(self: &Arc<Self>, orb: &Orb, limit: Duration, adapter: &str) {
+        self.long_wait
+            .request_waits(orb, limit, || HeldRequests { manager: Arc::downgrade(self), adapter: adapter.to_owned() });
+    }
+
+    /// Notes in the log, once, that requests for an object that was just activated wait for the manager.
+    pub(crate) fn note_activation(&self, adapter: &str) {
+        if self.state() == State::Holding && !self.has_noted_holding.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                adapter,
+                manager = self.id,
+                "an object is active whose manager is in the holding state: requests wait until \
+                 `poa.the_poa_manager().activate()`"
+            );
+        }
+    }
+
     /// The exception for new requests, if the manager neither admits nor holds them.
     pub(crate) fn check_admits(&self) -> Result<(), SystemException> {
         match self.state() {
@@ -202,6 +228,34 @@ impl Manager {
         if self.state() == State::Holding {
             let _ = self.enter(State::Inactive);
         }
+    }
+}
+
+/// The requests that a manager holds.
+struct HeldRequests {
+    manager: Weak<Manager>,
+    /// The name of the adapter of the first of them.
+    adapter: String,
+}
+
+impl WaitingRequests for HeldRequests {
+    fn waiting_since(&self) -> Option<Instant> {
+        let manager = self.manager.upgrade()?;
+        let held = Arc::clone(&manager.shared.lock().held);
+        held.waiting_since()
+    }
+
+    fn warn(&self, waited: Duration) {
+        let Some(manager) = self.manager.upgrade() else { return };
+        let requests = manager.shared.lock().held.tickets();
+        tracing::warn!(
+            adapter = self.adapter,
+            manager = manager.id,
+            requests,
+            ?waited,
+            "requests wait for an adapter whose manager is in the holding state: they run after \
+             `poa.the_poa_manager().activate()`"
+        );
     }
 }
 

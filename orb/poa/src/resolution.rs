@@ -94,6 +94,9 @@ impl Root {
                     {
                         LockAttempt::Acquired(serial_lock) => Some(serial_lock),
                         LockAttempt::Queued(queued) => {
+                            adapter.watch_wait(|orb, limit| {
+                                serial_lock.watch_queued(orb, limit, &adapter.full_name_text());
+                            });
                             let reserve = async { Some(Box::new(queued.ready().await) as Reservation) };
                             return Ok(Resolution::Wait(Box::pin(reserve)));
                         }

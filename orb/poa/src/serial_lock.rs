@@ -9,11 +9,15 @@ use std::{
     marker::PhantomData,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
+use spandrel_orb::Orb;
+use spandrel_server::{LongWaitWatch, WaitingRequests};
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc, Mutex, Weak,
     thread::{self, ThreadId},
+    time::Instant,
 };
 
 use crate::waiting::{Event, Ticket};
@@ -23,7 +27,10 @@ const MAX_WAITING: usize = 1024;
 
 /// The right to call the servants and servant managers of an adapter.
 #[derive(Debug, Default)]
-pub(crate) struct SerialLock(Mutex<State>);
+pub(crate) struct SerialLock {
+    state: Mutex<State>,
+    long_wait: LongWaitWatch,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -68,7 +75,7 @@ pub(crate) enum LockAttempt {
 impl SerialLock {
     pub(crate) fn try_acquire(self: &Arc<Self>) -> LockAttempt {
         let this_thread = thread::current().id();
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let is_full = state.queue.len() >= MAX_WAITING;
         match &mut state.holder {
             Holder::Free => state.holder = Holder::Thread(this_thread, 1),
@@ -100,9 +107,17 @@ impl SerialLock {
         }
     }
 
+    /// Has a warning logged if the request that is now queued for this adapter waits for `limit`.
+    pub(crate) fn watch_queued(self: &Arc<Self>, orb: &Orb, limit: Duration, adapter: &str) {
+        self.long_wait.request_waits(orb, limit, || QueuedRequests {
+            serial_lock: Arc::downgrade(self),
+            adapter: adapter.to_owned(),
+        });
+    }
+
     /// Reserves the lock for the next waiter, or frees it.
     fn hand_over(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let next = state.queue.pop_front();
         state.holder = next.clone().map_or(Holder::Free, Holder::Reserved);
         drop(state);
@@ -120,7 +135,7 @@ impl QueuedLock {
     /// Acquires the lock, once the reservation is [ready](Future::poll).
     pub(crate) fn acquire(mut self) -> SerialGuard {
         self.is_acquired = true;
-        self.serial_lock.0.lock().holder = Holder::Thread(thread::current().id(), 1);
+        self.serial_lock.state.lock().holder = Holder::Thread(thread::current().id(), 1);
         SerialGuard { serial_lock: Arc::clone(&self.serial_lock), _here: PhantomData }
     }
 
@@ -134,6 +149,33 @@ impl QueuedLock {
     pub(crate) async fn ready(mut self) -> Self {
         Ready(&mut self.ticket).await;
         self
+    }
+}
+
+/// The requests that wait for their turn in an adapter.
+struct QueuedRequests {
+    serial_lock: Weak<SerialLock>,
+    adapter: String,
+}
+
+impl WaitingRequests for QueuedRequests {
+    fn waiting_since(&self) -> Option<Instant> {
+        let serial_lock = self.serial_lock.upgrade()?;
+        let first = serial_lock.state.lock().queue.front().cloned();
+        first?.waiting_since()
+    }
+
+    fn warn(&self, waited: Duration) {
+        let Some(serial_lock) = self.serial_lock.upgrade() else { return };
+        let requests = serial_lock.state.lock().queue.len();
+        tracing::warn!(
+            adapter = self.adapter,
+            requests,
+            ?waited,
+            "requests wait for their turn in an adapter with SINGLE_THREAD_MODEL: one of its upcalls has not ended. If \
+             that makes a call whose target calls this adapter back, it waits for itself: use ORB_CTRL_MODEL, or an \
+             adapter of its own for the callback"
+        );
     }
 }
 
@@ -152,7 +194,7 @@ impl Drop for QueuedLock {
         if self.is_acquired {
             return;
         }
-        let mut state = self.serial_lock.0.lock();
+        let mut state = self.serial_lock.state.lock();
         state.queue.retain(|waiting| !Arc::ptr_eq(waiting, &self.event));
         let is_reserved_for_self = matches!(&state.holder, Holder::Reserved(event) if Arc::ptr_eq(event, &self.event));
         drop(state);
@@ -164,7 +206,7 @@ impl Drop for QueuedLock {
 
 impl Drop for SerialGuard {
     fn drop(&mut self) {
-        let mut state = self.serial_lock.0.lock();
+        let mut state = self.serial_lock.state.lock();
         match &mut state.holder {
             Holder::Thread(_, depth) if *depth > 1 => *depth -= 1,
             _ => {
@@ -195,13 +237,13 @@ mod tests {
         .unwrap();
         drop(third);
         drop(again);
-        assert!(matches!(serial_lock.0.lock().holder, Holder::Thread(_, 1)));
+        assert!(matches!(serial_lock.state.lock().holder, Holder::Thread(_, 1)));
         drop(first);
         second.event.wait();
         drop(second);
         fourth.event.wait();
         drop(fourth.acquire());
-        assert!(matches!(serial_lock.0.lock().holder, Holder::Free));
-        assert!(serial_lock.0.lock().queue.is_empty());
+        assert!(matches!(serial_lock.state.lock().holder, Holder::Free));
+        assert!(serial_lock.state.lock().queue.is_empty());
     }
 }

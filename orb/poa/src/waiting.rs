@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use spandrel_sync::{Arc, Condition, Mutex};
+use spandrel_sync::{Arc, Condition, Mutex, time::Instant};
 
 /// A one-shot event, visible to all present and future waiters.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ struct State {
     /// The wakers of the tickets that were polled already.
     wakers: HashMap<u64, Waker>,
     tickets: usize,
+    /// The time at which the first of the present tickets was drawn.
+    since: Option<Instant>,
     next: u64,
 }
 
@@ -42,6 +44,9 @@ impl Event {
         if state.tickets >= limit {
             return None;
         }
+        if state.tickets == 0 {
+            state.since = Some(Instant::now());
+        }
         state.tickets += 1;
         state.next += 1;
         Some(Ticket { event: Arc::clone(self), number: state.next })
@@ -50,6 +55,12 @@ impl Event {
     /// The number of tickets drawn and not yet dropped.
     pub(crate) fn tickets(&self) -> usize {
         self.state.lock().tickets
+    }
+
+    /// The time since when tickets exist without a pause; `None` if there are none, or if the event is set.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        state.since.filter(|_| state.tickets > 0 && !state.is_set)
     }
 
     /// Blocks the thread until the event is set.

@@ -57,6 +57,7 @@ mod install;
 #[doc(hidden)]
 pub mod interpreted;
 mod listener;
+mod long_wait;
 #[cfg(all(test, shuttle))]
 mod models;
 mod monitor;
@@ -76,6 +77,7 @@ mod worker_counts;
 pub(crate) use connection::ServerConnection;
 pub use current::{current_peer_address, with_current_stream};
 pub use install::install_adapter;
+pub use long_wait::{LongWaitWatch, WaitingRequests};
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;

@@ -14,8 +14,15 @@ use spandrel_sync::Arc;
 use spandrel_transport::MemoryBudget;
 
 use crate::{
-    ObjectAdapter, announced_addresses::AnnouncedAddresses, monitor::UpcallMonitor, queue::WorkerQueue,
-    reactor_pool::Pool, running_calls::RunningCalls, threads::ServerThreads, upcall::origin::UpcallServices,
+    ObjectAdapter,
+    announced_addresses::AnnouncedAddresses,
+    long_wait::{Executor, UnbegunRequests},
+    monitor::UpcallMonitor,
+    queue::WorkerQueue,
+    reactor_pool::Pool,
+    running_calls::RunningCalls,
+    threads::ServerThreads,
+    upcall::origin::UpcallServices,
 };
 
 /// The shared resources of the server side of one ORB.
@@ -35,6 +42,10 @@ pub(crate) struct ServerResources {
     pub(crate) announced: AnnouncedAddresses,
     /// The calls that run outside of accepted connections.
     pub(crate) running_calls: RunningCalls,
+    /// The requests that wait for the main thread.
+    for_main_thread: Arc<UnbegunRequests>,
+    /// The requests that wait for an executor of the application.
+    for_spawner: Arc<UnbegunRequests>,
 }
 
 impl ServerResources {
@@ -56,6 +67,8 @@ impl ServerResources {
             budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
             announced: AnnouncedAddresses::default(),
             running_calls: RunningCalls::default(),
+            for_main_thread: UnbegunRequests::new(Executor::MainThread, settings.long_wait_warning),
+            for_spawner: UnbegunRequests::new(Executor::Spawner, settings.long_wait_warning),
             settings: Arc::new(settings),
         }
     }
@@ -73,6 +86,14 @@ impl UpcallServices for ServerResources {
 
     fn log_limit(&self) -> &LogLimit {
         &self.log_limit
+    }
+
+    fn for_main_thread(&self) -> &Arc<UnbegunRequests> {
+        &self.for_main_thread
+    }
+
+    fn for_spawner(&self) -> Option<&Arc<UnbegunRequests>> {
+        self.settings.spawner.as_ref().map(|_| &self.for_spawner)
     }
 
     fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()> {

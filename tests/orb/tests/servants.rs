@@ -7,6 +7,7 @@ mod call_nesting;
 mod concurrency;
 mod demux;
 mod dynamic_servants;
+mod long_waits;
 mod poa;
 mod threads;
 

@@ -88,6 +88,8 @@ pub struct ServerSettings {
     pub idle_timeout: Option<Duration>,
     /// The longest time for the next MiB of a message that has begun, or its end.
     pub message_timeout: Option<Duration>,
+    /// The time after which a warning names what lets waiting requests run.
+    pub long_wait_warning: Option<Duration>,
     /// Whether the reactor's threads serve other connections while they wait for replies.
     pub nests: bool,
     /// Options of the sockets that listen, and of accepted ones.
@@ -161,6 +163,7 @@ impl Default for ServerSettings {
             send_timeout: Some(Duration::from_secs(30)),
             idle_timeout: Some(Duration::from_secs(600)),
             message_timeout: Some(Duration::from_secs(60)),
+            long_wait_warning: Some(Duration::from_secs(1)),
             concurrency: Concurrency::default(),
             batches_replies: false,
             queue_overflow: QueueOverflow::default(),

@@ -18,7 +18,7 @@ use std::{
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_orb::{
-    CancelReason, CancellationToken, FutureContext, KeptUse, Spawn, Target,
+    CancelReason, CancellationToken, FutureContext, KeptUse, Orb, Spawn, Target,
     internal::{
         ObservedRequest, PollScope,
         cancellation::{CancellationSource, SERVING},
@@ -43,7 +43,7 @@ use super::{
     received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState},
     reply::{answer_exception, answer_marshaled, panicked},
 };
-use crate::request_of_thread::ServedScope;
+use crate::{long_wait::UnbegunRequest, request_of_thread::ServedScope};
 
 /// A request that is answered after its upcall. It owns the message, so that borrowed arguments stay valid.
 ///
@@ -137,7 +137,7 @@ impl ServerCall<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (orb, origin) = (self.origin().orb().instance(), self.origin());
+        let (orb, origin) = (self.origin().orb(), self.origin());
         let (mut call, mut serve, mut replied) = (Some(self), Some(serve), None);
         // Deferred only once there is an executor, because the drop of a deferred call answers it.
         let spawned = origin.services().with_spawner(&mut |spawner| {
@@ -151,7 +151,7 @@ impl ServerCall<'_> {
     fn spawn_in<F>(
         self,
         spawner: &dyn Spawn,
-        orb: usize,
+        orb: &Orb,
         serve: impl FnOnce(DeferredCall) -> F,
     ) -> Result<Replied, SystemException>
     where
@@ -162,9 +162,10 @@ impl ServerCall<'_> {
             (Arc::clone(&call.slot().cancellation), call.slot().deadline.and_then(|deadline| deadline.answer));
         let observed = call.request.observed.clone();
         let context = call.kept_use.lock().as_ref().and_then(|kept_use| kept_use.future_context());
+        let unbegun = call.request.origin.services().for_spawner().map(|requests| requests.give(orb));
         held::assert_none("a spawner");
-        let task = Box::pin(serve(call));
-        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, observed, context, task }));
+        let (orb, task) = (orb.instance(), Box::pin(serve(call)));
+        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, observed, context, unbegun, task }));
         Ok(replied)
     }
 }
@@ -178,6 +179,8 @@ struct DeferredService<F> {
     deadline: Option<Instant>,
     observed: Option<Arc<ObservedRequest>>,
     context: Option<Box<dyn FutureContext>>,
+    /// Until the first poll.
+    unbegun: Option<UnbegunRequest>,
     task: Pin<Box<F>>,
 }
 
@@ -185,6 +188,7 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.unbegun = None;
         if self.cancellation.poll(SERVING, cx.waker()).is_some() {
             return Poll::Ready(());
         }

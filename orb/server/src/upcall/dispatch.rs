@@ -265,11 +265,13 @@ fn serve_after(
 #[cold]
 fn serve_in_main_thread(call: ServerCall<'_>, adapter: Arc<dyn ObjectAdapter>) -> Result<Replied, SystemException> {
     let orb = call.origin().orb().clone();
+    let unbegun = call.origin().services().for_main_thread().give(&orb);
     let (deferred, replied) = call.defer()?;
     // Shared, so that the request can be rejected if the job is.
     let deferred = Arc::new(Mutex::new(Some(deferred)));
     let job = Arc::clone(&deferred);
     let rejected = orb.run_in_main(Box::new(move || {
+        drop(unbegun);
         let Some(deferred) = job.lock().take() else { return };
         let outcome = deferred.answer(|call| serve_again(call, &adapter, None));
         deferred.end(outcome);

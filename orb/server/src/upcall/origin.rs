@@ -15,6 +15,7 @@ use spandrel_sync::{Arc, time::Instant};
 use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::prediction::Prediction;
+use crate::long_wait::UnbegunRequests;
 
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,12 @@ pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
 
     /// Limits the log lines that clients can cause.
     fn log_limit(&self) -> &LogLimit;
+
+    /// The requests that wait for the main thread.
+    fn for_main_thread(&self) -> &Arc<UnbegunRequests>;
+
+    /// The requests that wait for the executor of the application, if there is one.
+    fn for_spawner(&self) -> Option<&Arc<UnbegunRequests>>;
 
     /// Calls `then` with the executor of the futures that answer requests.
     ///

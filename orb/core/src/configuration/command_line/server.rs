@@ -181,6 +181,14 @@ option_table! {
         apply: |builder, value| Ok(builder.send_timeout(Some(milliseconds(value)?))),
     }
 
+    ["-ORBLongWaitWarning"] {
+        value: "milliseconds, or `off`",
+        default: "1 s",
+        help: "the time after which a warning names what waiting requests wait for",
+        page: "[adapters](adapters.md)",
+        apply: |builder, value| Ok(builder.long_wait_warning(milliseconds_or_off(value)?)),
+    }
+
     ["-ORBAdaptiveDemultiplexing"] {
         value: "`yes` or `no`",
         default: "`yes`",

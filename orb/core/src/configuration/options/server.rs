@@ -77,6 +77,16 @@ impl OrbBuilder {
         self
     }
 
+    /// The time after which a warning is logged of requests that wait for the application (default 1 s; `None`: no
+    /// warning): for a manager that is holding requests, for their turn in an adapter with SINGLE_THREAD_MODEL, for the
+    /// main thread, or for an [executor](Self::spawner) that polls no request. It names the adapter and what lets the
+    /// requests run.
+    #[must_use]
+    pub fn long_wait_warning(mut self, after: Option<Duration>) -> Self {
+        self.server_mut().long_wait_warning = after;
+        self
+    }
+
     /// The maximum number of connections from one host (default: that for all clients).
     #[must_use]
     pub fn max_connections_per_client(mut self, connections: Option<usize>) -> Self {

@@ -1,0 +1,196 @@
+//! Warnings of requests that only the application can let run, and that wait for it for long: a holding manager, the
+//! turn in a single-threaded adapter, the main thread, and an executor whose threads are all blocked.
+//!
+//! The first request that waits starts a timer. There is at most one for each place where requests wait, and none
+//! while nothing waits, so that a busy adapter costs one timer in a second.
+
+use std::time::Duration;
+
+use spandrel_orb::{Orb, internal::TimerFuture};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Instant,
+};
+
+/// The shortest time between two warnings of one place.
+const REPETITION: Duration = Duration::from_secs(60);
+
+/// The requests that wait in one place.
+pub trait WaitingRequests: Send + Sync + 'static {
+    /// The time at which the wait of the first of them began; `None` if no request waits.
+    fn waiting_since(&self) -> Option<Instant>;
+
+    /// Logs a warning, which names the place and what lets the requests run.
+    fn warn(&self, waited: Duration);
+}
+
+/// Watches one place where requests wait.
+#[derive(Debug, Default)]
+pub struct LongWaitWatch {
+    /// Whether the timer runs.
+    is_timed: Arc<AtomicBool>,
+}
+
+impl LongWaitWatch {
+    /// Logs a warning if a request waits for this time. To be called without a lock when a request has begun to wait.
+    pub fn request_waits<W: WaitingRequests>(&self, orb: &Orb, limit: Duration, requests: impl FnOnce() -> W) {
+        if self.is_timed.load(Ordering::SeqCst) || self.is_timed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let task = watch(orb.clone(), Arc::clone(&self.is_timed), limit, requests());
+        if orb.client_reactor().run(Box::pin(task)).is_err() {
+            // The ORB ends, or has no thread for a warning.
+            self.is_timed.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Looks at the waiting requests until there are none, or until the ORB ends.
+async fn watch(orb: Orb, is_timed: Arc<AtomicBool>, limit: Duration, requests: impl WaitingRequests) {
+    let mut pause = limit;
+    while TimerFuture::of_request(&orb, Instant::now() + pause).await {
+        pause = match requests.waiting_since().map(|since| Instant::now().saturating_duration_since(since)) {
+            Some(waited) if waited >= limit => {
+                requests.warn(waited);
+                REPETITION.max(limit)
+            }
+            Some(waited) => limit - waited,
+            None => {
+                is_timed.store(false, Ordering::SeqCst);
+                // A request that has begun to wait before that has found the timer running.
+                if requests.waiting_since().is_none() || is_timed.swap(true, Ordering::SeqCst) {
+                    return;
+                }
+                limit
+            }
+        };
+    }
+}
+
+/// Requests that were given to an executor of the application, which has to begin them.
+#[derive(Debug)]
+pub(crate) struct UnbegunRequests {
+    executor: Executor,
+    /// The time after which a warning is logged.
+    limit: Option<Duration>,
+    received: AtomicU64,
+    begun: AtomicU64,
+    last_progress: Mutex<Progress>,
+    watch: LongWaitWatch,
+}
+
+/// An executor of the application.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Executor {
+    MainThread,
+    /// The one of [`OrbBuilder::spawner`](spandrel_orb::OrbBuilder::spawner).
+    Spawner,
+}
+
+/// The last time at which the number of begun requests was seen to rise.
+#[derive(Debug, Default)]
+struct Progress {
+    begun: u64,
+    since: Option<Instant>,
+}
+
+/// A request that its executor has not begun. Dropped when it is begun, or will never be.
+#[derive(Debug)]
+pub(crate) struct UnbegunRequest(Arc<UnbegunRequests>);
+
+impl UnbegunRequests {
+    pub(crate) fn new(executor: Executor, limit: Option<Duration>) -> Arc<Self> {
+        let (received, begun) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self {
+            executor,
+            limit,
+            received,
+            begun,
+            last_progress: Mutex::default(),
+            watch: LongWaitWatch::default(),
+        })
+    }
+
+    /// Counts a request that is given to the executor.
+    pub(crate) fn give(self: &Arc<Self>, orb: &Orb) -> UnbegunRequest {
+        self.received.fetch_add(1, Ordering::SeqCst);
+        if let Some(limit) = self.limit {
+            self.watch.request_waits(orb, limit, || {
+                *self.last_progress.lock() = Progress::default();
+                let _begins = self.waiting_since();
+                Waiting(Arc::clone(self))
+            });
+        }
+        UnbegunRequest(Arc::clone(self))
+    }
+
+    /// The time since when requests wait and none was begun.
+    fn waiting_since(&self) -> Option<Instant> {
+        let begun = self.begun.load(Ordering::SeqCst);
+        let mut last = self.last_progress.lock();
+        if self.received.load(Ordering::SeqCst) == begun {
+            *last = Progress::default();
+        } else if last.since.is_none() || last.begun != begun {
+            *last = Progress { begun, since: Some(Instant::now()) };
+        }
+        last.since
+    }
+}
+
+impl Drop for UnbegunRequest {
+    fn drop(&mut self) {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The requests of one executor, for its watch.
+struct Waiting(Arc<UnbegunRequests>);
+
+impl WaitingRequests for Waiting {
+    fn waiting_since(&self) -> Option<Instant> {
+        self.0.waiting_since()
+    }
+
+    fn warn(&self, waited: Duration) {
+        let requests = self.0.received.load(Ordering::SeqCst) - self.0.begun.load(Ordering::SeqCst);
+        match self.0.executor {
+            Executor::MainThread => tracing::warn!(
+                requests,
+                ?waited,
+                "requests for adapters with MAIN_THREAD_MODEL wait for the main thread: the first thread that calls \
+                 `Orb::run` or `Orb::perform_work` runs them, and no thread does so, or its last job has not ended"
+            ),
+            Executor::Spawner => tracing::warn!(
+                requests,
+                ?waited,
+                "requests wait for the executor of `OrbBuilder::spawner`, which has polled none of them: a call that \
+                 blocks may keep its threads; use the asynchronous form of the call, or an executor with more threads"
+            ),
+        }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_wait_since_the_last_one_was_begun() {
+        let requests = UnbegunRequests::new(Executor::Spawner, None);
+        let give = || {
+            requests.received.fetch_add(1, Ordering::SeqCst);
+            UnbegunRequest(Arc::clone(&requests))
+        };
+        assert_eq!(requests.waiting_since(), None);
+        let (first, second) = (give(), give());
+        let begin = requests.waiting_since().expect("two wait");
+        assert_eq!(requests.waiting_since(), Some(begin), "none was begun");
+        drop(second);
+        let progress = requests.waiting_since().expect("one waits");
+        assert!(progress > begin, "one was begun");
+        assert_eq!(requests.waiting_since(), Some(progress));
+        drop(first);
+        assert_eq!(requests.waiting_since(), None);
+    }
+}
