@@ -9,6 +9,8 @@
 pub mod collocation;
 pub mod demux;
 #[cfg(target_os = "linux")]
+mod driver;
+#[cfg(target_os = "linux")]
 pub mod footprint;
 pub mod functions;
 #[cfg(target_os = "linux")]

@@ -12,8 +12,8 @@ use spandrel_reactor::{
     Backend, Context, EventHandler, Options, Peer, Reactor, ServiceHandler, Shards, ThreadStrategy,
 };
 
-use super::calls;
 use crate::LabError;
+use crate::bench::driver::exchange;
 use crate::peer::EchoServer;
 
 impl EchoServer {
@@ -27,7 +27,7 @@ impl EchoServer {
             Self::Handlers(backend) => serve_by_handlers(backend),
             Self::Pattern => serve_by_pattern(),
             Self::Shards => serve_by_shards(),
-            Self::Orb => return calls::serve(),
+            Self::Orb => return exchange::serve(),
         };
         served.map_err(LabError::io(format!("serve echoes ({self})")))
     }

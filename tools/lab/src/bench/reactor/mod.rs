@@ -9,11 +9,8 @@
 //! the next; idle connections are open and silent. That thread waits with epoll, so the experiment exists on
 //! Linux only.
 
-mod calls;
 mod contender;
 mod echo;
-mod load;
-mod peers;
 pub mod report;
 mod results;
 mod series;

@@ -27,7 +27,7 @@ pub struct Echoed {
 
 impl Echoed {
     /// Summarises times in nanoseconds.
-    pub(super) fn from_histogram(nanos: &Histogram, seconds: f64) -> Self {
+    pub(in crate::bench) fn from_histogram(nanos: &Histogram, seconds: f64) -> Self {
         let times = Times::of(nanos, Duration::from_micros(1)).unwrap_or_default();
         Self { events: nanos.count(), seconds, p50_us: times.median, p99_us: times.p99, max_us: times.max }
     }

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use spandrel_measure::units::grouped;
 
-use super::calls::Exchange;
 use super::contender::Contender;
-use super::load::Connections;
 use super::results::{Absent, Echoed, Measurement};
 use super::settings::Load;
-use super::{Results, Settings, peers};
+use super::{Results, Settings};
 use crate::LabError;
+use crate::bench::driver::exchange::Exchange;
+use crate::bench::driver::load::Connections;
+use crate::bench::driver::peers;
 use crate::machine::{Machine, resident_octets};
 use crate::peer::EchoServer;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};

@@ -12,13 +12,13 @@ use crate::mechanism::orb::AnsweringServant;
 
 /// The messages exchanged over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Exchange {
+pub(in crate::bench) struct Exchange {
     /// The octets sent and expected back.
-    pub(super) message: Vec<u8>,
+    pub(in crate::bench) message: Vec<u8>,
     /// The number of octets of the answer.
-    pub(super) reply_octets: usize,
+    pub(in crate::bench) reply_octets: usize,
     /// Whether any part of a message is answered separately, as by an echo.
-    pub(super) is_echo: bool,
+    pub(in crate::bench) is_echo: bool,
 }
 
 /// Octets of a GIOP 1.2 reply without contexts and results: header, request id, status, the number of
@@ -27,7 +27,7 @@ const REPLY_OCTETS: usize = 12 + 4 + 4 + 4;
 
 impl Exchange {
     /// An echo of that many octets.
-    pub(super) fn echo(octets: usize) -> Self {
+    pub(in crate::bench) fn echo(octets: usize) -> Self {
         Self { message: (0..octets).map(|index| (index % 251) as u8).collect(), reply_octets: octets, is_echo: true }
     }
 
@@ -42,7 +42,7 @@ impl Exchange {
 
     /// Parses the rest of a server's line after its port: empty, or the key of the object to call, in
     /// hexadecimal digits.
-    pub(super) fn read(rest: &str, octets: usize) -> Option<Self> {
+    pub(in crate::bench) fn read(rest: &str, octets: usize) -> Option<Self> {
         if rest.is_empty() {
             return Some(Self::echo(octets));
         }
@@ -52,7 +52,7 @@ impl Exchange {
 }
 
 /// Prints the object's port and key, and serves until the process ends.
-pub(super) fn serve() -> Result<(), LabError> {
+pub(in crate::bench) fn serve() -> Result<(), LabError> {
     let orb = Orb::builder()
         .concurrency(spandrel::options::Concurrency::LeaderFollowers { threads: None })
         .max_connections(30_000)

@@ -13,7 +13,7 @@ const BUILD_FOLDER_MARK: &str = "CACHEDIR.TAG";
 ///
 /// # Errors
 /// The reason why there is none, and how to get it, as text.
-pub(super) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+pub(in crate::bench) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = given {
         let program = folder.join(name);
         let missing = || format!("{} has no {name}", folder.display());

@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use spandrel_measure::histogram::Histogram;
 
-use super::calls::Exchange;
-use super::results::Echoed;
-use super::settings::Load;
+use super::exchange::Exchange;
+use crate::bench::reactor::{Echoed, Load};
 use crate::raw::{self, Epoll, Socket};
 
 /// The upper limit of recorded times in nanoseconds.
 const SLOWEST: u64 = 60_000_000_000;
 
 /// Connections to one server.
-pub(super) struct Connections {
+pub(in crate::bench) struct Connections {
     _idle: Vec<Socket>,
     active: Vec<Active>,
     epoll: Epoll,
@@ -37,7 +36,12 @@ impl Connections {
     ///
     /// # Errors
     /// If a connection cannot be made, or is not answered within the limit.
-    pub(super) fn open(server: SocketAddr, load: Load, exchange: &Exchange, limit: Duration) -> io::Result<Self> {
+    pub(in crate::bench) fn open(
+        server: SocketAddr,
+        load: Load,
+        exchange: &Exchange,
+        limit: Duration,
+    ) -> io::Result<Self> {
         let connect = || -> io::Result<Socket> {
             let socket = raw::socket(&server)?;
             raw::set_abortive(&socket)?; // no port waits for late segments when thousands are closed at once
@@ -65,7 +69,7 @@ impl Connections {
     ///
     /// # Errors
     /// If a connection fails, or no answer arrives within the limit.
-    pub(super) fn run(&mut self, time: Duration) -> io::Result<Echoed> {
+    pub(in crate::bench) fn run(&mut self, time: Duration) -> io::Result<Echoed> {
         let mut histogram = Histogram::new(SLOWEST);
         let start = Instant::now();
         let end = start + time;
