@@ -1,9 +1,12 @@
-// omniORB's side of the latency experiment: `latency-server [--cpu N] [-ORB...]` prints its reference on one line and
-// serves until its standard input ends.
+// omniORB's server of the experiments with one object: `latency-server [--cpu N] [--work MICROSECONDS] [-ORB...]` prints
+// its reference on one line, answers each line of its input with the number of `ping`s so far, and serves until its
+// standard input ends. Each `ping` computes for that processor time.
 
-#include <unistd.h>
+#include <time.h>
 
+#include <atomic>
 #include <iostream>
+#include <string>
 #include <thread>
 
 #include "latency.hh"
@@ -11,12 +14,28 @@
 
 namespace {
 
+long thread_nanos() {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
 struct LatencyImpl : POA_Latency {
-    void ping() override {}
+    explicit LatencyImpl(long work_micros) : work_nanos(work_micros * 1000) {}
+
+    void ping() override {
+        if (work_nanos > 0)
+            for (long end = thread_nanos() + work_nanos; thread_nanos() < end;) {
+            }
+        calls.fetch_add(1, std::memory_order_relaxed);
+    }
     void ping_1way() override {}
     void sendStructSeq(const StructSeq &) override {}
     void sendOctetSeq(const OctetSeq &) override {}
     void sendStructSeq_1way(const StructSeq &) override {}
+
+    const long work_nanos;
+    std::atomic<unsigned long> calls{0};
 };
 
 } // namespace
@@ -24,21 +43,20 @@ struct LatencyImpl : POA_Latency {
 int main(int argc, char **argv) {
     try {
         pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit the affinity
+        long work = take_number(argc, argv, "--work", 0);
         CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
         if (argc != 1) {
-            std::cerr << "usage: latency-server [--cpu N] [-ORB...]" << std::endl;
+            std::cerr << "usage: latency-server [--cpu N] [--work MICROSECONDS] [-ORB...]" << std::endl;
             return 2;
         }
         CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
         PortableServer::POA_var root = PortableServer::POA::_narrow(object);
         PortableServer::POAManager_var(root->the_POAManager())->activate();
-        PortableServer::Servant_var<LatencyImpl> servant = new LatencyImpl;
+        PortableServer::Servant_var<LatencyImpl> servant = new LatencyImpl(work);
         PortableServer::ObjectId_var id = root->activate_object(servant);
         object = servant->_this();
         std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;
-        char buffer[64];
-        while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
-        }
+        for (std::string line; std::getline(std::cin, line);) std::cout << servant->calls.load() << std::endl;
         orb->destroy();
         return 0;
     } catch (const CORBA::Exception &e) {

@@ -1,7 +1,10 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.Arrays;
 import java.util.Properties;
+import java.util.concurrent.atomic.AtomicLong;
 import org.omg.CORBA.Any;
 import org.omg.CORBA.NVList;
 import org.omg.CORBA.ORB;
@@ -14,7 +17,7 @@ import org.omg.PortableServer.POAHelper;
 import org.omg.PortableServer.Servant;
 
 /**
- * JacORB's programs of the latency and scalability experiments, in the form of omniORB's: `latency-server`, `latency-client REFERENCE …`,
+ * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS]`, `latency-client REFERENCE …`,
  * `servants-server [--servants N] [--dynamic 1]`, `servants-client REFERENCE`; see peers/omniorb/README.md.
  *
  * It has no package because `tools/lab/idl/latency.idl` has no module: code in a Java package cannot name such types.
@@ -100,15 +103,31 @@ public final class Measured {
         boolean takeCalled();
     }
 
-    /** A servant that records that it was called. */
+    /** A servant that records that it was called, and counts the calls of `ping`. */
     private static final class LatencyImpl extends LatencyPOA implements CalledFlag {
+        private final AtomicLong pings = new AtomicLong();
+        private final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        private final long workNanos;
         private volatile boolean called;
+
+        /** Each `ping` computes for that processor time. */
+        LatencyImpl(long workMicros) {
+            workNanos = workMicros * 1000;
+        }
 
         private void set() {
             if (!called) called = true;
         }
 
-        @Override public void ping() { set(); }
+        @Override public void ping() {
+            set();
+            if (workNanos > 0) {
+                long end = threads.getCurrentThreadCpuTime() + workNanos;
+                while (threads.getCurrentThreadCpuTime() < end) Thread.onSpinWait();
+            }
+            pings.incrementAndGet();
+        }
+
         @Override public void ping_1way() { set(); }
         @Override public void sendStructSeq(BinStruct[] s) { set(); }
         @Override public void sendOctetSeq(byte[] s) { set(); }
@@ -185,17 +204,21 @@ public final class Measured {
         ORB orb = orb();
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         root.the_POAManager().activate();
+        long work = number(arguments, "--work", 0);
         Directory directory = new Directory(servants);
         for (int i = 0; i < servants; ++i) {
-            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl();
+            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl(work);
             directory.flags[i] = (CalledFlag) servant;
             org.omg.CORBA.Object object = root.id_to_reference(root.activate_object(servant));
             directory.objects[i] = LatencyHelper.unchecked_narrow(object);
         }
         org.omg.CORBA.Object all = root.id_to_reference(root.activate_object(directory));
         System.out.println(orb.object_to_string(single ? directory.objects[0] : all));
-        while (System.in.read() >= 0) {
-            // The input is ignored; only its end matters.
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        while (input.readLine() != null) {
+            long pings = 0;
+            for (CalledFlag flag : directory.flags) if (flag instanceof LatencyImpl) pings += ((LatencyImpl) flag).pings.get();
+            System.out.println(pings);
         }
         orb.shutdown(false);
     }

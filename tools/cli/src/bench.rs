@@ -1,6 +1,10 @@
 //! `spandrel bench`: experiments with single components.
 
+#[cfg(target_os = "linux")]
+mod by_number;
 mod collocation;
+#[cfg(target_os = "linux")]
+mod connections;
 mod demux;
 #[cfg(target_os = "linux")]
 mod footprint;
@@ -22,6 +26,7 @@ Examples:
   spandrel bench timers --quick
   spandrel bench marshal --quick
   spandrel bench collocation --quick
+  spandrel bench connections --quick
   spandrel bench demux --quick
   spandrel bench footprint --parts sizes,minimum
   spandrel bench functions --quick
@@ -39,6 +44,8 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Experiment {
     Collocation(collocation::Args),
+    #[cfg(target_os = "linux")]
+    Connections(connections::Args),
     Demux(demux::Args),
     #[cfg(target_os = "linux")]
     Footprint(footprint::Args),
@@ -56,6 +63,8 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.experiment {
             Experiment::Collocation(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Experiment::Connections(args) => args.run(),
             Experiment::Demux(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Footprint(args) => args.run(),

@@ -40,6 +40,16 @@ enum Kind {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Serve one object that counts its calls
+    #[cfg(target_os = "linux")]
+    CallsServer {
+        /// Processor time of each upcall in microseconds
+        #[arg(long, default_value_t = 0)]
+        work: u32,
+        /// Options of its ORB
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Echo input
     #[cfg(target_os = "linux")]
     Echo { server: EchoServer },
@@ -54,6 +64,8 @@ impl Args {
             Kind::ServantsServer { servants, dynamic } => ChildKind::ServantsServer { servants, is_dynamic: dynamic },
             Kind::ServantsClient { reference } => ChildKind::ServantsClient { reference },
             Kind::SoakServer { options } => ChildKind::SoakServer { options },
+            #[cfg(target_os = "linux")]
+            Kind::CallsServer { work, options } => ChildKind::CallsServer { options, work_micros: work },
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
@@ -79,6 +91,10 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
         }
         ChildKind::ServantsClient { reference } => command.args(["servants-client", reference]),
         ChildKind::SoakServer { options } => command.arg("soak-server").args(options),
+        #[cfg(target_os = "linux")]
+        ChildKind::CallsServer { options, work_micros } => {
+            command.args(["calls-server", "--work", &work_micros.to_string()]).args(options)
+        }
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => command.args(["echo", server.name()]),
     };

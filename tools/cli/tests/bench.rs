@@ -14,7 +14,7 @@ fn json(folder: &Path, name: &str) -> serde_json::Value {
 
 #[test]
 fn the_help_of_every_subject_has_examples() {
-    for subject in ["demux", "reactor", "timers"] {
+    for subject in ["connections", "demux", "reactor", "timers"] {
         let output = spandrel(&["bench", subject, "--help"]);
         check_code(&output, 0);
         let example = format!("Examples:\n  spandrel bench {subject} --quick");
@@ -168,6 +168,37 @@ fn our_servers_are_compared_with_the_plain_c_server() {
     assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 4 } else { 3 });
 }
 
+/// The run itself compares the server's count of calls with that of the load.
+#[cfg(target_os = "linux")]
+#[test]
+fn busy_connections_are_served_by_ours_and_by_plain_c() {
+    let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (out, nowhere) = (folder.path().to_str().unwrap(), nowhere.path().to_str().unwrap());
+    let servers = ["epoll", "threads", "spandrel", "reactive", "leader-followers:2", "thread-pool:2:8", "omniorb"];
+    let args = ["bench", "connections", "--connections", "1,5", "--servers", &servers.join(","), "--work", "20"];
+    let rest = ["--seconds", "0.05", "--rounds", "1", "--placement", "free", "--omniorb", nowhere, "--out", out];
+    let output = spandrel(&[&args[..], &rest].concat());
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("omniorb is absent: "), "{}", stdout(&output));
+    let json = json(folder.path(), "connections.json");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * servers.len());
+    for row in rows {
+        if let Some(reason) = row["absent"].as_str() {
+            let is_plain = row["contender"] == "epoll" || row["contender"] == "threads";
+            assert!(row["contender"] == "omniorb" || is_plain && reason.starts_with("cannot be built: "), "{row}");
+            continue;
+        }
+        assert!(row["calls_per_second"]["median"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["server_us"]["median"].as_f64().unwrap() >= 20.0, "less than the servant computes: {row}");
+        assert!(row["p50_us"]["median"].as_f64().unwrap() <= row["p999_us"]["median"].as_f64().unwrap(), "{row}");
+        assert_eq!(row["fairness"].is_null(), row["number"] == 1, "{row}");
+    }
+    for chart in ["rate-free.svg", "cost-free.svg", "p99-free.svg"] {
+        assert!(fs::read_to_string(folder.path().join(chart)).unwrap().contains("thread-pool:2:8"), "{chart}");
+    }
+}
+
 /// `select` refuses the connections beyond 1,024 handles. The series continues, and with fewer connections
 /// the server takes part again.
 #[cfg(target_os = "linux")]
@@ -232,6 +263,8 @@ fn invalid_arguments_are_wrong_usage() {
         (&["bench", "reactor", "--servers", "inetd"], "not an echo server; there are c, "),
         (&["bench", "reactor", "--connections", "10"], "write IDLE+ACTIVE"),
         (&["bench", "reactor", "--octets", "1000000", "--placement", "free"], "a message has between"),
+        (&["bench", "connections", "--servers", "inetd"], "values of -ORBConcurrency"),
+        (&["bench", "connections", "--connections", "8,0"], "must be between 1 and 28,000, not 0"),
         (&["bench", "timers", "--strategies", "hourglass"], "no timer queue is called `hourglass`"),
         (&["bench", "timers", "--timers", "0"], "not 0"),
     ] {

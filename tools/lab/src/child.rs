@@ -3,8 +3,12 @@
 use std::io;
 use std::sync::mpsc;
 use std::thread;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use crate::LabError;
+#[cfg(target_os = "linux")]
+use crate::bench;
 use crate::mechanism::Job;
 use crate::peer::child::{ChildKind, ChildRole};
 use crate::peer::receiver::ControlServer;
@@ -53,6 +57,10 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
         ChildKind::ServantsServer { servants, is_dynamic } => ours::serve(*servants, *is_dynamic),
         ChildKind::ServantsClient { reference } => ours::call(reference),
         ChildKind::SoakServer { options } => soak::serve(options),
+        #[cfg(target_os = "linux")]
+        ChildKind::CallsServer { options, work_micros } => {
+            bench::serve_calls(options, Duration::from_micros((*work_micros).into()))
+        }
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => {
             watch_parent(|_| {})?;

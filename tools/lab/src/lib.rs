@@ -15,6 +15,7 @@ pub mod child;
 mod counter;
 pub mod error;
 mod future;
+pub(crate) mod interop;
 pub mod latency;
 pub mod machine;
 pub mod mechanism;

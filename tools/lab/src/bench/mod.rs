@@ -1,12 +1,16 @@
 //! Experiments with single components: the cost of a part by itself, compared with other projects.
 //!
 //! [`demux`] finds objects and operations; `reactor` (on Linux) drives echo servers, each in its own process,
-//! over many connections; [`timers`] fills and empties timer queues; [`marshal`] converts values to octets
+//! over many connections, and `connections` (on Linux) servers of calls with busy connections; [`timers`] fills and empties timer queues; [`marshal`] converts values to octets
 //! and back; [`footprint`] (on Linux) builds stubs and skeletons and measures their size; [`growth`] (on
 //! Linux) makes millions of calls and checks for growth; [`collocation`] calls objects of the same ORB by
 //! every strategy; [`functions`] calls functions of every kind.
 
+#[cfg(target_os = "linux")]
+pub mod by_number;
 pub mod collocation;
+#[cfg(target_os = "linux")]
+pub mod connections;
 pub mod demux;
 #[cfg(target_os = "linux")]
 mod driver;
@@ -19,3 +23,6 @@ pub mod marshal;
 #[cfg(target_os = "linux")]
 pub mod reactor;
 pub mod timers;
+
+#[cfg(target_os = "linux")]
+pub(crate) use driver::orb::serve as serve_calls;

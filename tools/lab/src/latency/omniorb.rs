@@ -1,21 +1,18 @@
 //! omniORB's client and server, built from `peers/omniorb` by `cargo xtask interop`.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::LabError;
 use crate::call_times::{CallTimes, Printed};
+use crate::interop;
 use crate::peer::child::ChildHandle;
 use crate::placement::{Placement, Role, cores};
 use crate::workload::{PING_STRUCTS, PingCase};
 
 const SERVER: &str = "latency-server";
 const CLIENT: &str = "latency-client";
-/// The folder into which `cargo xtask interop` builds them, relative to the root of the source tree and to
-/// its build folder.
-const BUILT: &str = "interop/omniorb";
 /// The time limit for the server to print its reference.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
@@ -24,15 +21,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// The missing programs and how to build them, as text.
 pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
-    let has = |folder: &Path| folder.join(SERVER).is_file() && folder.join(CLIENT).is_file();
-    if let Some(folder) = given {
-        let missing = || format!("{} has no {SERVER} and {CLIENT}", folder.display());
-        return if has(folder) { Ok(folder.to_owned()) } else { Err(missing()) };
-    }
-    let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(BUILT)));
-    let in_tree = Some(Path::new("target").join(BUILT));
-    let programs = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder));
-    programs.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
+    interop::find("omniorb", &[SERVER, CLIENT], given)
 }
 
 /// A running omniORB server, and its client.

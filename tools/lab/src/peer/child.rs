@@ -46,6 +46,14 @@ pub enum ChildKind {
         /// Options of its ORB.
         options: Vec<String>,
     },
+    /// Serves one object that counts its calls; prints its reference.
+    #[cfg(target_os = "linux")]
+    CallsServer {
+        /// Options of its ORB.
+        options: Vec<String>,
+        /// Processor time of each upcall in microseconds.
+        work_micros: u32,
+    },
     /// Echoes its input; prints its port and nothing else.
     #[cfg(target_os = "linux")]
     Echo(EchoServer),

@@ -16,15 +16,13 @@ pub enum EchoServer {
     Pattern,
     /// The Acceptor pattern in a reactor for each processor, which share the port.
     Shards,
-    /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
-    Orb,
 }
 
 impl EchoServer {
     /// All echo servers of this platform, whether or not the system permits them.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Shards, Self::Orb]).collect()
+        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Shards]).collect()
     }
 
     /// The name that options and tables use.
@@ -34,7 +32,6 @@ impl EchoServer {
             Self::Handlers(backend) => backend.name(),
             Self::Pattern => "acceptor",
             Self::Shards => "shards",
-            Self::Orb => "orb",
         }
     }
 
@@ -44,7 +41,7 @@ impl EchoServer {
         match self {
             Self::Handlers(backend) => Backend::available().contains(&backend),
             Self::Shards => cfg!(unix), // the port is shared by `SO_REUSEPORT`
-            Self::Pattern | Self::Orb => true,
+            Self::Pattern => true,
         }
     }
 }

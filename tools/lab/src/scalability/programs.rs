@@ -1,6 +1,5 @@
 //! The two processes of a contender, and their programs.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use super::contender::Contender;
 use super::job::JobRun;
 use crate::LabError;
 use crate::call_times::Printed;
+use crate::interop;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores};
@@ -31,20 +31,12 @@ impl Programs {
     /// # Errors
     /// The missing programs and how to build them, as text.
     pub(super) fn find(contender: Contender, given: Option<&Path>) -> Result<Self, String> {
-        let built = match contender {
+        let orb = match contender {
             Contender::Orb => return Ok(Self::Ours),
-            Contender::OmniOrb => "interop/omniorb",
-            Contender::JacOrb => "interop/jacorb",
+            Contender::OmniOrb => "omniorb",
+            Contender::JacOrb => "jacorb",
         };
-        let has = |folder: &Path| folder.join(SERVER).is_file() && folder.join(CLIENT).is_file();
-        if let Some(folder) = given {
-            let missing = || format!("{} has no {SERVER} and {CLIENT}", folder.display());
-            return if has(folder) { Ok(Self::Folder(folder.to_owned())) } else { Err(missing()) };
-        }
-        let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(built)));
-        let in_tree = Some(Path::new("target").join(built));
-        let programs = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder)).map(Self::Folder);
-        programs.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
+        interop::find(orb, &[SERVER, CLIENT], given).map(Self::Folder)
     }
 
     fn server(&self, launch: Launch<'_>, core: Option<usize>, servants: u32, is_dynamic: bool) -> Command {

@@ -1,93 +1,100 @@
-//! The ORB in place of an echo server: the message is a request without parameters, the answer its reply.
+//! The messages that a load exchanges with a server.
 
-use std::io::{self, Write};
-
-use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, types::IiopProfile};
+use spandrel::types::IiopProfile;
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
-use spandrel_giop::{RequestTemplate, ResponseFlags};
-
-use crate::LabError;
-use crate::mechanism::generated::latency::LatencySkeleton;
-use crate::mechanism::orb::AnsweringServant;
+use spandrel_giop::{RequestTemplate, ResponseFlags, ior_from_string};
 
 /// The messages exchanged over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::bench) struct Exchange {
-    /// The octets sent and expected back.
-    pub(in crate::bench) message: Vec<u8>,
-    /// The number of octets of the answer.
-    pub(in crate::bench) reply_octets: usize,
-    /// Whether any part of a message is answered separately, as by an echo.
-    pub(in crate::bench) is_echo: bool,
+    /// The octets sent.
+    pub(super) message: Vec<u8>,
+    /// The answer to a message.
+    pub(super) answer: Answer,
+}
+
+/// The form of the answer to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The message itself, of which any part is answered separately.
+    Echo,
+    /// That many octets after a whole message.
+    Octets(usize),
+    /// A GIOP 1.2 reply without exception.
+    Reply,
 }
 
 /// Octets of a GIOP 1.2 reply without contexts and results: header, request id, status, the number of
 /// contexts.
-const REPLY_OCTETS: usize = 12 + 4 + 4 + 4;
+pub(in crate::bench) const REPLY_OCTETS: usize = 12 + 4 + 4 + 4;
+/// The length of an object key for messages that are as long as a call.
+const USUAL_KEY_OCTETS: usize = 24;
 
 impl Exchange {
     /// An echo of that many octets.
     pub(in crate::bench) fn echo(octets: usize) -> Self {
-        Self { message: (0..octets).map(|index| (index % 251) as u8).collect(), reply_octets: octets, is_echo: true }
+        Self { message: (0..octets).map(|index| (index % 251) as u8).collect(), answer: Answer::Echo }
     }
 
-    /// A call without parameters on the object with this key.
+    /// Plain octets, as many as those of a call without parameters and of its reply.
+    pub(in crate::bench) fn plain() -> Self {
+        let octets = Self::call(&[0; USUAL_KEY_OCTETS]).message.len();
+        Self { message: vec![0; octets], answer: Answer::Octets(REPLY_OCTETS) }
+    }
+
+    /// A call of `ping` on the object with this key.
     fn call(object_key: &[u8]) -> Self {
         let template = RequestTemplate::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2), object_key);
         let mut out = Encoder::new(template.wire());
         let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "ping", &[]);
         body.end(&mut out).expect("the operation's name is plain");
-        Self { message: out.to_vec(), reply_octets: REPLY_OCTETS, is_echo: false }
+        Self { message: out.to_vec(), answer: Answer::Reply }
     }
 
-    /// Parses the rest of a server's line after its port: empty, or the key of the object to call, in
-    /// hexadecimal digits.
-    pub(in crate::bench) fn read(rest: &str, octets: usize) -> Option<Self> {
-        if rest.is_empty() {
-            return Some(Self::echo(octets));
+    /// Parses a server's first line: the port of a server that takes `plain` messages, or the reference of an
+    /// object to call.
+    pub(super) fn from_line(line: &str, plain: &Self) -> Option<(u16, Self)> {
+        if let Ok(port) = line.parse() {
+            return Some((port, plain.clone()));
         }
-        let digits = rest.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-        digits.collect::<Option<Vec<u8>>>().map(|key| Self::call(&key))
+        let reference = ior_from_string(line).ok()?;
+        let profile = reference.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten())?;
+        Some((profile.port, Self::call(&profile.object_key)))
     }
-}
 
-/// Prints the object's port and key, and serves until the process ends.
-pub(in crate::bench) fn serve() -> Result<(), LabError> {
-    let orb = Orb::builder()
-        .concurrency(spandrel::options::Concurrency::LeaderFollowers { threads: None })
-        .max_connections(30_000)
-        .listen(Endpoint::new("127.0.0.1", 0))
-        .build()
-        .map_err(LabError::call("make the ORB"))?;
-    let reference = activate(&orb).map_err(LabError::call("activate the servant"))?;
-    print_line(&reference).map_err(LabError::io("speak to the parent"))?;
-    orb.run();
-    Ok(())
-}
-
-fn activate(orb: &Orb) -> Result<ObjectRef, SystemException> {
-    Poa::root(orb)?.activate(LatencySkeleton::new(AnsweringServant))
-}
-
-fn print_line(reference: &ObjectRef) -> io::Result<()> {
-    let profile = reference.ior().profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten());
-    let profile = profile.ok_or(io::ErrorKind::InvalidData)?;
-    let key: String = profile.object_key.iter().map(|octet| format!("{octet:02x}")).collect();
-    let mut out = io::stdout().lock();
-    writeln!(out, "{} {key}", profile.port)?;
-    out.flush()
+    /// Octets of a message.
+    pub(in crate::bench) fn message_octets(&self) -> usize {
+        self.message.len()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use spandrel::{Endpoint, Orb, Poa};
+
+    use super::super::orb::CallsServant;
     use super::*;
+    use crate::mechanism::generated::latency::LatencySkeleton;
 
     #[test]
-    fn a_line_with_a_key_selects_calls_and_one_without_selects_echoes() {
-        assert_eq!(Exchange::read("", 3), Some(Exchange { message: vec![0, 1, 2], reply_octets: 3, is_echo: true }));
-        let call = Exchange::read("41ff", 3).unwrap();
-        assert_eq!((&call.message[..4], call.reply_octets), (&b"GIOP"[..], 24));
-        assert!(call.message.windows(2).any(|pair| pair == [0x41, 0xff]));
-        assert_eq!(Exchange::read("4x", 3), None);
+    fn a_line_with_a_reference_selects_calls_and_one_with_a_port_selects_plain_messages() {
+        let plain = Exchange::echo(3);
+        assert_eq!(Exchange::from_line("42", &plain), Some((42, plain.clone())));
+        let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+        let object = Poa::root(&orb).unwrap().activate(LatencySkeleton::new(CallsServant::default())).unwrap();
+        let (port, call) = Exchange::from_line(&orb.object_to_string(&object), &plain).unwrap();
+        assert_eq!((&call.message[..4], call.answer), (&b"GIOP"[..], Answer::Reply));
+        assert!(port > 0);
+        for line in ["", "70000", "42 4x", "IOR:00"] {
+            assert_eq!(Exchange::from_line(line, &plain), None, "{line}");
+        }
+        orb.shutdown().unwrap();
+    }
+
+    #[test]
+    fn plain_messages_are_as_long_as_calls() {
+        let plain = Exchange::plain();
+        assert_eq!(plain.answer, Answer::Octets(24));
+        assert_eq!(plain.message_octets(), Exchange::call(b"a key of 24 octets, say.").message_octets());
     }
 }

@@ -1,6 +1,12 @@
-//! The common part of experiments that load a server over plain sockets: the messages, the load, and the
-//! programs of other projects' servers.
+//! The common part of experiments that load a server over plain sockets: the messages, the load, the
+//! processes of servers, and the programs of other projects.
+//!
+//! A server is a process that prints one line: its port if it speaks plain messages, or the reference of its
+//! object if it speaks GIOP. It ends when its standard input ends. A server that counts its calls answers each
+//! line of its input with their number so far.
 
 pub(super) mod exchange;
 pub(super) mod load;
+pub(super) mod orb;
 pub(super) mod peers;
+pub(super) mod server;

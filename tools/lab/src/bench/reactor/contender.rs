@@ -21,6 +21,8 @@ pub enum Contender {
     Asio,
     /// A server of this project.
     Ours(EchoServer),
+    /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
+    Orb,
 }
 
 impl Contender {
@@ -30,7 +32,8 @@ impl Contender {
     /// All of them, the base first.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        [Self::C, Self::Ace, Self::Asio].into_iter().chain(EchoServer::all().into_iter().map(Self::Ours)).collect()
+        let ours = EchoServer::all().into_iter().map(Self::Ours);
+        [Self::C, Self::Ace, Self::Asio].into_iter().chain(ours).chain([Self::Orb]).collect()
     }
 
     /// The name that options and tables use.
@@ -41,6 +44,7 @@ impl Contender {
             Self::Ace => "ace",
             Self::Asio => "asio",
             Self::Ours(server) => server.name(),
+            Self::Orb => "orb",
         }
     }
 
@@ -52,7 +56,7 @@ impl Contender {
             Self::C => Some("reactor-c"),
             Self::Ace => Some("ace"),
             Self::Asio => Some("asio"),
-            Self::Ours(_) => None,
+            Self::Ours(_) | Self::Orb => None,
         }
     }
 }

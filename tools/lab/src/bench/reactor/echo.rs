@@ -1,6 +1,5 @@
 //! Echo servers over this project's own reactor: as two event handlers, which work like the plain C program,
 //! and with the Acceptor pattern, as its users would write it, in one reactor or in one for each processor.
-//! The ORB is measured, too.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -13,12 +12,10 @@ use spandrel_reactor::{
 };
 
 use crate::LabError;
-use crate::bench::driver::exchange;
 use crate::peer::EchoServer;
 
 impl EchoServer {
-    /// Prints the port on one line, for the ORB followed by its object key, and serves until the process
-    /// ends.
+    /// Prints the port on one line, and serves until the process ends.
     ///
     /// # Errors
     /// If the back end cannot be used, or the server cannot listen.
@@ -27,7 +24,6 @@ impl EchoServer {
             Self::Handlers(backend) => serve_by_handlers(backend),
             Self::Pattern => serve_by_pattern(),
             Self::Shards => serve_by_shards(),
-            Self::Orb => return exchange::serve(),
         };
         served.map_err(LabError::io(format!("serve echoes ({self})")))
     }

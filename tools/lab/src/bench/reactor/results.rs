@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spandrel_measure::{Times, histogram::Histogram, stats::Summary};
+use spandrel_measure::{Times, stats::Summary};
 
 use super::contender::Contender;
 use super::settings::{Load, Settings};
+use crate::bench::driver::load::Driven;
 use crate::machine::Machine;
 use crate::placement::Placement;
 
@@ -26,10 +27,11 @@ pub struct Echoed {
 }
 
 impl Echoed {
-    /// Summarises times in nanoseconds.
-    pub(in crate::bench) fn from_histogram(nanos: &Histogram, seconds: f64) -> Self {
-        let times = Times::of(nanos, Duration::from_micros(1)).unwrap_or_default();
-        Self { events: nanos.count(), seconds, p50_us: times.median, p99_us: times.p99, max_us: times.max }
+    /// Summarises a run.
+    pub(super) fn from_run(run: &Driven) -> Self {
+        let times = Times::of(&run.nanos, Duration::from_micros(1)).unwrap_or_default();
+        let (events, seconds) = (run.total(), run.seconds);
+        Self { events, seconds, p50_us: times.median, p99_us: times.p99, max_us: times.max }
     }
 
     /// Messages echoed per second.

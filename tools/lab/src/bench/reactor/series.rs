@@ -1,9 +1,7 @@
 //! Runs the rounds of echoes.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use spandrel_measure::units::grouped;
@@ -16,20 +14,17 @@ use crate::LabError;
 use crate::bench::driver::exchange::Exchange;
 use crate::bench::driver::load::Connections;
 use crate::bench::driver::peers;
-use crate::machine::{Machine, resident_octets};
-use crate::peer::EchoServer;
-use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
+use crate::bench::driver::server::{ServerProcess, raise_descriptor_limit};
+use crate::machine::Machine;
+use crate::peer::child::{ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores, on_core};
 use crate::progress::Progress;
-use crate::raw::processor_time::processor_time;
 
 /// The duration of the warm-up run of each contender and load, as a fraction of a run.
 const WARM_UP_PART: u32 = 10;
-/// An upper bound of the open descriptors besides connections.
-const OTHER_DESCRIPTORS: u64 = 128;
-/// The pause before a server that refused is tried again.
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
+/// The options of the ORB: its connections share the threads of its reactor.
+const ORB_OPTIONS: [&str; 2] = ["-ORBConcurrency", "leader-followers"];
 
 /// Runs the whole series and summarises it. A contender that is not available, or cannot hold that many
 /// connections, keeps its row, with the reason.
@@ -59,7 +54,11 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<Absent>
     for contender in settings.contenders.iter().copied() {
         let server = match (contender, contender.peer()) {
             (_, Some(name)) => peers::find(name, settings.peers.as_deref()).map(Program::Other),
-            (Contender::Ours(server), _) if server.is_available() => Ok(Program::This(server)),
+            (Contender::Ours(server), _) if server.is_available() => Ok(Program::This(ChildKind::Echo(server))),
+            (Contender::Orb, _) => {
+                let options = ORB_OPTIONS.map(str::to_owned).to_vec();
+                Ok(Program::This(ChildKind::CallsServer { options, work_micros: 0 }))
+            }
             _ => Err("this system does not offer it".to_owned()),
         };
         match server {
@@ -68,22 +67,6 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<Absent>
         }
     }
     (available, absent)
-}
-
-/// Raises the descriptor limit as far as the system permits; the servers inherit it.
-fn raise_descriptor_limit(connections: u64) -> Result<(), LabError> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    raised.map_err(|errno| LabError::io("raise the limit of open descriptors")(errno.into()))?;
-    match limit.maximum {
-        Some(most) if most < connections + OTHER_DESCRIPTORS => Err(LabError::Settings(format!(
-            "{} connections need as many descriptors in one process, and the limit is {}; raise it (ulimit -Hn)",
-            grouped(connections as f64),
-            grouped(most as f64)
-        ))),
-        _ => Ok(()),
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -98,7 +81,7 @@ enum Program {
     /// A program of another project.
     Other(PathBuf),
     /// This program, as one of our servers.
-    This(EchoServer),
+    This(ChildKind),
 }
 
 struct Series<'a> {
@@ -113,9 +96,7 @@ struct Series<'a> {
 /// The process of an echo server.
 struct Server {
     contender: Contender,
-    process: ChildHandle,
-    addr: SocketAddr,
-    exchange: Exchange,
+    process: ServerProcess,
     /// The least memory observed.
     least_octets: u64,
 }
@@ -164,7 +145,7 @@ impl Series<'_> {
         let label = format!("{contender} {load} ({})", placement.description());
         self.progress.at(&label);
         let before = server.look();
-        match Connections::open(server.addr, load, &server.exchange, self.settings.limit()) {
+        match server.process.open(load.idle, load.active) {
             Ok(mut connections) => {
                 let each_octets = server.look().zip(before).map(|(now, _)| server.each(now, load));
                 let (echoed, server_cpu) = server.drive(&mut connections, self.settings.run_time())?;
@@ -178,7 +159,7 @@ impl Series<'_> {
                 self.absent.push(Absent { contender, load: Some(load), reason });
             }
         }
-        server.settle(self.settings.limit())
+        server.process.settle()
     }
 }
 
@@ -189,27 +170,18 @@ impl Server {
         core: Option<usize>,
         settings: &Settings,
     ) -> Result<Self, LabError> {
-        let (octets, limit) = (settings.octets as usize, settings.limit());
         let command = match &available.program {
             Program::Other(program) => Command::new(program),
-            Program::This(server) => launch(&ChildRole { kind: ChildKind::Echo(*server), core: None }),
+            Program::This(kind) => launch(&ChildRole { kind: kind.clone(), core: None }),
         };
-        // A child inherits the core of the thread that starts it.
-        let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
-        let line = process.line(limit)?;
-        let (port, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-        let parsed = port.parse::<u16>().ok().zip(Exchange::read(rest, octets));
-        let (port, exchange) = parsed.ok_or_else(|| LabError::Protocol {
-            role: format!("{} server", available.contender),
-            found: line.clone(),
-        })?;
-        let addr = (Ipv4Addr::LOCALHOST, port).into();
-        Ok(Self { contender: available.contender, process, addr, exchange, least_octets: u64::MAX })
+        let (name, echo) = (available.contender.to_string(), Exchange::echo(settings.octets as usize));
+        let process = ServerProcess::start(name, command, core, &echo, settings.limit())?;
+        Ok(Self { contender: available.contender, process, least_octets: u64::MAX })
     }
 
     /// Its present memory, where the system reports it.
     fn look(&mut self) -> Option<u64> {
-        let now = resident_octets(self.process.id())?;
+        let now = self.process.resident()?;
         self.least_octets = self.least_octets.min(now);
         Some(now)
     }
@@ -224,35 +196,9 @@ impl Server {
     fn drive(&self, connections: &mut Connections, time: Duration) -> Result<(Echoed, Option<f64>), LabError> {
         let drive = |error| LabError::io(format!("drive the {} server", self.contender))(error);
         connections.run(time / WARM_UP_PART).map_err(drive)?;
-        let before = processor_time(self.process.id()).ok();
-        let echoed = connections.run(time).map_err(drive)?;
-        let after = processor_time(self.process.id()).ok();
-        Ok((echoed, before.zip(after).map(|(before, after)| (after - before).as_secs_f64())))
-    }
-
-    /// Waits until the server has noticed that all connections are closed, so that this does not count in the
-    /// next run.
-    ///
-    /// A server that had as many connections as it can hold refuses further ones until then, and is retried.
-    fn settle(&self, limit: Duration) -> Result<(), LabError> {
-        let (alone, start) = (Load { idle: 0, active: 1 }, Instant::now());
-        loop {
-            match Connections::open(self.addr, alone, &self.exchange, limit) {
-                Ok(_) => return Ok(()),
-                Err(_) if start.elapsed() < limit => thread::sleep(BETWEEN_ATTEMPTS),
-                Err(error) => return Err(LabError::io(format!("reach the {} server again", self.contender))(error)),
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_connections_than_descriptors_are_refused() {
-        let error = raise_descriptor_limit(u64::MAX / 2).unwrap_err();
-        assert!(error.to_string().contains("descriptors"), "{error}");
+        let before = self.process.processor_time();
+        let run = connections.run(time).map_err(drive)?;
+        let used = self.process.processor_time().zip(before).map(|(after, before)| (after - before).as_secs_f64());
+        Ok((Echoed::from_run(&run), used))
     }
 }

@@ -1,0 +1,147 @@
+//! The servers of the experiment with busy connections.
+
+use std::fmt;
+use std::process::Command;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use spandrel::options::Concurrency;
+
+use super::Settings;
+use crate::LabError;
+use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
+use crate::bench::driver::peers;
+use crate::interop;
+use crate::peer::child::{ChildKind, ChildRole};
+use crate::peer::pair::Launch;
+
+/// A server that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+#[non_exhaustive]
+pub enum Contender {
+    /// One thread of plain C over level-triggered epoll: the base of every ratio.
+    Epoll,
+    /// Plain C with a thread for each connection.
+    Threads,
+    /// Our ORB with this concurrency strategy; the default one if none.
+    Spandrel(Option<Concurrency>),
+    /// omniORB with a thread for each connection, its default.
+    OmniOrb,
+    /// omniORB with a pool of threads.
+    OmniOrbPool,
+    /// JacORB with default settings.
+    JacOrb,
+}
+
+/// The program of other ORBs' servers.
+const SERVER: &str = "latency-server";
+
+impl Contender {
+    /// The usual ones, the base first.
+    #[must_use]
+    pub fn usual() -> Vec<Self> {
+        let strategies = [
+            Concurrency::Reactive,
+            Concurrency::LeaderFollowers { threads: Some(2) },
+            Concurrency::ThreadPool { threads: 2, queue: 1024 },
+            // As many as there can be connections.
+            Concurrency::ThreadPerConnection { limit: 30_000 },
+        ];
+        let ours = [None].into_iter().chain(strategies.map(Some)).map(Self::Spandrel);
+        let others = [Self::OmniOrb, Self::OmniOrbPool, Self::JacOrb];
+        [Self::Epoll, Self::Threads].into_iter().chain(ours).chain(others).collect()
+    }
+
+    /// The command that starts its server, without a core; or the reason why there is none.
+    pub(super) fn server(self, settings: &Settings, launch: Launch<'_>, plain: &Exchange) -> Result<Command, String> {
+        let work = settings.work_micros.to_string();
+        let plain_c = |mode: &str| {
+            let mut command = Command::new(peers::find("calls-c", settings.peers.as_deref())?);
+            command.args([mode, &plain.message_octets().to_string(), &REPLY_OCTETS.to_string(), &work]);
+            Ok(command)
+        };
+        let omniorb = |options: &[&str]| {
+            let folder = interop::find("omniorb", &[SERVER], settings.omniorb.as_deref())?;
+            let mut command = Command::new(folder.join(SERVER));
+            command.args(["--work", &work, "-ORBendPoint", "giop:tcp:127.0.0.1:"]).args(options);
+            Ok(command)
+        };
+        match self {
+            Self::Epoll => plain_c("epoll"),
+            Self::Threads => plain_c("threads"),
+            Self::Spandrel(concurrency) => {
+                let option = |concurrency: Concurrency| ["-ORBConcurrency".to_owned(), concurrency.to_string()];
+                let options = concurrency.map(option).into_iter().flatten().collect();
+                let kind = ChildKind::CallsServer { options, work_micros: settings.work_micros };
+                Ok(launch(&ChildRole { kind, core: None }))
+            }
+            Self::OmniOrb => omniorb(&[]),
+            Self::OmniOrbPool => omniorb(&["-ORBthreadPerConnectionPolicy", "0"]),
+            Self::JacOrb => {
+                let folder = interop::find("jacorb", &[SERVER], settings.jacorb.as_deref())?;
+                let mut command = Command::new(folder.join(SERVER));
+                command.args(["--work", &work]);
+                Ok(command)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epoll => f.pad("epoll"),
+            Self::Threads => f.pad("threads"),
+            Self::Spandrel(None) => f.pad("spandrel"),
+            Self::Spandrel(Some(concurrency)) => f.pad(&concurrency.to_string()),
+            Self::OmniOrb => f.pad("omniorb"),
+            Self::OmniOrbPool => f.pad("omniorb-pool"),
+            Self::JacOrb => f.pad("jacorb"),
+        }
+    }
+}
+
+impl From<Contender> for String {
+    fn from(contender: Contender) -> Self {
+        contender.to_string()
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = LabError;
+
+    fn try_from(text: String) -> Result<Self, LabError> {
+        text.parse()
+    }
+}
+
+impl FromStr for Contender {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let named = [Self::Epoll, Self::Threads, Self::Spandrel(None), Self::OmniOrb, Self::OmniOrbPool, Self::JacOrb];
+        let named = named.into_iter().find(|contender| contender.to_string() == text);
+        named.or_else(|| text.parse().ok().map(|concurrency| Self::Spandrel(Some(concurrency)))).ok_or_else(|| {
+            LabError::Settings(format!(
+                "`{text}` is not a server; there are epoll, threads, spandrel, omniorb, omniorb-pool, jacorb, and \
+                 values of -ORBConcurrency"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_parsed_from_its_display_form() {
+        for contender in Contender::usual() {
+            assert_eq!(contender.to_string().parse::<Contender>().unwrap(), contender);
+        }
+        let two = Contender::Spandrel(Some(Concurrency::ThreadPool { threads: 2, queue: 1024 }));
+        assert_eq!("thread-pool:2".parse::<Contender>().unwrap(), two);
+        assert!("inetd".parse::<Contender>().unwrap_err().to_string().contains("values of -ORBConcurrency"));
+    }
+}

@@ -1,0 +1,122 @@
+//! The experiment with busy connections: calls per second, the server's cost of a call, and response times, by
+//! the number of connections that each have one call in flight.
+//!
+//! The load is one thread of this program over plain sockets and epoll, the same for all servers: GIOP 1.2
+//! requests for ORBs, and as many octets for plain C. Each server is a process of its own, and its count of
+//! calls is compared with that of the load after each run.
+
+mod contender;
+
+use std::time::Duration;
+
+use spandrel_measure::Times;
+use spandrel_measure::units::grouped;
+
+pub use super::by_number::report;
+use super::by_number::series::{self, WARM_UP_PART};
+use super::by_number::{Experiment, Figures, Subject};
+use super::driver::exchange::Exchange;
+use super::driver::load::Driven;
+use super::driver::server::{ServerProcess, raise_descriptor_limit};
+use crate::LabError;
+use crate::peer::pair::Launch;
+use crate::placement::{Placement, Role, cores};
+
+pub use contender::Contender;
+
+/// Settings of a series.
+pub type Settings = super::by_number::Settings<Contender>;
+/// The results of all rounds.
+pub type Results = super::by_number::Results<Contender>;
+
+/// The experiment with busy connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Connections;
+
+/// Runs the whole series and summarises it.
+///
+/// # Errors
+/// If the settings are invalid, the limit of descriptors is too low, or a run fails.
+pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
+    raise_descriptor_limit(settings.numbers.iter().copied().max().unwrap_or(0).into())?;
+    series::run::<Connections>(settings, launch)
+}
+
+impl Experiment for Connections {
+    type Contender = Contender;
+    const NAME: &str = "connections";
+    const UNIT: &str = "busy connections";
+    /// Roughly the number of ports for connections from one address to another.
+    const MOST: u32 = 28_000;
+    const BASE: Contender = Contender::Epoll;
+
+    fn start(
+        contender: Contender,
+        settings: &Settings,
+        launch: Launch<'_>,
+        placement: Placement,
+    ) -> Result<Result<Box<dyn Subject>, String>, LabError> {
+        let core = placement.core(Role::Receiver, &cores())?;
+        let plain = Exchange::plain();
+        let command = match contender.server(settings, launch, &plain) {
+            Ok(command) => command,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let server = ServerProcess::start(contender.to_string(), command, core, &plain, settings.limit())?;
+        Ok(Ok(Box::new(Server(server))))
+    }
+}
+
+/// The process of a server.
+struct Server(ServerProcess);
+
+impl Subject for Server {
+    fn run(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
+        let outcome = self.drive(number, time);
+        // Connections that are still being closed do not count in the next run.
+        self.0.settle()?;
+        outcome
+    }
+}
+
+impl Server {
+    fn drive(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
+        let action = format!("drive the {} server", self.0.name());
+        let drive = |error| LabError::io(action.as_str())(error);
+        let mut connections = match self.0.open(0, number) {
+            Ok(connections) => connections,
+            Err(error) => {
+                return Ok(Err(format!("it does not serve {} connections: {error}", grouped(number.into()))));
+            }
+        };
+        let calls_before = self.0.calls()?;
+        let warm_up = connections.run(time / WARM_UP_PART).map_err(drive)?;
+        let cpu_before = self.0.processor_time();
+        let run = connections.run(time).map_err(drive)?;
+        let server_cpu = self.0.processor_time().zip(cpu_before).map(|(after, before)| after - before);
+        let (made, counted) = (warm_up.nanos.count() + run.nanos.count(), self.0.calls()? - calls_before);
+        if made != counted {
+            return Err(LabError::Peer {
+                role: self.0.name().to_owned(),
+                detail: format!("it counted {counted} calls, and {made} were made"),
+            });
+        }
+        Ok(Ok(figures(&run, server_cpu)))
+    }
+}
+
+fn figures(run: &Driven, server_cpu: Option<Duration>) -> Figures {
+    let times = Times::of(&run.nanos, Duration::from_micros(1)).unwrap_or_default();
+    let calls = run.nanos.count();
+    let per_call = |seconds: f64| seconds * 1e6 / calls as f64;
+    Figures {
+        calls,
+        calls_per_second: if run.seconds > 0.0 { run.total() as f64 / run.seconds } else { 0.0 },
+        p50_us: times.median,
+        p99_us: times.p99,
+        p999_us: times.p999,
+        server_us: server_cpu.map(|cpu| per_call(cpu.as_secs_f64())),
+        load_us: Some(per_call(run.load_cpu)),
+        fairness: (run.answers.len() > 1).then(|| run.fairness()),
+    }
+}

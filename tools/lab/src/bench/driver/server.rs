@@ -1,0 +1,137 @@
+//! The process of a server under load.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spandrel_measure::units::grouped;
+
+use super::exchange::Exchange;
+use super::load::Connections;
+use crate::LabError;
+use crate::machine::resident_octets;
+use crate::peer::child::ChildHandle;
+use crate::placement::on_core;
+use crate::raw::processor_time::processor_time;
+
+/// An upper bound of the open descriptors besides connections.
+const OTHER_DESCRIPTORS: u64 = 128;
+/// The pause before a server that refused is tried again.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
+
+/// Raises the descriptor limit as far as the system permits; the servers inherit it.
+///
+/// # Errors
+/// If that is too low for so many connections.
+pub(in crate::bench) fn raise_descriptor_limit(connections: u64) -> Result<(), LabError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    raised.map_err(|errno| LabError::io("raise the limit of open descriptors")(errno.into()))?;
+    match limit.maximum {
+        Some(most) if most < connections + OTHER_DESCRIPTORS => Err(LabError::Settings(format!(
+            "{} connections need as many descriptors in one process, and the limit is {}; raise it (ulimit -Hn)",
+            grouped(connections as f64),
+            grouped(most as f64)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The process of a server, ended when dropped.
+#[derive(Debug)]
+pub(in crate::bench) struct ServerProcess {
+    name: String,
+    process: ChildHandle,
+    addr: SocketAddr,
+    exchange: Exchange,
+    /// The longest response time.
+    limit: Duration,
+}
+
+impl ServerProcess {
+    /// Starts a server on a core, and waits until it listens. `plain` are the messages of a server that
+    /// prints no reference.
+    ///
+    /// # Errors
+    /// If it does not start within the limit.
+    pub(in crate::bench) fn start(
+        name: String,
+        command: Command,
+        core: Option<usize>,
+        plain: &Exchange,
+        limit: Duration,
+    ) -> Result<Self, LabError> {
+        // A child inherits the core of the thread that starts it.
+        let mut process = on_core(core, || ChildHandle::start("server", command))??;
+        let line = process.line(limit)?;
+        let Some((port, exchange)) = Exchange::from_line(line.trim(), plain) else {
+            return Err(LabError::Protocol { role: format!("{name} server"), found: line });
+        };
+        Ok(Self { name, process, addr: (Ipv4Addr::LOCALHOST, port).into(), exchange, limit })
+    }
+
+    /// Opens idle and active connections, and checks that each is served.
+    ///
+    /// # Errors
+    /// If a connection cannot be made, or is not answered within the limit.
+    pub(in crate::bench) fn open(&self, idle: u32, active: u32) -> io::Result<Connections> {
+        Connections::open(self.addr, (idle, active), &self.exchange, self.limit)
+    }
+
+    /// The name of its contender.
+    pub(in crate::bench) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its memory at present in octets, where the system reports it.
+    pub(in crate::bench) fn resident(&self) -> Option<u64> {
+        resident_octets(self.process.id())
+    }
+
+    /// The processor time that it has used so far, where the system reports it.
+    pub(in crate::bench) fn processor_time(&self) -> Option<Duration> {
+        processor_time(self.process.id()).ok()
+    }
+
+    /// The number of calls that it has served so far.
+    ///
+    /// # Errors
+    /// If it does not answer with a number.
+    pub(in crate::bench) fn calls(&mut self) -> Result<u64, LabError> {
+        self.process.send_line("calls")?;
+        let line = self.process.line(self.limit)?;
+        line.trim().parse().map_err(|_| LabError::Protocol { role: format!("{} server", self.name), found: line })
+    }
+
+    /// Waits until the server has noticed that all connections are closed, so that this does not count in the
+    /// next run.
+    ///
+    /// A server that had as many connections as it can hold refuses further ones until then, and is retried.
+    ///
+    /// # Errors
+    /// If it does not serve a new connection within the limit.
+    pub(in crate::bench) fn settle(&self) -> Result<(), LabError> {
+        let start = Instant::now();
+        loop {
+            match self.open(0, 1) {
+                Ok(_) => return Ok(()),
+                Err(_) if start.elapsed() < self.limit => thread::sleep(BETWEEN_ATTEMPTS),
+                Err(error) => return Err(LabError::io(format!("reach the {} server again", self.name))(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_connections_than_descriptors_are_refused() {
+        let error = raise_descriptor_limit(u64::MAX / 2).unwrap_err();
+        assert!(error.to_string().contains("descriptors"), "{error}");
+    }
+}

@@ -1,0 +1,36 @@
+//! The programs of other ORBs: built from `peers` by `cargo xtask interop`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The folder with these programs of an ORB: the given one, or else that in the build folder of the source
+/// tree or of this program.
+///
+/// # Errors
+/// The missing programs and how to build them, as text.
+pub(crate) fn find(orb: &str, programs: &[&str], given: Option<&Path>) -> Result<PathBuf, String> {
+    let has_all = |folder: &Path| programs.iter().all(|program| folder.join(program).is_file());
+    if let Some(folder) = given {
+        let missing = || format!("{} has no {}", folder.display(), programs.join(" and "));
+        return if has_all(folder) { Ok(folder.to_owned()) } else { Err(missing()) };
+    }
+    let built = Path::new("interop").join(orb);
+    let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(&built)));
+    let in_tree = Some(Path::new("target").join(&built));
+    let folder = [in_tree, beside_program].into_iter().flatten().find(|folder| has_all(folder));
+    folder.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_programs_are_named() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let reason = find("omniorb", &["client", "server"], Some(nowhere.path())).unwrap_err();
+        assert!(reason.ends_with("has no client and server"), "{reason}");
+        std::fs::write(nowhere.path().join("server"), "").unwrap();
+        assert_eq!(find("omniorb", &["server"], Some(nowhere.path())).as_deref(), Ok(nowhere.path()));
+    }
+}
