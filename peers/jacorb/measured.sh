@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts the measured program that this script is named after: latency-server, latency-client, servants-server, servants-client.
+# Starts the measured program that this script is named after: latency-server, latency-client, inflight-client, servants-server, servants-client.
 # `--cpu N`, the first argument, pins the process before the Java VM starts any thread.
 here=$(dirname "$0")
 cpu=

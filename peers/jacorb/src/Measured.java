@@ -2,7 +2,9 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.atomic.AtomicLong;
 import org.omg.CORBA.Any;
@@ -11,13 +13,14 @@ import org.omg.CORBA.ORB;
 import org.omg.CORBA.Request;
 import org.omg.CORBA.ServerRequest;
 import org.omg.CORBA.TCKind;
+import org.omg.Messaging.ExceptionHolder;
 import org.omg.PortableServer.DynamicImplementation;
 import org.omg.PortableServer.POA;
 import org.omg.PortableServer.POAHelper;
 import org.omg.PortableServer.Servant;
 
 /**
- * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS]`, `latency-client REFERENCE …`,
+ * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS]`, `latency-client REFERENCE …`, `inflight-client REFERENCE`,
  * `servants-server [--servants N] [--dynamic 1]`, `servants-client REFERENCE`; see peers/omniorb/README.md.
  *
  * It has no package because `tools/lab/idl/latency.idl` has no module: code in a Java package cannot name such types.
@@ -32,6 +35,7 @@ public final class Measured {
             switch (words[0]) {
                 case "latency-server": case "servants-server": serve(words[0].startsWith("latency"), arguments); break;
                 case "latency-client": LatencyClient.run(arguments); break;
+                case "inflight-client": InFlightClient.run(arguments); break;
                 case "servants-client": ServantsClient.run(arguments); break;
                 default: throw new IllegalArgumentException("not a role: " + words[0]);
             }
@@ -85,6 +89,11 @@ public final class Measured {
             call.make();
             times[i] = System.nanoTime() - before;
         }
+        return summary(times);
+    }
+
+    /** The statistics of times as members of a JSON object. */
+    static String summary(long[] times) {
         double sum = Arrays.stream(times).sum();
         Arrays.sort(times);
         return "\"calls\":" + times.length + ",\"min_ns\":" + times[0] + ",\"median_ns\":" + quantile(times, 0.5) + ",\"p90_ns\":"
@@ -244,6 +253,113 @@ public final class Measured {
             boolean sized = operation.equals("structs") || operation.equals("octets");
             System.out.println("{\"peer\":\"JacORB " + org.jacorb.util.Version.version + "\",\"operation\":\"" + operation
                 + "\",\"elements\":" + (sized ? elements : 0) + "," + measure(call, warmUp, calls) + "}");
+        }
+    }
+
+    /** Calls in flight on one connection: each reply handler makes the next call. */
+    private static final class InFlightClient {
+        private final ORB orb = orb();
+        private final Latency target;
+        private final POA root;
+        private final List<Handler> handlers = new ArrayList<>();
+        private long[] times;
+        private int count;
+        private int pending;
+        private long end;
+        private long last;
+        private String error;
+
+        private InFlightClient(String reference) throws Exception {
+            target = LatencyHelper.narrow(orb.string_to_object(reference));
+            root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
+            root.the_POAManager().activate();
+            target.ping();
+        }
+
+        static void run(String[] arguments) throws Exception {
+            InFlightClient client = new InFlightClient(arguments[0]);
+            System.out.println("ready");
+            BufferedReader jobs = new BufferedReader(new InputStreamReader(System.in));
+            for (String line = jobs.readLine(); line != null; line = jobs.readLine()) {
+                String[] words = line.trim().split(" +");
+                System.out.println(client.carryOut(Integer.parseInt(words[0]), Long.parseLong(words[1])));
+            }
+        }
+
+        /** 0 in flight are sequential, blocking calls. */
+        private String carryOut(int inFlight, long millis) throws Exception {
+            times = new long[1 << 16];
+            count = 0;
+            long start = System.nanoTime();
+            end = start + millis * 1_000_000;
+            if (inFlight == 0) {
+                for (long before = start; before < end; before = last) {
+                    target.ping();
+                    record(before);
+                }
+            } else {
+                while (handlers.size() < inFlight) handlers.add(new Handler());
+                synchronized (this) {
+                    pending = inFlight;
+                }
+                for (Handler handler : handlers.subList(0, inFlight)) handler.next();
+                synchronized (this) {
+                    while (pending > 0) wait();
+                    if (error != null) throw new IllegalStateException(error);
+                }
+            }
+            return "{\"seconds\":" + (last - start) / 1e9 + "," + summary(Arrays.copyOf(times, count)) + "}";
+        }
+
+        /** Records a call that ends now; returns whether there is time for another one. */
+        private synchronized boolean record(long before) {
+            if (count == times.length) times = Arrays.copyOf(times, 2 * count);
+            last = System.nanoTime();
+            times[count++] = last - before;
+            return last < end;
+        }
+
+        private synchronized void finish(String reason) {
+            if (reason != null) error = reason;
+            if (--pending == 0) notifyAll();
+        }
+
+        /** One call in flight at a time. */
+        private final class Handler extends AMI_LatencyHandlerPOA {
+            private final AMI_LatencyHandler self;
+            private volatile long before;
+
+            Handler() throws Exception {
+                self = AMI_LatencyHandlerHelper.narrow(root.id_to_reference(root.activate_object(this)));
+            }
+
+            void next() {
+                before = System.nanoTime();
+                ((_LatencyStub) target).sendc_ping(self);
+            }
+
+            @Override public void ping() {
+                if (record(before)) next();
+                else finish(null);
+            }
+
+            @Override public void ping_excep(ExceptionHolder holder) {
+                try {
+                    holder.raise_exception();
+                    finish("nothing raised");
+                } catch (Exception raised) {
+                    finish(raised.toString());
+                }
+            }
+
+            @Override public void ping_1way() {}
+            @Override public void ping_1way_excep(ExceptionHolder holder) {}
+            @Override public void sendStructSeq() {}
+            @Override public void sendStructSeq_excep(ExceptionHolder holder) {}
+            @Override public void sendOctetSeq() {}
+            @Override public void sendOctetSeq_excep(ExceptionHolder holder) {}
+            @Override public void sendStructSeq_1way() {}
+            @Override public void sendStructSeq_1way_excep(ExceptionHolder holder) {}
         }
     }
 

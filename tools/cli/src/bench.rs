@@ -11,6 +11,8 @@ mod footprint;
 mod functions;
 #[cfg(target_os = "linux")]
 mod growth;
+#[cfg(target_os = "linux")]
+mod inflight;
 mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
@@ -31,6 +33,7 @@ Examples:
   spandrel bench footprint --parts sizes,minimum
   spandrel bench functions --quick
   spandrel bench growth --calls 10000000
+  spandrel bench inflight --quick
   spandrel bench stacks --quick";
 
 /// Measure single components, compared with those of other projects.
@@ -52,6 +55,8 @@ enum Experiment {
     Functions(functions::Args),
     #[cfg(target_os = "linux")]
     Growth(growth::Args),
+    #[cfg(target_os = "linux")]
+    Inflight(inflight::Args),
     Marshal(marshal::Args),
     #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
@@ -71,6 +76,8 @@ impl Args {
             Experiment::Functions(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Growth(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Experiment::Inflight(args) => args.run(),
             Experiment::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Reactor(args) => args.run(),

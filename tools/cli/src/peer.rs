@@ -46,11 +46,17 @@ enum Kind {
         /// Processor time of each upcall in microseconds
         #[arg(long, default_value_t = 0)]
         work: u32,
+        /// With an asynchronous servant
+        #[arg(long)]
+        asynchronous: bool,
         /// Options of its ORB
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Echo input
+    /// Keep calls in flight to an object, by commands on standard input
+    #[cfg(target_os = "linux")]
+    InFlightClient { reference: String },
+    /// Echo input on each connection
     #[cfg(target_os = "linux")]
     Echo { server: EchoServer },
 }
@@ -65,7 +71,11 @@ impl Args {
             Kind::ServantsClient { reference } => ChildKind::ServantsClient { reference },
             Kind::SoakServer { options } => ChildKind::SoakServer { options },
             #[cfg(target_os = "linux")]
-            Kind::CallsServer { work, options } => ChildKind::CallsServer { options, work_micros: work },
+            Kind::CallsServer { work, asynchronous, options } => {
+                ChildKind::CallsServer { options, work_micros: work, is_asynchronous: asynchronous }
+            }
+            #[cfg(target_os = "linux")]
+            Kind::InFlightClient { reference } => ChildKind::InFlightClient { reference },
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
@@ -92,9 +102,12 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
         ChildKind::ServantsClient { reference } => command.args(["servants-client", reference]),
         ChildKind::SoakServer { options } => command.arg("soak-server").args(options),
         #[cfg(target_os = "linux")]
-        ChildKind::CallsServer { options, work_micros } => {
-            command.args(["calls-server", "--work", &work_micros.to_string()]).args(options)
+        ChildKind::CallsServer { options, work_micros, is_asynchronous } => {
+            command.args(["calls-server", "--work", &work_micros.to_string()]);
+            command.args(is_asynchronous.then_some("--asynchronous")).args(options)
         }
+        #[cfg(target_os = "linux")]
+        ChildKind::InFlightClient { reference } => command.args(["in-flight-client", reference]),
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => command.args(["echo", server.name()]),
     };

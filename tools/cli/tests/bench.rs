@@ -14,7 +14,7 @@ fn json(folder: &Path, name: &str) -> serde_json::Value {
 
 #[test]
 fn the_help_of_every_subject_has_examples() {
-    for subject in ["connections", "demux", "reactor", "timers"] {
+    for subject in ["connections", "demux", "inflight", "reactor", "timers"] {
         let output = spandrel(&["bench", subject, "--help"]);
         check_code(&output, 0);
         let example = format!("Examples:\n  spandrel bench {subject} --quick");
@@ -199,6 +199,37 @@ fn busy_connections_are_served_by_ours_and_by_plain_c() {
     }
 }
 
+/// The run itself compares the server's count of calls with that of the client.
+#[cfg(target_os = "linux")]
+#[test]
+fn calls_in_flight_are_measured_beside_sequential_calls() {
+    let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (out, nowhere) = (folder.path().to_str().unwrap(), nowhere.path().to_str().unwrap());
+    let contenders = "c,spandrel,spandrel-async,omniorb,jacorb";
+    let args = ["bench", "inflight", "--in-flight", "1,7", "--contenders", contenders, "--seconds", "0.05"];
+    let rest = ["--rounds", "1", "--placement", "free", "--omniorb", nowhere, "--jacorb", nowhere, "--out", out];
+    let output = spandrel(&[&args[..], &rest].concat());
+    check_code(&output, 0);
+    let text = stdout(&output);
+    for words in ["Number of calls in flight: sequential;", "Number of calls in flight: 7;", "omniorb is absent: "] {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+    let json = json(folder.path(), "inflight.json");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 5);
+    for row in rows {
+        if let Some(reason) = row["absent"].as_str() {
+            let is_other = row["contender"] == "omniorb" || row["contender"] == "jacorb";
+            assert!(is_other || row["contender"] == "c" && reason.starts_with("cannot be built: "), "{row}");
+            continue;
+        }
+        for figure in ["calls_per_second", "to_first", "p50_us", "p99_us", "server_us", "load_us"] {
+            assert!(row[figure]["median"].as_f64().unwrap() > 0.0, "{figure}: {row}");
+        }
+    }
+    assert!(fs::read_to_string(folder.path().join("rate-free.svg")).unwrap().contains("sequential"));
+}
+
 /// `select` refuses the connections beyond 1,024 handles. The series continues, and with fewer connections
 /// the server takes part again.
 #[cfg(target_os = "linux")]
@@ -265,6 +296,8 @@ fn invalid_arguments_are_wrong_usage() {
         (&["bench", "reactor", "--octets", "1000000", "--placement", "free"], "a message has between"),
         (&["bench", "connections", "--servers", "inetd"], "values of -ORBConcurrency"),
         (&["bench", "connections", "--connections", "8,0"], "must be between 1 and 28,000, not 0"),
+        (&["bench", "inflight", "--in-flight", "2000"], "must be between 0 and 1,000, not 2000"),
+        (&["bench", "inflight", "--contenders", "carrier-pigeon"], "is not a client and server; there are c, "),
         (&["bench", "timers", "--strategies", "hourglass"], "no timer queue is called `hourglass`"),
         (&["bench", "timers", "--timers", "0"], "not 0"),
     ] {

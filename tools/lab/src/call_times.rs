@@ -20,7 +20,7 @@ pub struct CallTimes {
 }
 
 /// The upper limit of recorded times in nanoseconds.
-const SLOWEST: u64 = 60_000_000_000;
+pub(crate) const SLOWEST: u64 = 60_000_000_000;
 
 /// The output of a client program, ours and our peers'; times in nanoseconds.
 #[derive(Debug, Deserialize, Serialize)]

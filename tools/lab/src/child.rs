@@ -58,9 +58,11 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
         ChildKind::ServantsClient { reference } => ours::call(reference),
         ChildKind::SoakServer { options } => soak::serve(options),
         #[cfg(target_os = "linux")]
-        ChildKind::CallsServer { options, work_micros } => {
-            bench::serve_calls(options, Duration::from_micros((*work_micros).into()))
+        ChildKind::CallsServer { options, work_micros, is_asynchronous } => {
+            bench::serve_calls(options, Duration::from_micros((*work_micros).into()), *is_asynchronous)
         }
+        #[cfg(target_os = "linux")]
+        ChildKind::InFlightClient { reference } => bench::call_in_flight(reference),
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => {
             watch_parent(|_| {})?;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The missing programs and how to build them, as text.
-pub(crate) fn find(orb: &str, programs: &[&str], given: Option<&Path>) -> Result<PathBuf, String> {
+pub(crate) fn find(orb: &str, programs: &[&str], folder: Option<&Path>) -> Result<PathBuf, String> {
     let has_all = |folder: &Path| programs.iter().all(|program| folder.join(program).is_file());
-    if let Some(folder) = given {
+    if let Some(folder) = folder {
         let missing = || format!("{} has no {}", folder.display(), programs.join(" and "));
         return if has_all(folder) { Ok(folder.to_owned()) } else { Err(missing()) };
     }

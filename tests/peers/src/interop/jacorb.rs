@@ -23,7 +23,7 @@ pub(crate) fn build() -> Result<()> {
     let mut maven = Command::new("mvn");
     maven.args(["--quiet", "--batch-mode", "--file"]).arg(workspace::root().join("peers/jacorb/pom.xml"));
     workspace::run(maven.arg(define).arg("package")).context("the JacORB peers do not build")?;
-    for program in ["latency-server", "latency-client", "servants-server", "servants-client"] {
+    for program in ["latency-server", "latency-client", "inflight-client", "servants-server", "servants-client"] {
         let script = workspace::root().join("peers/jacorb/measured.sh");
         fs::copy(&script, out.join(program)).with_context(|| script.display().to_string())?;
     }

@@ -36,7 +36,7 @@ pub(super) struct ByNumberArgs {
     /// spandrel-bench-NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Finish within 30 seconds: smaller numbers, shorter runs, fewer rounds
+    /// Finish within 30 seconds: shorter runs, fewer rounds, and 64 connections at most
     #[arg(long)]
     pub(super) quick: bool,
     /// The longest response time of a server, in seconds

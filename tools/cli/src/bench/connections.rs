@@ -1,5 +1,6 @@
 //! `spandrel bench connections`: options of the experiment with busy connections.
 
+use spandrel_lab::bench::by_number::Experiment as _;
 use spandrel_lab::bench::connections::{self, Connections, Contender, Settings, report};
 
 use super::by_number::ByNumberArgs;
@@ -40,7 +41,7 @@ impl Args {
             super::series::or(&self.connections, numbers),
             super::series::or(&self.servers, &Contender::usual()),
         );
-        settings.check::<Connections>()?;
+        Connections::check(&settings)?;
         let mut directory = self.by_number.directory("bench-connections")?;
         let results = connections::run(&settings, &launch)?;
         common::print(&report::text::<Connections>(&results))?;

@@ -53,6 +53,14 @@ pub enum ChildKind {
         options: Vec<String>,
         /// Processor time of each upcall in microseconds.
         work_micros: u32,
+        /// Whether its servant is asynchronous.
+        is_asynchronous: bool,
+    },
+    /// Keeps calls in flight to the object with this reference, by commands on standard input.
+    #[cfg(target_os = "linux")]
+    InFlightClient {
+        /// The stringified reference of the object.
+        reference: String,
     },
     /// Echoes its input; prints its port and nothing else.
     #[cfg(target_os = "linux")]

@@ -4,10 +4,9 @@ use std::fmt::Display;
 
 use spandrel_measure::plot::{Line, Picture};
 use spandrel_measure::stats::Summary;
-use spandrel_measure::units::grouped;
 
+use super::experiment::Experiment;
 use super::results::{Results, Row};
-use super::series::Experiment;
 use crate::LabError;
 use crate::output::Directory;
 
@@ -32,7 +31,7 @@ pub(super) fn write<E: Experiment>(results: &Results<E::Contender>, directory: &
                 title: format!("{title} by number of {}", E::UNIT),
                 subtitle: format!("{}; medians and ranges of rounds", placement.description()),
                 x_title: E::UNIT.to_owned(),
-                x_labels: results.settings.numbers.iter().map(|number| grouped((*number).into())).collect(),
+                x_labels: results.settings.numbers.iter().map(|number| E::label(*number)).collect(),
                 y_title: unit.to_owned(),
                 lines: lines(&results.settings.contenders, &rows, value),
             };

@@ -7,9 +7,9 @@ use spandrel_measure::stats::Summary;
 use spandrel_measure::table;
 use spandrel_measure::units::grouped;
 
+use super::experiment::Experiment;
 use super::plot;
 use super::results::{Results, Row};
-use super::series::Experiment;
 use crate::LabError;
 use crate::output::Directory;
 
@@ -33,7 +33,7 @@ pub fn text<E: Experiment>(results: &Results<E::Contender>) -> String {
         for number in &settings.numbers {
             let here = |row: &&Row| row.placement == *placement && row.number == *number;
             let rows: Vec<&Row> = results.rows.iter().filter(here).collect();
-            let number = grouped((*number).into());
+            let number = E::label(*number);
             _ = writeln!(text, "\nNumber of {}: {number}; load and server {}", E::UNIT, placement.description());
             _ = writeln!(text, "{}", table(results, &rows));
             for (contender, reason) in rows.iter().filter_map(|row| Some((&row.contender, row.absent.as_ref()?))) {
@@ -134,13 +134,13 @@ where
 
 fn runs_csv<C: Display>(results: &Results<C>) -> String {
     let mut csv = "placement,number,round,contender,calls,calls_per_second,p50_us,p99_us,p999_us,server_us_per_call,load_us_per_call,fairness\n".to_owned();
-    let known = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
+    let decimal = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
     for run in &results.measured {
         let figures = run.figures;
         _ = write!(csv, "{},{},{},{},", run.placement, run.number, run.round, run.contender);
         _ = write!(csv, "{},{:.1},{:.3},", figures.calls, figures.calls_per_second, figures.p50_us);
-        _ = write!(csv, "{:.3},{:.3},{},", figures.p99_us, figures.p999_us, known(figures.server_us));
-        _ = writeln!(csv, "{},{}", known(figures.load_us), known(figures.fairness));
+        _ = write!(csv, "{:.3},{:.3},{},", figures.p99_us, figures.p999_us, decimal(figures.server_us));
+        _ = writeln!(csv, "{},{}", decimal(figures.load_us), decimal(figures.fairness));
     }
     csv
 }

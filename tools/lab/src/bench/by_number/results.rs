@@ -40,9 +40,9 @@ pub struct Measurement {
     pub number: u32,
     /// The round; runs with a number in one round followed each other directly.
     pub round: u32,
-    /// The contender's name.
+    /// The contender as options and tables name it.
     pub contender: String,
-    /// What was measured.
+    /// The times and costs of its calls.
     pub figures: Figures,
 }
 
@@ -62,7 +62,7 @@ pub struct Row {
     pub placement: Placement,
     /// The number of connections or of calls in flight.
     pub number: u32,
-    /// The contender's name.
+    /// The contender as options and tables name it.
     pub contender: String,
     /// Replies per second; none if the contender is absent.
     pub calls_per_second: Option<Summary>,
@@ -93,7 +93,7 @@ pub struct Row {
 /// The results of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results<C> {
-    /// The experiment's name.
+    /// The name of the experiment and of its files.
     pub experiment: String,
     /// The name of the contender that is the base of the ratios.
     pub base: String,

@@ -1,52 +1,17 @@
-//! Runs the rounds.
+//! Runs the interleaved rounds of all contenders.
 
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use spandrel_measure::units::grouped;
 
-use super::results::{Absent, Figures, Measurement, Results};
+use super::experiment::{Experiment, Subject};
+use super::results::{Absent, Measurement, Results};
 use super::settings::Settings;
 use crate::LabError;
 use crate::machine::Machine;
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, cores, on_core};
 use crate::progress::Progress;
-
-/// An experiment that measures contenders by a number.
-pub trait Experiment {
-    /// Clients and servers that are compared.
-    type Contender: Copy + Display + PartialEq + Sync;
-    /// The name of the experiment and of its files.
-    const NAME: &str;
-    /// What the number counts, for texts.
-    const UNIT: &str;
-    /// The highest number.
-    const MOST: u32;
-    /// The base of the ratios, unless it is left out.
-    const BASE: Self::Contender;
-
-    /// Starts a contender's processes, each on its core; or returns the reason why it is absent.
-    ///
-    /// # Errors
-    /// If a process fails.
-    fn start(
-        contender: Self::Contender,
-        settings: &Settings<Self::Contender>,
-        launch: Launch<'_>,
-        placement: Placement,
-    ) -> Result<Result<Box<dyn Subject>, String>, LabError>;
-}
-
-/// The running processes of a contender.
-pub trait Subject: Send {
-    /// Keeps that many calls in flight for a time, after a short warm-up; or returns the reason why this is
-    /// not possible.
-    ///
-    /// # Errors
-    /// If a call fails, or the server counted other calls than were made.
-    fn run(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError>;
-}
 
 /// The duration of the warm-up run of each contender and number, as a fraction of a run.
 pub(in crate::bench) const WARM_UP_PART: u32 = 10;
@@ -60,7 +25,7 @@ pub(in crate::bench) fn run<E: Experiment>(
     settings: &Settings<E::Contender>,
     launch: Launch<'_>,
 ) -> Result<Results<E::Contender>, LabError> {
-    settings.check::<E>()?;
+    E::check(settings)?;
     let machine = Machine::here();
     let runs = settings.contenders.len() * settings.placements.len() * settings.numbers.len();
     let progress = Progress::begin((runs * settings.rounds as usize) as u64);

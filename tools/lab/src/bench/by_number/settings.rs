@@ -1,17 +1,11 @@
-//! Settings of a series, and their validation.
+//! Settings of a series.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spandrel_measure::units::grouped;
 
-use super::series::Experiment;
-use crate::LabError;
 use crate::placement::Placement;
-
-/// The longest processor time of an upcall in microseconds.
-const MAX_WORK_MICROS: u32 = 1_000_000;
 
 /// Settings of a series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,29 +35,6 @@ pub struct Settings<C> {
 }
 
 impl<C> Settings<C> {
-    /// Validates the settings.
-    ///
-    /// # Errors
-    /// If a list is empty, or a number out of range.
-    pub fn check<E: Experiment<Contender = C>>(&self) -> Result<(), LabError> {
-        let refuse = |reason: String| Err(LabError::Settings(reason));
-        if self.placements.is_empty() || self.numbers.is_empty() || self.contenders.is_empty() {
-            return refuse("nothing to run: there must be a placement, a number and a contender".to_owned());
-        }
-        if self.rounds == 0 || self.run_millis == 0 || self.limit_seconds == 0 {
-            return refuse("nothing to run: rounds, milliseconds and the time limit must be above zero".to_owned());
-        }
-        if let Some(number) = self.numbers.iter().find(|number| !(1..=E::MOST).contains(*number)) {
-            let most = grouped(E::MOST.into());
-            return refuse(format!("the number of {} must be between 1 and {most}, not {number}", E::UNIT));
-        }
-        if self.work_micros > MAX_WORK_MICROS {
-            let most = grouped(MAX_WORK_MICROS.into());
-            return refuse(format!("a servant computes for up to {most} µs, not {}", self.work_micros));
-        }
-        Ok(())
-    }
-
     pub(in crate::bench) fn run_time(&self) -> Duration {
         Duration::from_millis(self.run_millis)
     }

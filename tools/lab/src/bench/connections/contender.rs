@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use spandrel::options::Concurrency;
 
-use super::Settings;
 use crate::LabError;
+use crate::bench::by_number::Settings;
 use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
 use crate::bench::driver::peers;
 use crate::interop;
@@ -54,7 +54,12 @@ impl Contender {
     }
 
     /// The command that starts its server, without a core; or the reason why there is none.
-    pub(super) fn server(self, settings: &Settings, launch: Launch<'_>, plain: &Exchange) -> Result<Command, String> {
+    pub(super) fn server(
+        self,
+        settings: &Settings<Self>,
+        launch: Launch<'_>,
+        plain: &Exchange,
+    ) -> Result<Command, String> {
         let work = settings.work_micros.to_string();
         let plain_c = |mode: &str| {
             let mut command = Command::new(peers::find("calls-c", settings.peers.as_deref())?);
@@ -73,7 +78,8 @@ impl Contender {
             Self::Spandrel(concurrency) => {
                 let option = |concurrency: Concurrency| ["-ORBConcurrency".to_owned(), concurrency.to_string()];
                 let options = concurrency.map(option).into_iter().flatten().collect();
-                let kind = ChildKind::CallsServer { options, work_micros: settings.work_micros };
+                let work_micros = settings.work_micros;
+                let kind = ChildKind::CallsServer { options, work_micros, is_asynchronous: false };
                 Ok(launch(&ChildRole { kind, core: None }))
             }
             Self::OmniOrb => omniorb(&[]),

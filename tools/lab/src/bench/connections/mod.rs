@@ -9,7 +9,6 @@ mod contender;
 
 use std::time::Duration;
 
-use spandrel_measure::Times;
 use spandrel_measure::units::grouped;
 
 pub use super::by_number::report;
@@ -94,24 +93,18 @@ impl Server {
         let cpu_before = self.0.processor_time();
         let run = connections.run(time).map_err(drive)?;
         let server_cpu = self.0.processor_time().zip(cpu_before).map(|(after, before)| after - before);
-        let (made, counted) = (warm_up.nanos.count() + run.nanos.count(), self.0.calls()? - calls_before);
-        if made != counted {
-            return Err(LabError::Peer {
-                role: self.0.name().to_owned(),
-                detail: format!("it counted {counted} calls, and {made} were made"),
-            });
-        }
+        self.0.check_calls(calls_before, warm_up.nanos.count() + run.nanos.count())?;
         Ok(Ok(figures(&run, server_cpu)))
     }
 }
 
 fn figures(run: &Driven, server_cpu: Option<Duration>) -> Figures {
-    let times = Times::of(&run.nanos, Duration::from_micros(1)).unwrap_or_default();
+    let times = run.times();
     let calls = run.nanos.count();
     let per_call = |seconds: f64| seconds * 1e6 / calls as f64;
     Figures {
         calls,
-        calls_per_second: if run.seconds > 0.0 { run.total() as f64 / run.seconds } else { 0.0 },
+        calls_per_second: run.rate(),
         p50_us: times.median,
         p99_us: times.p99,
         p999_us: times.p999,

@@ -7,7 +7,7 @@ use spandrel_giop::{RequestTemplate, ResponseFlags, ior_from_string};
 /// The messages exchanged over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::bench) struct Exchange {
-    /// The octets sent.
+    /// The octets that the load sends.
     pub(super) message: Vec<u8>,
     /// The answer to a message.
     pub(super) answer: Answer,

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use spandrel_giop::{HEADER_LEN, MessageHeader, MessageType};
+use spandrel_measure::Times;
 use spandrel_measure::histogram::Histogram;
 
 use super::exchange::{Answer, Exchange, REPLY_OCTETS};
+use crate::call_times::SLOWEST;
 use crate::raw::{self, Epoll, Socket};
 
-/// The upper limit of recorded times in nanoseconds.
-const SLOWEST: u64 = 60_000_000_000;
 /// The least octets of a read: more than a reply to a call without results.
 const LEAST_BUFFER: usize = 4096;
 
@@ -55,6 +55,16 @@ pub(in crate::bench) struct Driven {
 }
 
 impl Driven {
+    /// Answers per second before the end.
+    pub(in crate::bench) fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.total() as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// The times of all messages in microseconds.
+    pub(in crate::bench) fn times(&self) -> Times {
+        Times::of(&self.nanos, Duration::from_micros(1)).unwrap_or_default()
+    }
+
     /// The number of answers before the end.
     pub(in crate::bench) fn total(&self) -> u64 {
         self.answers.iter().sum()
@@ -201,12 +211,12 @@ impl Active {
     }
 }
 
-fn invalid(found: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the server sent {found}"))
+fn invalid(content: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the server sent {content}"))
 }
 
 /// Processor time of the calling thread.
-fn thread_cpu() -> Duration {
+pub(super) fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -237,7 +247,7 @@ fn all_are_served<'a>(
 }
 
 #[inline]
-fn send_all(socket: &Socket, mut data: &[u8]) -> io::Result<()> {
+pub(super) fn send_all(socket: &Socket, mut data: &[u8]) -> io::Result<()> {
     while !data.is_empty() {
         let sent = raw::send(socket, data)?;
         data = &data[sent..];

@@ -9,4 +9,5 @@ pub(super) mod exchange;
 pub(super) mod load;
 pub(super) mod orb;
 pub(super) mod peers;
+pub(super) mod pipeline;
 pub(super) mod server;

@@ -9,23 +9,31 @@ use rustix::time::{ClockId, clock_gettime};
 use spandrel::{Endpoint, Orb, Poa, SystemException};
 
 use crate::LabError;
+use crate::mechanism::generated::growth::{LateAsyncServant, LateAsyncSkeleton};
 use crate::mechanism::generated::latency::{BinStruct, LatencyServant, LatencySkeleton};
 
 /// More connections than any load has.
 const MAX_CONNECTIONS: usize = 30_000;
 
 /// Prints the object's reference, and serves until standard input ends; answers each line of input with the
-/// number of calls so far.
+/// number of calls so far. The servant's upcalls take that processor time.
 ///
 /// # Errors
 /// If it cannot be served, or the options are refused.
-pub(crate) fn serve(options: &[String], work: Duration) -> Result<(), LabError> {
+pub(crate) fn serve(options: &[String], work: Duration, is_asynchronous: bool) -> Result<(), LabError> {
     let mut options = options.to_vec();
     let builder = Orb::builder().max_connections(MAX_CONNECTIONS).listen(Endpoint::new("127.0.0.1", 0));
     let builder = builder.take_args(&mut options).map_err(|error| LabError::Settings(error.to_string()))?;
     let orb = builder.build().map_err(LabError::call("make the ORB"))?;
     let servant = Arc::new(CallsServant { calls: AtomicU64::new(0), work });
-    let activate = || Poa::root(&orb)?.activate(LatencySkeleton::new(Arc::clone(&servant)));
+    let activate = || {
+        let poa = Poa::root(&orb)?;
+        if is_asynchronous {
+            poa.activate(LateAsyncSkeleton::new(Arc::clone(&servant)))
+        } else {
+            poa.activate(LatencySkeleton::new(Arc::clone(&servant)))
+        }
+    };
     let reference = activate().map_err(LabError::call("activate the servant"))?;
     print_line(&orb.object_to_string(&reference))?;
     // A reactive ORB has no thread but those that run it.
@@ -73,6 +81,12 @@ fn compute(work: Duration) {
     let end = now() + work;
     while now() < end {
         std::hint::spin_loop();
+    }
+}
+
+impl LateAsyncServant for Arc<CallsServant> {
+    async fn ping(&self) -> Result<(), SystemException> {
+        self.call()
     }
 }
 

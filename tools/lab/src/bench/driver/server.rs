@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use spandrel_measure::units::grouped;
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, REPLY_OCTETS};
 use super::load::Connections;
+use super::pipeline::Pipeline;
 use crate::LabError;
 use crate::machine::resident_octets;
 use crate::peer::child::ChildHandle;
@@ -45,6 +46,8 @@ pub(in crate::bench) fn raise_descriptor_limit(connections: u64) -> Result<(), L
 pub(in crate::bench) struct ServerProcess {
     name: String,
     process: ChildHandle,
+    /// Its first line: a port or a reference.
+    line: String,
     addr: SocketAddr,
     exchange: Exchange,
     /// The longest response time.
@@ -70,7 +73,8 @@ impl ServerProcess {
         let Some((port, exchange)) = Exchange::from_line(line.trim(), plain) else {
             return Err(LabError::Protocol { role: format!("{name} server"), found: line });
         };
-        Ok(Self { name, process, addr: (Ipv4Addr::LOCALHOST, port).into(), exchange, limit })
+        let line = line.trim().to_owned();
+        Ok(Self { name, process, line, addr: (Ipv4Addr::LOCALHOST, port).into(), exchange, limit })
     }
 
     /// Opens idle and active connections, and checks that each is served.
@@ -79,6 +83,19 @@ impl ServerProcess {
     /// If a connection cannot be made, or is not answered within the limit.
     pub(in crate::bench) fn open(&self, idle: u32, active: u32) -> io::Result<Connections> {
         Connections::open(self.addr, (idle, active), &self.exchange, self.limit)
+    }
+
+    /// Opens a connection for plain messages in flight.
+    ///
+    /// # Errors
+    /// If it cannot be reached.
+    pub(in crate::bench) fn pipeline(&self) -> io::Result<Pipeline> {
+        Pipeline::connect(self.addr, self.exchange.message_octets(), REPLY_OCTETS, self.limit)
+    }
+
+    /// Its first line: a port or a reference.
+    pub(in crate::bench) fn line(&self) -> &str {
+        &self.line
     }
 
     /// The name of its contender.
@@ -104,6 +121,21 @@ impl ServerProcess {
         self.process.send_line("calls")?;
         let line = self.process.line(self.limit)?;
         line.trim().parse().map_err(|_| LabError::Protocol { role: format!("{} server", self.name), found: line })
+    }
+
+    /// Checks that it has served `expected` calls since it had counted `before`; returns its count.
+    ///
+    /// # Errors
+    /// If it has counted others.
+    pub(in crate::bench) fn check_calls(&mut self, before: u64, expected: u64) -> Result<u64, LabError> {
+        let now = self.calls()?;
+        match now - before {
+            counted if counted == expected => Ok(now),
+            counted => Err(LabError::Peer {
+                role: format!("{} server", self.name),
+                detail: format!("it counted {counted} calls, and {expected} were made"),
+            }),
+        }
     }
 
     /// Waits until the server has noticed that all connections are closed, so that this does not count in the

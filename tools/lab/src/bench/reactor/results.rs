@@ -1,9 +1,7 @@
 //! Results of the reactor experiment: the runs, and their summaries.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
-use spandrel_measure::{Times, stats::Summary};
+use spandrel_measure::stats::Summary;
 
 use super::contender::Contender;
 use super::settings::{Load, Settings};
@@ -29,7 +27,7 @@ pub struct Echoed {
 impl Echoed {
     /// Summarises a run.
     pub(super) fn from_run(run: &Driven) -> Self {
-        let times = Times::of(&run.nanos, Duration::from_micros(1)).unwrap_or_default();
+        let times = run.times();
         let (events, seconds) = (run.total(), run.seconds);
         Self { events, seconds, p50_us: times.median, p99_us: times.p99, max_us: times.max }
     }

@@ -57,7 +57,7 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<Absent>
             (Contender::Ours(server), _) if server.is_available() => Ok(Program::This(ChildKind::Echo(server))),
             (Contender::Orb, _) => {
                 let options = ORB_OPTIONS.map(str::to_owned).to_vec();
-                Ok(Program::This(ChildKind::CallsServer { options, work_micros: 0 }))
+                Ok(Program::This(ChildKind::CallsServer { options, work_micros: 0, is_asynchronous: false }))
             }
             _ => Err("this system does not offer it".to_owned()),
         };

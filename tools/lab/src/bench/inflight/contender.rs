@@ -1,0 +1,142 @@
+//! The clients and servers of the experiment with calls in flight.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::by_number::Settings;
+use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
+use crate::bench::driver::peers;
+use crate::interop;
+use crate::peer::child::{ChildKind, ChildRole};
+use crate::peer::pair::Launch;
+use crate::workload::named;
+
+/// A pair of client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Contender {
+    /// Plain sockets and a server over epoll in C, pipelined: the base of every ratio.
+    C,
+    /// Our ORB: futures, and a server with default settings.
+    Spandrel,
+    /// Our ORB: futures, and asynchronous servants.
+    SpandrelAsync,
+    /// omniORB, by its asynchronous method invocation.
+    #[serde(rename = "omniorb")]
+    OmniOrb,
+    /// JacORB, by its asynchronous method invocation.
+    #[serde(rename = "jacorb")]
+    JacOrb,
+    /// tonic: gRPC over tokio.
+    Tonic,
+}
+
+const SERVER: &str = "latency-server";
+const CLIENT: &str = "inflight-client";
+
+named!(Contender, "client and server");
+
+impl Contender {
+    /// All of them, the base first.
+    pub const ALL: [Self; 6] = [Self::C, Self::Spandrel, Self::SpandrelAsync, Self::OmniOrb, Self::JacOrb, Self::Tonic];
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Spandrel => "spandrel",
+            Self::SpandrelAsync => "spandrel-async",
+            Self::OmniOrb => "omniorb",
+            Self::JacOrb => "jacorb",
+            Self::Tonic => "tonic",
+        }
+    }
+
+    /// The command that starts its server, without a core; or the reason why there is none.
+    pub(super) fn server(
+        self,
+        settings: &Settings<Self>,
+        launch: Launch<'_>,
+        plain: &Exchange,
+    ) -> Result<Command, String> {
+        let work = settings.work_micros.to_string();
+        let ours = |is_asynchronous| {
+            let work_micros = settings.work_micros;
+            let kind = ChildKind::CallsServer { options: Vec::new(), work_micros, is_asynchronous };
+            Ok(launch(&ChildRole { kind, core: None }))
+        };
+        match self {
+            Self::C => {
+                let mut command = Command::new(peers::find("calls-c", settings.peers.as_deref())?);
+                command.args(["epoll", &plain.message_octets().to_string(), &REPLY_OCTETS.to_string(), &work]);
+                Ok(command)
+            }
+            Self::Spandrel => ours(false),
+            Self::SpandrelAsync => ours(true),
+            Self::OmniOrb => {
+                let mut command = Command::new(self.interop(settings.omniorb.as_deref())?.join(SERVER));
+                command.args(["--work", &work, "-ORBendPoint", "giop:tcp:127.0.0.1:"]);
+                Ok(command)
+            }
+            Self::JacOrb => {
+                let mut command = Command::new(self.interop(settings.jacorb.as_deref())?.join(SERVER));
+                command.args(["--work", &work]);
+                Ok(command)
+            }
+            Self::Tonic => {
+                let mut command = Command::new(tonic()?);
+                command.args(["server", &work]);
+                Ok(command)
+            }
+        }
+    }
+
+    /// The command that starts its client with the server's first line, or the reason why there is none. None
+    /// if the client is a thread of this program.
+    pub(super) fn client(
+        self,
+        settings: &Settings<Self>,
+        launch: Launch<'_>,
+        server: &str,
+    ) -> Option<Result<Command, String>> {
+        let command = |program: Result<PathBuf, String>, role: Option<&str>| {
+            program.map(|program| {
+                let mut command = Command::new(program);
+                command.args(role).arg(server);
+                command
+            })
+        };
+        match self {
+            Self::C => None,
+            Self::Spandrel | Self::SpandrelAsync => {
+                let kind = ChildKind::InFlightClient { reference: server.to_owned() };
+                Some(Ok(launch(&ChildRole { kind, core: None })))
+            }
+            Self::OmniOrb => {
+                Some(command(self.interop(settings.omniorb.as_deref()).map(|folder| folder.join(CLIENT)), None))
+            }
+            Self::JacOrb => {
+                Some(command(self.interop(settings.jacorb.as_deref()).map(|folder| folder.join(CLIENT)), None))
+            }
+            Self::Tonic => Some(command(tonic(), Some("client"))),
+        }
+    }
+
+    fn interop(self, folder: Option<&Path>) -> Result<PathBuf, String> {
+        interop::find(self.name(), &[SERVER, CLIENT], folder)
+    }
+}
+
+/// The program over tonic, from the workspace of packages with heavy dependencies.
+fn tonic() -> Result<PathBuf, String> {
+    let program = Path::new("extra/target/release/calls-tonic");
+    if program.is_file() {
+        return Ok(program.to_owned());
+    }
+    Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml -p calls-tonic` in the source tree"
+        .to_owned())
+}

@@ -1,0 +1,197 @@
+//! The experiment with many calls in flight on one connection: calls per second, the cost of a call at both
+//! ends, and response times, beside sequential calls.
+//!
+//! Client and server are processes of their own. A client prints `ready`; then it answers each line
+//! `IN-FLIGHT MILLISECONDS` with one of JSON about the calls that it has made, where 0 in flight means
+//! sequential, blocking calls. The server's count of calls is compared with that of the client after each run.
+
+mod client;
+mod contender;
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use super::by_number::report;
+use super::by_number::series::{self, WARM_UP_PART};
+use super::by_number::{Experiment, Figures, Subject};
+use super::driver::exchange::Exchange;
+use super::driver::pipeline::Pipeline;
+use super::driver::server::ServerProcess;
+use crate::LabError;
+use crate::call_times::Printed;
+use crate::peer::child::ChildHandle;
+use crate::peer::pair::Launch;
+use crate::placement::{Placement, Role, cores, on_core};
+use crate::raw::processor_time::processor_time;
+
+pub(crate) use client::call;
+pub use contender::Contender;
+
+/// Settings of a series.
+pub type Settings = super::by_number::Settings<Contender>;
+/// The results of all rounds.
+pub type Results = super::by_number::Results<Contender>;
+
+/// The experiment with calls in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight;
+
+/// Runs the whole series, with sequential calls first, and summarises it.
+///
+/// # Errors
+/// If the settings are invalid, or a run fails.
+pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
+    let mut settings = settings.clone();
+    if settings.numbers.first() != Some(&SEQUENTIAL) {
+        settings.numbers.insert(0, SEQUENTIAL);
+    }
+    series::run::<InFlight>(&settings, launch)
+}
+
+/// The number of calls in flight that means sequential, blocking calls.
+const SEQUENTIAL: u32 = 0;
+
+impl Experiment for InFlight {
+    type Contender = Contender;
+    const NAME: &str = "inflight";
+    const UNIT: &str = "calls in flight";
+    const LEAST: u32 = SEQUENTIAL;
+    /// The server's limit of requests of one connection that wait for their answers.
+    const MOST: u32 = 1_000;
+    const BASE: Contender = Contender::C;
+
+    fn label(number: u32) -> String {
+        if number == SEQUENTIAL { "sequential".to_owned() } else { number.to_string() }
+    }
+
+    fn start(
+        contender: Contender,
+        settings: &Settings,
+        launch: Launch<'_>,
+        placement: Placement,
+    ) -> Result<Result<Box<dyn Subject>, String>, LabError> {
+        let (cores, plain, limit) = (cores(), Exchange::plain(), settings.limit());
+        let server = match contender.server(settings, launch, &plain) {
+            Ok(command) => command,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let of_server = placement.core(Role::Receiver, &cores)?;
+        let mut server = ServerProcess::start(contender.to_string(), server, of_server, &plain, limit)?;
+        let client = match contender.client(settings, launch, server.line()) {
+            None => {
+                let pipeline = server.pipeline().map_err(LabError::io("connect to the plain C server"))?;
+                Client::Thread(pipeline)
+            }
+            Some(Ok(command)) => {
+                let of_client = placement.core(Role::Transmitter, &cores)?;
+                Client::Process(ClientProcess::start(command, of_client, limit)?)
+            }
+            Some(Err(reason)) => return Ok(Err(reason)),
+        };
+        let calls = server.calls()?; // what the client's start needed
+        Ok(Ok(Box::new(Pair { server, client, calls })))
+    }
+}
+
+/// A client's answer to a line with a number and a time.
+#[derive(Debug, Deserialize, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    times: Printed,
+    /// From the first request to the last reply.
+    seconds: f64,
+}
+
+/// A client with one connection to its server.
+enum Client {
+    /// A thread of this program.
+    Thread(Pipeline),
+    /// A process that makes calls by commands on its standard input.
+    Process(ClientProcess),
+}
+
+struct ClientProcess {
+    process: ChildHandle,
+    limit: Duration,
+}
+
+impl ClientProcess {
+    fn start(command: Command, core: Option<usize>, limit: Duration) -> Result<Self, LabError> {
+        let mut process = on_core(core, || ChildHandle::start("client", command))??;
+        match process.line(limit)? {
+            ready if ready.trim() == "ready" => Ok(Self { process, limit }),
+            line => Err(LabError::Protocol { role: "client".to_owned(), found: line }),
+        }
+    }
+
+    fn run(&mut self, number: u32, time: Duration) -> Result<Run, LabError> {
+        let cpu = || processor_time(self.process.id()).ok();
+        let cpu_before = cpu();
+        self.process.send_line(&format!("{number} {}", time.as_millis().max(1)))?;
+        let line = self.process.line(time + self.limit)?;
+        let cpu = processor_time(self.process.id()).ok().zip(cpu_before).map(|(after, before)| after - before);
+        let report: Report =
+            serde_json::from_str(&line).map_err(|_| LabError::Protocol { role: "client".to_owned(), found: line })?;
+        let times = report.times.times();
+        let rate = if report.seconds > 0.0 { times.calls as f64 / report.seconds } else { 0.0 };
+        Ok(Run { calls: times.calls, calls_per_second: rate, times: times.each, cpu })
+    }
+}
+
+/// The calls of one run.
+struct Run {
+    calls: u64,
+    calls_per_second: f64,
+    times: spandrel_measure::Times,
+    /// Processor time of the client.
+    cpu: Option<Duration>,
+}
+
+impl Client {
+    fn run(&mut self, number: u32, time: Duration) -> Result<Run, LabError> {
+        match self {
+            Self::Process(client) => client.run(number, time),
+            Self::Thread(pipeline) => {
+                let run = pipeline.run(number.max(1) as usize, time);
+                let run = run.map_err(LabError::io("call the plain C server"))?;
+                Ok(Run {
+                    calls: run.nanos.count(),
+                    calls_per_second: run.rate(),
+                    times: run.times(),
+                    cpu: Some(Duration::from_secs_f64(run.load_cpu)),
+                })
+            }
+        }
+    }
+}
+
+/// The processes of a contender.
+struct Pair {
+    client: Client, // ends before its server
+    server: ServerProcess,
+    /// Calls that the server has counted before.
+    calls: u64,
+}
+
+impl Subject for Pair {
+    fn run(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
+        let warm_up = self.client.run(number, time / WARM_UP_PART)?;
+        let cpu_before = self.server.processor_time();
+        let run = self.client.run(number, time)?;
+        let server_cpu = self.server.processor_time().zip(cpu_before).map(|(after, before)| after - before);
+        self.calls = self.server.check_calls(self.calls, warm_up.calls + run.calls)?;
+        let per_call = |cpu: Duration| cpu.as_secs_f64() * 1e6 / run.calls as f64;
+        Ok(Ok(Figures {
+            calls: run.calls,
+            calls_per_second: run.calls_per_second,
+            p50_us: run.times.median,
+            p99_us: run.times.p99,
+            p999_us: run.times.p999,
+            server_us: server_cpu.map(per_call),
+            load_us: run.cpu.map(per_call),
+            fairness: None,
+        }))
+    }
+}
