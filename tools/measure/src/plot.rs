@@ -18,6 +18,15 @@ pub struct Line {
     pub points: Vec<(f64, Summary)>,
 }
 
+/// The scale of a vertical axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// From 0, with equal steps.
+    Linear,
+    /// From the power of ten below the lowest value, for values of several magnitudes. Values of 0 are at the bottom.
+    Logarithmic,
+}
+
 /// A chart whose horizontal axis has equally spaced, named positions.
 #[derive(Clone, Debug)]
 pub struct Picture {
@@ -29,8 +38,10 @@ pub struct Picture {
     pub x_title: String,
     /// The names of the positions on the horizontal axis, from left to right.
     pub x_labels: Vec<String>,
-    /// The quantity and unit of the vertical axis, which begins at 0.
+    /// The quantity and unit of the vertical axis.
     pub y_title: String,
+    /// The scale of the vertical axis.
+    pub scale: Scale,
     /// The lines, in the order of the legend.
     pub lines: Vec<Line>,
 }
@@ -51,6 +62,10 @@ const CHARACTER_WIDTH: f64 = 8.0;
 /// The font size of labels on axes, and their distance from the vertical axis.
 const LABEL_SIZE: u32 = 13;
 const LABEL_GAP: f64 = 8.0;
+/// The dashes of lines beyond the number of colours.
+const DASHES: &str = "7 4";
+/// The number of decades up to which a logarithmic axis has marks between the powers of ten.
+const FEW_DECADES: f64 = 3.0;
 /// The greatest number of steps on the vertical axis.
 const MOST_STEPS: f64 = 10.0;
 
@@ -65,8 +80,8 @@ impl Picture {
         text(&mut svg, (24.0, 30.0), 20, "black", "start", &self.title);
         text(&mut svg, (24.0, 53.0), 13, GREY, "start", &self.subtitle);
         self.draw_axes(&mut svg);
-        for (line, colour) in self.lines.iter().zip(COLOURS.iter().cycle()) {
-            self.draw_line(&mut svg, line, colour);
+        for (index, line) in self.lines.iter().enumerate() {
+            self.draw_line(&mut svg, line, index);
         }
         self.draw_legend(&mut svg);
         svg + "</svg>\n"
@@ -93,7 +108,8 @@ impl Picture {
     }
 
     /// The ranges, the line through the medians, and a circle for each.
-    fn draw_line(&self, svg: &mut String, line: &Line, colour: &str) {
+    fn draw_line(&self, svg: &mut String, line: &Line, index: usize) {
+        let colour = COLOURS[index % COLOURS.len()];
         let mut path = String::new();
         for (x, summary) in &line.points {
             let x = self.x(*x);
@@ -103,30 +119,42 @@ impl Picture {
             circle(svg, (x, y), colour);
         }
         let path = path.trim_end();
-        _ = writeln!(svg, "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>");
+        _ = write!(svg, "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"");
+        _ = writeln!(svg, "{}/>", dashes(index));
     }
 
     fn draw_legend(&self, svg: &mut String) {
         let left = self.right() + 16.0;
-        for (index, (line, colour)) in self.lines.iter().zip(COLOURS.iter().cycle()).enumerate() {
-            let y = TOP + 16.0 + 24.0 * index as f64;
-            segment(svg, (left, y), (left + 22.0, y), colour, 2);
+        for (index, line) in self.lines.iter().enumerate() {
+            let (y, colour) = (TOP + 16.0 + 24.0 * index as f64, COLOURS[index % COLOURS.len()]);
+            _ = write!(svg, "<path d=\"M {left:.1} {y:.1} h 22\" stroke=\"{colour}\" stroke-width=\"2\"");
+            _ = writeln!(svg, "{}/>", dashes(index));
             circle(svg, (left + 11.0, y), colour);
             text(svg, (left + 30.0, y + 5.0), 14, "black", "start", &line.label);
         }
     }
 
     /// The marks on the vertical axis, with their labels.
-    fn marks(&self) -> impl Iterator<Item = (f64, String)> {
-        let step = step(self.top());
-        (0..=(self.top() / step) as u32).map(move |number| {
-            let value = f64::from(number) * step;
-            (value, label(value, step))
-        })
+    fn marks(&self) -> Vec<(f64, String)> {
+        let (bottom, top) = (self.bottom(), self.top());
+        match self.scale {
+            Scale::Linear => {
+                let step = step(top);
+                let values = (0..=(top / step) as u32).map(|number| f64::from(number) * step);
+                values.map(|value| (value, label(value, step))).collect()
+            }
+            Scale::Logarithmic => {
+                let decades = (top / bottom).log10();
+                let factors = if decades <= FEW_DECADES { &[1.0, 2.0, 5.0][..] } else { &[1.0] };
+                let powers = (0..=decades as i32).map(|power| bottom * 10f64.powi(power));
+                let values = powers.flat_map(|power| factors.iter().map(move |factor| (power * factor, power)));
+                values.filter(|(value, _)| *value <= top).map(|(value, power)| (value, label(value, power))).collect()
+            }
+        }
     }
 
     fn left(&self) -> f64 {
-        left(self.marks().map(|(_, label)| label))
+        left(self.marks().into_iter().map(|(_, label)| label))
     }
 
     /// The right end of the chart. The widths of texts are estimates, so the names of the lines have a column
@@ -146,7 +174,22 @@ impl Picture {
 
     /// The vertical place of a value.
     fn y(&self, value: f64) -> f64 {
-        BOTTOM - (BOTTOM - TOP) * value / self.top()
+        let (bottom, top) = (self.bottom(), self.top());
+        let part = match self.scale {
+            Scale::Linear => value / top,
+            Scale::Logarithmic => (value.max(bottom) / bottom).log10() / (top / bottom).log10(),
+        };
+        BOTTOM - (BOTTOM - TOP) * part
+    }
+
+    /// The value at the bottom of the vertical axis: 0, or the power of ten below the lowest value above 0.
+    fn bottom(&self) -> f64 {
+        let values = self.lines.iter().flat_map(|line| &line.points).map(|(_, summary)| summary.low);
+        let lowest = values.filter(|low| *low > 0.0).fold(self.top(), f64::min);
+        match self.scale {
+            Scale::Linear => 0.0,
+            Scale::Logarithmic => 10f64.powf(lowest.log10().floor()),
+        }
     }
 
     /// The top of the vertical axis: a little above the highest value.
@@ -181,6 +224,11 @@ fn number_width(label: &str) -> f64 {
     label.chars().map(factor).sum::<f64>() * f64::from(LABEL_SIZE)
 }
 
+/// The attribute of dashes of the line with this index: lines with the same colour differ by it.
+fn dashes(index: usize) -> String {
+    if index < COLOURS.len() { String::new() } else { format!(" stroke-dasharray=\"{DASHES}\"") }
+}
+
 fn segment(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: u32) {
     _ = write!(svg, "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" ", from.0, from.1, to.0, to.1);
     _ = writeln!(svg, "stroke=\"{colour}\" stroke-width=\"{width}\"/>");
@@ -213,6 +261,7 @@ mod tests {
             x_title: "buffer".to_owned(),
             x_labels: vec!["1K".to_owned(), "2K".to_owned(), "4K".to_owned()],
             y_title: "Mbit/s".to_owned(),
+            scale: Scale::Linear,
             lines,
         }
     }
@@ -233,6 +282,26 @@ mod tests {
         for name in [">c<", ">orb<", "1K", "4K", "octet sequences &lt;&amp;&gt;"] {
             assert!(svg.contains(name), "{name} is missing in {svg}");
         }
+    }
+
+    #[test]
+    fn lines_of_one_colour_differ_by_dashes() {
+        let line = |_| Line { label: "c".to_owned(), points: vec![(0.0, summary(1.0))] };
+        let dashed = |count: usize| picture((0..count).map(line).collect()).svg().matches("stroke-dasharray").count();
+        assert_eq!((dashed(8), dashed(10)), (0, 2 * 2), "the line and its mark in the legend");
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_equal_distances_for_equal_ratios() {
+        let exact = |value: f64| Summary { median: value, low: value, high: value, count: 1 };
+        let points = vec![(0.0, exact(30.0)), (1.0, exact(3_000.0)), (2.0, exact(0.0))];
+        let lines = vec![Line { label: "c".to_owned(), points }];
+        let chart = Picture { scale: Scale::Logarithmic, ..picture(lines) };
+        let labels: Vec<String> = chart.marks().into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["10", "20", "50", "100", "200", "500", "1,000", "2,000"]);
+        assert!((chart.y(10.0) - chart.y(100.0) - (chart.y(100.0) - chart.y(1_000.0))).abs() < 1e-9);
+        assert!((chart.y(0.0) - BOTTOM).abs() < 1e-9 && (chart.y(10.0) - BOTTOM).abs() < 1e-9);
+        assert!(Picture { scale: Scale::Logarithmic, ..picture(Vec::new()) }.svg().contains("</svg>"));
     }
 
     #[test]

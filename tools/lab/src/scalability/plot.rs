@@ -1,6 +1,6 @@
 //! Plots of a series: one per kind of call, time by number of servants, a line per contender and style.
 
-use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::plot::{Line, Picture, Scale};
 use spandrel_measure::units::grouped;
 
 use super::results::{Results, Row};
@@ -32,6 +32,7 @@ pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), 
                 x_title: "servants".to_owned(),
                 x_labels: results.settings.servants.iter().map(|n| grouped(f64::from(*n))).collect(),
                 y_title: "µs".to_owned(),
+                scale: Scale::Linear,
                 lines: lines(results, &rows),
             };
             directory.write(&name, &picture.svg())?;

@@ -1,6 +1,6 @@
 //! Plots of a series: one per data type, throughput by buffer size, a line per mechanism.
 
-use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::plot::{Line, Picture, Scale};
 use spandrel_measure::units::Octets;
 
 use super::report::heading;
@@ -42,6 +42,7 @@ fn picture(results: &Results, call: CallKind, data: DataType) -> Picture {
         x_title: "buffer size (octets)".to_owned(),
         x_labels: sizes.iter().map(ToString::to_string).collect(),
         y_title: "Mbit/s".to_owned(),
+        scale: Scale::Linear,
         lines: results.settings.mechanisms.iter().map(line).collect(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::plot::{Line, Picture, Scale};
 use spandrel_measure::stats::Summary;
 
 use super::experiment::Experiment;
@@ -33,6 +33,8 @@ pub(super) fn write<E: Experiment>(results: &Results<E::Contender>, directory: &
                 x_title: E::UNIT.to_owned(),
                 x_labels: results.settings.numbers.iter().map(|number| E::label(*number)).collect(),
                 y_title: unit.to_owned(),
+                // Contenders differ by magnitudes.
+                scale: Scale::Logarithmic,
                 lines: lines(&results.settings.contenders, &rows, value),
             };
             directory.write(&format!("{file}-{placement}.svg"), &picture.svg())?;

@@ -144,3 +144,117 @@ fn runs_csv<C: Display>(results: &Results<C>) -> String {
     }
     csv
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::{Absent, Figures, Measurement};
+    use super::super::{Settings, Subject};
+    use super::*;
+    use crate::machine::Machine;
+    use crate::peer::pair::Launch;
+    use crate::placement::Placement;
+
+    struct Example;
+
+    impl Experiment for Example {
+        type Contender = &'static str;
+        const NAME: &str = "example";
+        const UNIT: &str = "busy connections";
+        const MOST: u32 = 2_000;
+        const BASE: &'static str = "epoll";
+
+        fn start(
+            _: &'static str,
+            _: &Settings<&'static str>,
+            _: Launch<'_>,
+            _: Placement,
+        ) -> Result<Result<Box<dyn Subject>, String>, LabError> {
+            Ok(Err("only its report is tested".to_owned()))
+        }
+    }
+
+    fn settings() -> Settings<&'static str> {
+        Settings {
+            placements: vec![Placement::Two],
+            numbers: vec![1, 1000],
+            contenders: vec!["epoll", "spandrel", "jacorb"],
+            run_millis: 500,
+            rounds: 3,
+            work_micros: 0,
+            peers: None,
+            omniorb: None,
+            jacorb: None,
+            limit_seconds: 10,
+            budget_seconds: None,
+        }
+    }
+
+    fn results() -> Results<&'static str> {
+        let mut measured = Vec::new();
+        for (round, rate) in [100_000.0, 50_000.0, 90_000.0].into_iter().enumerate() {
+            for (contender, part) in [("epoll", 1.0), ("spandrel", 0.8)] {
+                let figures = Figures {
+                    calls: 1_000,
+                    calls_per_second: rate * part,
+                    p50_us: 10.0 / part,
+                    p99_us: 15.0 / part,
+                    p999_us: 90.0 / part,
+                    server_us: Some(5.0 / part),
+                    load_us: Some(6.0),
+                    fairness: None,
+                };
+                let (round, contender) = (round as u32, contender.to_owned());
+                let one = Measurement { placement: Placement::Two, number: 1, round, contender, figures };
+                if part == 1.0 {
+                    let figures = Figures { calls_per_second: 4.0 * rate, fairness: Some(0.75), ..figures };
+                    measured.push(Measurement { number: 1000, figures, ..one.clone() });
+                }
+                measured.push(one);
+            }
+        }
+        let absent = [
+            Absent { contender: "jacorb".to_owned(), number: None, reason: "its programs are not built".to_owned() },
+            Absent {
+                contender: "spandrel".to_owned(),
+                number: Some(1000),
+                reason: "it does not serve them".to_owned(),
+            },
+        ];
+        Results::from_measurements(Example::NAME, Example::BASE, Machine::example(), settings(), measured, &absent)
+    }
+
+    #[test]
+    fn each_contender_has_its_row_present_or_not() {
+        insta::assert_snapshot!(text::<Example>(&results()));
+    }
+
+    #[test]
+    fn runs_and_charts_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut directory = Directory::create(folder.path()).unwrap();
+        write::<Example>(&results(), &mut directory).unwrap();
+        let runs = std::fs::read_to_string(folder.path().join("runs.csv")).unwrap();
+        let columns: Vec<usize> = runs.lines().map(|line| line.split(',').count()).collect();
+        assert_eq!(columns, [columns[0]; 1 + 3 * 3], "{runs}");
+        let chart = std::fs::read_to_string(folder.path().join("cost-two.svg")).unwrap();
+        assert!(chart.contains("1,000") && chart.contains("spandrel") && !chart.contains("jacorb"), "{chart}");
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        type Change = fn(&mut Settings<&'static str>);
+        let refused: [(Change, &str); 4] = [
+            (|settings| settings.numbers.push(0), "between 1 and 2,000, not 0"),
+            (|settings| settings.contenders.clear(), "nothing to run"),
+            (|settings| settings.rounds = 0, "nothing to run"),
+            (|settings| settings.work_micros = 2_000_000, "up to 1,000,000 µs, not 2000000"),
+        ];
+        Example::check(&settings()).unwrap();
+        for (change, words) in refused {
+            let mut settings = settings();
+            change(&mut settings);
+            let error = Example::check(&settings).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

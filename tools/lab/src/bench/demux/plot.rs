@@ -1,7 +1,7 @@
 //! Plots of lookups: one per invocation algorithm, time by number of objects, a line per strategy (figures
 //! 6.4 and 6.5).
 
-use spandrel_measure::plot::{Line, Picture};
+use spandrel_measure::plot::{Line, Picture, Scale};
 use spandrel_measure::units::grouped;
 
 use super::requests::Algorithm;
@@ -42,6 +42,7 @@ fn picture(results: &Results, algorithm: Algorithm, with_linear: bool) -> Pictur
         x_title: "objects".to_owned(),
         x_labels: settings.objects.iter().map(|count| grouped(f64::from(*count))).collect(),
         y_title: "ns per lookup".to_owned(),
+        scale: Scale::Linear,
         lines: strategies.filter(|one| with_linear || *one != Strategy::Linear).map(line).collect(),
     }
 }
