@@ -88,7 +88,7 @@ impl Contender {
                 Ok(command)
             }
             Self::Tonic => {
-                let mut command = Command::new(tonic()?);
+                let mut command = Command::new(tonic(settings.peers.as_deref())?);
                 command.args(["server", &work]);
                 Ok(command)
             }
@@ -122,7 +122,7 @@ impl Contender {
             Self::JacOrb => {
                 Some(command(self.interop(settings.jacorb.as_deref()).map(|folder| folder.join(CLIENT)), None))
             }
-            Self::Tonic => Some(command(tonic(), Some("client"))),
+            Self::Tonic => Some(command(tonic(settings.peers.as_deref()), Some("client"))),
         }
     }
 
@@ -131,12 +131,14 @@ impl Contender {
     }
 }
 
-/// The program over tonic, from the workspace of packages with heavy dependencies.
-fn tonic() -> Result<PathBuf, String> {
-    let program = Path::new("extra/target/release/calls-tonic");
-    if program.is_file() {
-        return Ok(program.to_owned());
+/// The program over tonic, from the given folder or the workspace of packages with heavy dependencies.
+fn tonic(folder: Option<&Path>) -> Result<PathBuf, String> {
+    let program = folder.unwrap_or(Path::new("target/extra/release")).join("calls-tonic");
+    match (program.is_file(), folder) {
+        (true, _) => Ok(program),
+        (false, Some(folder)) => Err(format!("{} has no calls-tonic", folder.display())),
+        (false, None) => Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml --target-dir \
+                              target/extra -p calls-tonic` in the source tree"
+            .to_owned()),
     }
-    Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml -p calls-tonic` in the source tree"
-        .to_owned())
 }
