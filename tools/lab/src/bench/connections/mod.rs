@@ -71,27 +71,33 @@ struct Server(ServerProcess);
 
 impl Subject for Server {
     fn run(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
-        let outcome = self.drive(number, time);
+        let outcome = self.drive(number, time)?;
         // Connections that are still being closed do not count in the next run.
         self.0.settle()?;
-        outcome
+        if outcome.is_err() {
+            self.0.wait_until_idle()?; // calls in flight on closed connections
+        }
+        Ok(outcome)
     }
 }
 
 impl Server {
     fn drive(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
-        let action = format!("drive the {} server", self.0.name());
-        let drive = |error| LabError::io(action.as_str())(error);
+        let refuse = |error| Ok(Err(format!("it does not serve {} connections: {error}", grouped(number.into()))));
         let mut connections = match self.0.open(0, number) {
             Ok(connections) => connections,
-            Err(error) => {
-                return Ok(Err(format!("it does not serve {} connections: {error}", grouped(number.into()))));
-            }
+            Err(error) => return refuse(error),
         };
         let calls_before = self.0.calls()?;
-        let warm_up = connections.run(time / WARM_UP_PART).map_err(drive)?;
+        let warm_up = match connections.run(time / WARM_UP_PART) {
+            Ok(warm_up) => warm_up,
+            Err(error) => return refuse(error),
+        };
         let cpu_before = self.0.processor_time();
-        let run = connections.run(time).map_err(drive)?;
+        let run = match connections.run(time) {
+            Ok(run) => run,
+            Err(error) => return refuse(error),
+        };
         let server_cpu = self.0.processor_time().zip(cpu_before).map(|(after, before)| after - before);
         self.0.check_calls(calls_before, warm_up.nanos.count() + run.nanos.count())?;
         Ok(Ok(figures(&run, server_cpu)))

@@ -19,6 +19,8 @@ use crate::raw::processor_time::processor_time;
 
 /// An upper bound of the open descriptors besides connections.
 const OTHER_DESCRIPTORS: u64 = 128;
+/// The pause between two looks at a count of calls.
+const BETWEEN_COUNTS: Duration = Duration::from_millis(100);
 /// The pause before a server that refused is tried again.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
 
@@ -98,11 +100,6 @@ impl ServerProcess {
         &self.line
     }
 
-    /// The name of its contender.
-    pub(in crate::bench) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Its memory at present in octets, where the system reports it.
     pub(in crate::bench) fn resident(&self) -> Option<u64> {
         resident_octets(self.process.id())
@@ -136,6 +133,23 @@ impl ServerProcess {
                 detail: format!("it counted {counted} calls, and {expected} were made"),
             }),
         }
+    }
+
+    /// Waits until its count of calls grows no more.
+    ///
+    /// # Errors
+    /// If it still grows at the limit.
+    pub(in crate::bench) fn wait_until_idle(&mut self) -> Result<(), LabError> {
+        let (start, mut before) = (Instant::now(), None);
+        while start.elapsed() < self.limit {
+            let calls = self.calls()?;
+            if before.replace(calls) == Some(calls) {
+                return Ok(());
+            }
+            thread::sleep(BETWEEN_COUNTS);
+        }
+        let seconds = self.limit.as_secs_f64();
+        Err(LabError::TimedOut { role: format!("{} server", self.name), seconds })
     }
 
     /// Waits until the server has noticed that all connections are closed, so that this does not count in the
