@@ -1,4 +1,4 @@
-//! The client.
+//! The client over tonic.
 
 use std::io::{BufRead, stdin};
 use std::time::{Duration, Instant};

@@ -23,8 +23,8 @@ pub(super) struct ByNumberArgs {
     /// Processor time of each upcall in microseconds: servants that compute
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = whole(0..=u32::MAX))]
     work: u32,
-    /// A folder with the programs calls-c and calls-tonic [default: calls-c is built from the source tree, and
-    /// calls-tonic is in target/extra/release]
+    /// A folder with the programs calls-c and calls-tokio [default: calls-c is built from the source tree, and
+    /// calls-tokio is in target/extra/release]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
     /// Folder with omniORB's programs [default: target/interop/omniorb]

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Numbers of calls in flight, 1,000 at most; sequential calls are always measured [default: 1,10,100]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = whole(1..=u32::MAX))]
     in_flight: Vec<u32>,
-    /// Clients and servers: c, spandrel, spandrel-async, omniorb, jacorb, tonic [default: all]
+    /// Clients and servers: c, spandrel, spandrel-async, spandrel-tokio, omniorb, jacorb, tonic [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     contenders: Vec<Contender>,
     #[command(flatten)]

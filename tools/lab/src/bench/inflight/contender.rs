@@ -22,8 +22,10 @@ pub enum Contender {
     C,
     /// Our ORB: futures, and a server with default settings.
     Spandrel,
-    /// Our ORB: futures, and asynchronous servants.
+    /// Our ORB: futures, and an asynchronous servant polled by the ORB's threads.
     SpandrelAsync,
+    /// Our ORB: futures, and an asynchronous servant in tasks of tokio.
+    SpandrelTokio,
     /// omniORB, by its asynchronous method invocation.
     #[serde(rename = "omniorb")]
     OmniOrb,
@@ -41,7 +43,8 @@ named!(Contender, "client and server");
 
 impl Contender {
     /// All of them, the base first.
-    pub const ALL: [Self; 6] = [Self::C, Self::Spandrel, Self::SpandrelAsync, Self::OmniOrb, Self::JacOrb, Self::Tonic];
+    pub const ALL: [Self; 7] =
+        [Self::C, Self::Spandrel, Self::SpandrelAsync, Self::SpandrelTokio, Self::OmniOrb, Self::JacOrb, Self::Tonic];
 
     /// The name that options and tables use.
     #[must_use]
@@ -50,6 +53,7 @@ impl Contender {
             Self::C => "c",
             Self::Spandrel => "spandrel",
             Self::SpandrelAsync => "spandrel-async",
+            Self::SpandrelTokio => "spandrel-tokio",
             Self::OmniOrb => "omniorb",
             Self::JacOrb => "jacorb",
             Self::Tonic => "tonic",
@@ -87,9 +91,10 @@ impl Contender {
                 command.args(["--work", &work]);
                 Ok(command)
             }
-            Self::Tonic => {
-                let mut command = Command::new(tonic(settings.peers.as_deref())?);
-                command.args(["server", &work]);
+            Self::SpandrelTokio | Self::Tonic => {
+                let mut command = Command::new(over_tokio(settings.peers.as_deref())?);
+                let role = if self == Self::Tonic { "tonic-server" } else { "spandrel-server" };
+                command.args([role, &work]);
                 Ok(command)
             }
         }
@@ -112,7 +117,7 @@ impl Contender {
         };
         match self {
             Self::C => None,
-            Self::Spandrel | Self::SpandrelAsync => {
+            Self::Spandrel | Self::SpandrelAsync | Self::SpandrelTokio => {
                 let kind = ChildKind::InFlightClient { reference: server.to_owned() };
                 Some(Ok(launch(&ChildRole { kind, core: None })))
             }
@@ -122,7 +127,7 @@ impl Contender {
             Self::JacOrb => {
                 Some(command(self.interop(settings.jacorb.as_deref()).map(|folder| folder.join(CLIENT)), None))
             }
-            Self::Tonic => Some(command(tonic(settings.peers.as_deref()), Some("client"))),
+            Self::Tonic => Some(command(over_tokio(settings.peers.as_deref()), Some("tonic-client"))),
         }
     }
 
@@ -131,14 +136,14 @@ impl Contender {
     }
 }
 
-/// The program over tonic, from the given folder or the workspace of packages with heavy dependencies.
-fn tonic(folder: Option<&Path>) -> Result<PathBuf, String> {
-    let program = folder.unwrap_or(Path::new("target/extra/release")).join("calls-tonic");
+/// The program over tokio, from the given folder or the workspace of packages with heavy dependencies.
+fn over_tokio(folder: Option<&Path>) -> Result<PathBuf, String> {
+    let program = folder.unwrap_or(Path::new("target/extra/release")).join("calls-tokio");
     match (program.is_file(), folder) {
         (true, _) => Ok(program),
-        (false, Some(folder)) => Err(format!("{} has no calls-tonic", folder.display())),
+        (false, Some(folder)) => Err(format!("{} has no calls-tokio", folder.display())),
         (false, None) => Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml --target-dir \
-                              target/extra -p calls-tonic` in the source tree"
+                              target/extra -p calls-tokio` in the source tree"
             .to_owned()),
     }
 }

@@ -1,0 +1,52 @@
+//! Our ORB with an asynchronous servant whose requests are tasks of tokio.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use spandrel::{Endpoint, Orb, Poa, SystemException};
+use tokio::runtime::Runtime;
+
+use crate::Calls;
+
+#[allow(dead_code, missing_docs, unreachable_pub, missing_debug_implementations, reason = "generated code")]
+mod latency {
+    spandrel::include_idl!("latency");
+}
+use latency::{BinStruct, LatencyAsyncServant, LatencyAsyncSkeleton};
+
+pub(crate) fn run(calls: Calls) -> Result<()> {
+    let runtime = Runtime::new()?;
+    let handle = runtime.handle().clone();
+    let builder = Orb::builder().listen(Endpoint::new("127.0.0.1", 0));
+    let orb = builder.spawner(move |task| drop(handle.spawn(task))).build()?;
+    let calls = Arc::new(calls);
+    let object = Poa::root(&orb)?.activate(LatencyAsyncSkeleton::new(Object(Arc::clone(&calls))))?;
+    println!("{}", orb.object_to_string(&object));
+    calls.answer_parent()?;
+    Ok(orb.shutdown()?)
+}
+
+struct Object(Arc<Calls>);
+
+impl LatencyAsyncServant for Object {
+    async fn ping(&self) -> Result<(), SystemException> {
+        self.0.call();
+        Ok(())
+    }
+
+    async fn ping_1way(&self) -> Result<(), SystemException> {
+        self.ping().await
+    }
+
+    async fn send_struct_seq(&self, _: &[BinStruct]) -> Result<(), SystemException> {
+        self.ping().await
+    }
+
+    async fn send_octet_seq(&self, _: &[u8]) -> Result<(), SystemException> {
+        self.ping().await
+    }
+
+    async fn send_struct_seq_1way(&self, _: &[BinStruct]) -> Result<(), SystemException> {
+        self.ping().await
+    }
+}
