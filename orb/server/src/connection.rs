@@ -16,6 +16,7 @@ pub(crate) mod link;
 mod monitored;
 mod origin;
 mod pending_requests;
+mod pipeline;
 pub(crate) mod pooled;
 mod reader_role;
 pub(crate) mod reading;
@@ -59,6 +60,7 @@ use late_octets::LateOctets;
 use link::Link;
 use pending_requests::PendingRequests;
 pub(super) use pending_requests::too_many_deferred;
+use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
@@ -90,6 +92,7 @@ pub(crate) struct ServerConnection {
     close_state: CloseState,
     /// Octets that arrive after the last reply.
     late_octets: LateOctets,
+    pipeline: Pipeline,
     /// The object and the operation of the last request.
     prediction: Prediction,
     /// The registration with a reactor, unless the connection has a thread of its own.
@@ -142,6 +145,7 @@ impl ServerConnection {
             listen_point_contexts: AtomicU32::new(0),
             close_state: CloseState::default(),
             late_octets: LateOctets::default(),
+            pipeline: Pipeline::default(),
             prediction: Prediction::default(),
             registration: RegistrationSlot::default(),
             has_own_thread,
@@ -315,7 +319,11 @@ impl ServerConnection {
                 // Noted in the order of reading, because another thread may run the next request.
                 let request_context = self.record_contexts(request, message);
                 let request_context = request_context.as_ref();
-                let run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
+                let mut run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
+                let run = |turn| match self.pipeline.is_active() {
+                    false => run(turn),
+                    true => self.run_pipelined(request, turn, &mut run),
+                };
                 Ok(self.begin_upcall(is_one_way(request), run))
             }
             Err(error) => Err(error.into()),

@@ -8,6 +8,7 @@ mod concurrency;
 mod demux;
 mod dynamic_servants;
 mod long_waits;
+mod pipelining;
 mod poa;
 mod threads;
 
@@ -19,7 +20,7 @@ use spandrel_test_support::run_modules_with;
 
 #[test]
 fn pooled() {
-    run_modules_with(&["poa", "threads"], SERVERS, "pooled");
+    run_modules_with(&["pipelining", "poa", "threads"], SERVERS, "pooled");
 }
 
 #[test]

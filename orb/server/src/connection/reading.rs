@@ -17,6 +17,7 @@ use std::{
 };
 
 use spandrel_connection::{CancelledRequests, ReaderWord};
+use spandrel_giop::Message;
 use spandrel_orb::CancelReason;
 use spandrel_sync::Arc;
 use spandrel_transport::{Deadline, ReadError, Transport};
@@ -58,8 +59,16 @@ impl ServerConnection {
             if self.is_blocked() {
                 self.await_unblocked();
             }
-            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
-            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
+            let next = match self.next_in_memory() {
+                Some(next) => next,
+                None => {
+                    let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
+                    let mut reader = self.reader.lock();
+                    let next = reader.next(self.link.transport(), deadline.as_ref());
+                    self.pipeline.record_read(reader.holds_request());
+                    next
+                }
+            };
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
@@ -80,6 +89,24 @@ impl ServerConnection {
                 }
             }
         }
+    }
+
+    /// The next message of a pipeline, if it is in memory. If it is not, the pipeline ends.
+    #[inline]
+    fn next_in_memory(&self) -> Option<Result<Message, ReadError>> {
+        if self.pipeline.is_active() { self.next_in_pipeline() } else { None }
+    }
+
+    #[cold]
+    fn next_in_pipeline(&self) -> Option<Result<Message, ReadError>> {
+        let mut reader = self.reader.lock();
+        let next = reader.buffered().transpose();
+        self.pipeline.record_read(reader.holds_request());
+        drop(reader);
+        if next.is_none() {
+            self.end_pipeline();
+        }
+        next
     }
 
     /// Runs an upcall, unless the connection accepts no further request. `answer` gets the number of its
@@ -371,7 +398,9 @@ impl ServerConnection {
         let mut next = {
             let mut reader = self.reader.lock();
             reader.wake();
-            reader.next_ready(self.link.transport())
+            let next = reader.next_ready(self.link.transport());
+            self.pipeline.record_read(reader.holds_request());
+            next
         };
         loop {
             match next {
@@ -398,6 +427,10 @@ impl ServerConnection {
                 break;
             }
             next = reader.buffered();
+            self.pipeline.record_read(reader.holds_request());
+        }
+        if self.pipeline.is_active() {
+            self.end_pipeline();
         }
         self.reader.lock().rest();
         Ok(())
