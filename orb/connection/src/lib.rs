@@ -11,6 +11,7 @@
 //! - [`ServerHalf`] has the requests that may be cancelled or are answered later.
 //! - [`ReaderWord`] decides which thread reads an accepted connection, and [`ServerPhase`] how far its end
 //!   has come.
+//! - [`ServiceModeRule`] decides whether busy connections are read by threads of their own or by shared ones.
 //! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be
 //!   sent once more. [`EndCause`] and [`WriteFailure`] lead to it.
 
@@ -25,6 +26,7 @@ mod reader_word;
 mod sending;
 mod server;
 mod server_phase;
+mod service_mode;
 
 pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
@@ -33,3 +35,4 @@ pub use reader_word::ReaderWord;
 pub use sending::{SendHalf, SentContexts, WritePhase};
 pub use server::{CancelledRequests, RequestKey, ServerHalf, agree_on_code_sets};
 pub use server_phase::{ReadSide, ServerPhase, WriteSide};
+pub use service_mode::{Busyness, ServiceMode, ServiceModeRule};

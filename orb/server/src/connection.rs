@@ -23,6 +23,7 @@ pub(crate) mod reading;
 pub(crate) mod registration;
 mod replies;
 mod reply_queue;
+mod service;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
 use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, classify};
@@ -37,7 +38,7 @@ use spandrel_orb::{
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 use spandrel_transport::{
     Address, DecodedMemory, MessageReader, ReactorTransport, ReadError, ReceiveBudget, ServerMonitor,
@@ -64,6 +65,7 @@ use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
+use service::VisitRate;
 
 /// How many announcements of listen points are processed on one connection.
 const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;
@@ -97,7 +99,9 @@ pub(crate) struct ServerConnection {
     prediction: Prediction,
     /// The registration with a reactor, unless the connection has a thread of its own.
     registration: RegistrationSlot,
-    has_own_thread: bool,
+    /// Whether a thread serves this connection alone and waits in its writes. It changes between two requests.
+    has_own_thread: AtomicBool,
+    visits: VisitRate,
     /// The requests that wait for a worker, if other threads run requests than the one that reads them.
     dispatch_queue: Option<DispatchQueue>,
 }
@@ -106,6 +110,9 @@ pub(crate) struct ServerConnection {
 pub(crate) trait ConnectionOwner: Send + Sync + std::fmt::Debug {
     /// Removes a connection that has ended.
     fn forget(&self, connection: &ServerConnection);
+
+    /// Counts a connection less with a thread of its own, because the connection has moved to the reactor.
+    fn left_thread(&self);
 }
 
 impl ServerConnection {
@@ -148,7 +155,8 @@ impl ServerConnection {
             pipeline: Pipeline::default(),
             prediction: Prediction::default(),
             registration: RegistrationSlot::default(),
-            has_own_thread,
+            has_own_thread: AtomicBool::new(has_own_thread),
+            visits: VisitRate::default(),
             dispatch_queue,
         })
     }
@@ -176,7 +184,7 @@ impl ServerConnection {
     }
 
     pub(super) fn has_own_thread(&self) -> bool {
-        self.has_own_thread
+        self.has_own_thread.load(Ordering::SeqCst)
     }
 
     pub(super) fn pollable(&self) -> Option<&dyn Pollable> {

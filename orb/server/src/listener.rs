@@ -120,7 +120,7 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
         let ServerResources { settings, pool, budget, upcall_monitor, .. } = &*self.resources;
-        upcall_monitor.attend(pool, budget, settings.client_timeouts());
+        upcall_monitor.attend(pool, budget, settings.client_timeouts(), settings.concurrency.own_threads());
         let registry = pool.registry()?;
         warn_of_unencrypted(&opened);
         let mut published = PublishedAddresses::default();
@@ -213,7 +213,7 @@ impl Server {
             let served = Arc::clone(&connection);
             threads.spawn("spandrel-serve", move || served.serve())
         } else {
-            pooled::serve_in(pool, &connection)
+            pooled::serve_in(pool, &connection, false)
         };
         serving.inspect_err(|_| {
             orb.statistics().refused_for_resources();
@@ -302,8 +302,12 @@ impl ConnectionOwner for Server {
             connection.orb().statistics().change(Level::ServerConnections, -1);
         }
         if known.is_some_and(|known| known.has_own_thread()) {
-            self.threaded.fetch_sub(1, Ordering::Relaxed);
+            self.left_thread();
         }
+    }
+
+    fn left_thread(&self) {
+        self.threaded.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -21,8 +21,9 @@ mod monitored;
 mod pace;
 mod state;
 
-use std::time::Duration;
+use std::{thread::available_parallelism, time::Duration};
 
+use spandrel_connection::ServiceModeRule;
 use spandrel_ipc::release_free_memory;
 use spandrel_orb::internal::ClientTimeouts;
 use spandrel_sync::{
@@ -65,9 +66,18 @@ pub(crate) struct UpcallMonitor {
 }
 
 impl UpcallMonitor {
-    /// Monitors the pool and the memory budget of a server, and makes sweeps.
-    pub(super) fn attend(&self, pool: &Arc<Pool>, budget: &Arc<MemoryBudget>, client_timeouts: ClientTimeouts) {
+    /// Monitors the pool and the memory budget of a server, and makes sweeps. `own_threads`: the most connections with
+    /// a thread of their own.
+    pub(super) fn attend(
+        &self,
+        pool: &Arc<Pool>,
+        budget: &Arc<MemoryBudget>,
+        client_timeouts: ClientTimeouts,
+        own_threads: usize,
+    ) {
         let mut state = self.state.lock();
+        let processors = available_parallelism().map_or(1, usize::from);
+        state.service_mode = pool.is_adaptive().then(|| ServiceModeRule::new(processors, own_threads));
         (state.pool, state.budget) = (Arc::downgrade(pool), Arc::downgrade(budget));
         state.client_timeouts = client_timeouts;
         state.next_round = client_timeouts.period().map(|period| Instant::now() + period);
@@ -162,7 +172,7 @@ impl UpcallMonitor {
         self.input.open();
         let mut pace = Pace::new(Instant::now());
         let mut activity = Activity::new(Instant::now());
-        let mut connections_due = Instant::now();
+        let (begin, mut connections_due) = (Instant::now(), Instant::now());
         let mut state = self.state.lock();
         while !state.stopped {
             if std::mem::take(&mut state.is_hurried) {
@@ -189,6 +199,10 @@ impl UpcallMonitor {
                 connections_due =
                     now + MIN_LOOK_INTERVAL * (state.monitored.len() / CONNECTIONS_PER_MILLISECOND) as u32;
                 let (seen, lasting) = state.look(now);
+                let mode = state.service_mode.as_mut().map(|rule| rule.look(now - begin, seen.busyness));
+                if let Some((pool, mode)) = state.pool.upgrade().zip(mode) {
+                    pool.set_service_mode(mode);
+                }
                 found.add(seen);
                 let attended;
                 (state, attended) = self.attend_to(state, lasting);

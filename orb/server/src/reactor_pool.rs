@@ -20,9 +20,10 @@
 
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
+use spandrel_connection::ServiceMode;
 use spandrel_giop::SystemException;
 use spandrel_orb::{
-    Spawn, Task,
+    Concurrency, Spawn, Task,
     internal::{
         ServerSettings,
         nesting::{self, NestedWork},
@@ -30,7 +31,10 @@ use spandrel_orb::{
     },
 };
 use spandrel_reactor::{LogLimit, Options, Reactor, Registry, Unlogged};
-use spandrel_sync::Arc;
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::{
     queue::{Job, WorkerQueue},
@@ -48,6 +52,10 @@ const BATCH_TIME: Duration = Duration::from_millis(1);
 /// A reactor and its threads. Both start at their first use.
 #[derive(Debug)]
 pub(super) struct Pool {
+    /// Whether connections move between threads of their own and the reactor.
+    is_adaptive: bool,
+    /// Whether connections that would have threads of their own share those of the reactor.
+    shares_threads: AtomicBool,
     reactor: OnceLock<Reactor>,
     max_handlers: usize,
     worker_counts: Arc<WorkerCounts>,
@@ -121,6 +129,8 @@ impl Pool {
         let worker_counts = Arc::new(WorkerCounts::new(settings.concurrency.reactor_threads()));
         let (threads, log_limit) = (Arc::clone(threads), Arc::clone(log_limit));
         Self {
+            is_adaptive: matches!(settings.concurrency, Concurrency::Adaptive { .. }),
+            shares_threads: AtomicBool::new(false),
             reactor: OnceLock::new(),
             max_handlers: settings.max_connections.saturating_add(MAX_LISTENERS),
             // The threads of a fixed pool always nest. The thread that fills a queue runs nothing that could
@@ -210,6 +220,22 @@ impl Pool {
     /// Whether a thread may be free, or started, to read on while an upcall keeps another one.
     pub(super) fn can_read_on(&self) -> bool {
         !self.worker_counts.is_fixed() || self.worker_counts.wanted() > 1
+    }
+
+    /// Whether connections move between threads of their own and the reactor.
+    pub(super) fn is_adaptive(&self) -> bool {
+        self.is_adaptive
+    }
+
+    /// Whether connections that would have threads of their own share those of the reactor.
+    #[inline]
+    pub(super) fn shares_threads(&self) -> bool {
+        self.shares_threads.load(Ordering::Relaxed)
+    }
+
+    /// Has connections move to the reactor, or back to threads of their own, with their next requests.
+    pub(super) fn set_service_mode(&self, mode: ServiceMode) {
+        self.shares_threads.store(mode == ServiceMode::SharedThreads, Ordering::Relaxed);
     }
 
     /// Records that an upcall blocks one of the threads, and ensures that another can do its work.

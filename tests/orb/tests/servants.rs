@@ -10,6 +10,7 @@ mod dynamic_servants;
 mod long_waits;
 mod pipelining;
 mod poa;
+mod service_modes;
 mod threads;
 
 use spandrel_orb_tests::SERVERS;

@@ -31,9 +31,20 @@ pub enum Concurrency {
     /// ([`Collocation`](crate::Collocation)). While a servant waits for the reply to a call of its own, the
     /// thread serves other requests, nested up to 64 deep. A long upcall delays all other requests.
     Reactive,
+    /// As [`ThreadPerConnection`](Self::ThreadPerConnection) while few connections are busy, and as
+    /// [`LeaderFollowers`](Self::LeaderFollowers) with as many threads as are needed while many are. The default, with
+    /// at most 64 threads of connections. Written `adaptive` or `adaptive:64`.
+    ///
+    /// The server looks at its connections some 35 times a second. If more than twice as many as there are processors
+    /// make many calls, or more than the limit make any, the connections move to the shared threads. They get threads
+    /// of their own again when no more than there are processors have been busy for a second. Nothing but the thread
+    /// that runs a request changes.
+    Adaptive {
+        /// The most connections with a thread of their own.
+        limit: usize,
+    },
     /// Each connection has a thread of its own, which reads a request, runs it and sends the reply. This is
-    /// the shortest path of a request, and the default, with 64 connections. Written
-    /// `thread-per-connection:64`.
+    /// the shortest path of a request. Written `thread-per-connection:64`.
     ///
     /// Connections beyond the limit are served as by [`LeaderFollowers`](Self::LeaderFollowers) with as many
     /// threads as are needed.
@@ -82,7 +93,7 @@ pub enum QueueOverflow {
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self::ThreadPerConnection { limit: OWN_THREADS }
+        Self::Adaptive { limit: OWN_THREADS }
     }
 }
 
@@ -101,7 +112,7 @@ impl Concurrency {
     /// Connections that have a thread of their own.
     pub fn own_threads(self) -> usize {
         match self {
-            Self::ThreadPerConnection { limit } => limit,
+            Self::Adaptive { limit } | Self::ThreadPerConnection { limit } => limit,
             _ => 0,
         }
     }
@@ -110,7 +121,7 @@ impl Concurrency {
     pub(super) fn threads(self) -> usize {
         match self {
             Self::Reactive => 1,
-            Self::ThreadPerConnection { limit } => limit,
+            Self::Adaptive { limit } | Self::ThreadPerConnection { limit } => limit,
             Self::LeaderFollowers { threads } => threads.unwrap_or(1),
             Self::ThreadPool { threads, .. } => threads.saturating_add(1),
         }
@@ -120,7 +131,7 @@ impl Concurrency {
     pub fn reactor_threads(self) -> Option<usize> {
         match self {
             Self::Reactive | Self::ThreadPool { .. } => Some(1),
-            Self::ThreadPerConnection { .. } => None,
+            Self::Adaptive { .. } | Self::ThreadPerConnection { .. } => None,
             Self::LeaderFollowers { threads } => threads,
         }
     }
@@ -130,6 +141,7 @@ impl fmt::Display for Concurrency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reactive => f.write_str("reactive"),
+            Self::Adaptive { limit } => write!(f, "adaptive:{limit}"),
             Self::ThreadPerConnection { limit } => write!(f, "thread-per-connection:{limit}"),
             Self::LeaderFollowers { threads: None } => f.write_str("leader-followers"),
             Self::LeaderFollowers { threads: Some(threads) } => write!(f, "leader-followers:{threads}"),
@@ -139,8 +151,7 @@ impl fmt::Display for Concurrency {
 }
 
 /// The texts that name a concurrency strategy.
-pub(crate) const SYNTAX: &str =
-    "reactive, thread-per-connection[:CONNECTIONS], leader-followers[:THREADS] or thread-pool[:THREADS[:QUEUE]]";
+pub(crate) const SYNTAX: &str = "adaptive[:CONNECTIONS], reactive, thread-per-connection[:CONNECTIONS], leader-followers[:THREADS] or thread-pool[:THREADS[:QUEUE]]";
 
 /// The error of a text that names no concurrency strategy.
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
@@ -162,6 +173,7 @@ fn parse(text: &str) -> Option<Concurrency> {
     let mut number = || parts.next().map(|part| part.parse::<usize>().ok()).map_or(Some(None), |part| part.map(Some));
     let positive = |count: usize| NonZero::new(count).map(NonZero::get);
     let chosen = match name {
+        "adaptive" => Concurrency::Adaptive { limit: number()?.unwrap_or(OWN_THREADS) },
         "reactive" => Concurrency::Reactive,
         "thread-per-connection" => Concurrency::ThreadPerConnection { limit: number()?.unwrap_or(OWN_THREADS) },
         "leader-followers" => match number()? {
@@ -184,6 +196,7 @@ mod tests {
     #[test]
     fn strategies_are_read_as_they_are_written() {
         for (text, strategy) in [
+            ("adaptive:3", Concurrency::Adaptive { limit: 3 }),
             ("reactive", Concurrency::Reactive),
             ("thread-per-connection:3", Concurrency::ThreadPerConnection { limit: 3 }),
             ("leader-followers", Concurrency::LeaderFollowers { threads: None }),
@@ -193,7 +206,8 @@ mod tests {
             assert_eq!(text.parse(), Ok(strategy));
             assert_eq!(strategy.to_string(), text);
         }
-        assert_eq!("thread-per-connection".parse(), Ok(Concurrency::default()));
+        assert_eq!("adaptive".parse(), Ok(Concurrency::default()));
+        assert_eq!("thread-per-connection".parse(), Ok(Concurrency::ThreadPerConnection { limit: OWN_THREADS }));
         assert_eq!("thread-pool:8".parse(), Ok(Concurrency::ThreadPool { threads: 8, queue: QUEUE }));
     }
 

@@ -26,11 +26,16 @@ struct PooledConnection {
     is_replaced: Arc<AtomicBool>,
 }
 
-/// Registers this connection with the pool's reactor, whose threads then serve it.
-pub(crate) fn serve_in(pool: &Pool, connection: &Arc<ServerConnection>) -> io::Result<()> {
+/// Registers this connection with the pool's reactor, whose threads then serve it. `is_ready`: there is input that the
+/// handle does not show.
+pub(crate) fn serve_in(pool: &Pool, connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()> {
     let (registry, worker_counts) = pool.visited_registry()?;
     let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(worker_counts));
-    registry.register(pooled, Interest::INPUT).map(drop)
+    let id = registry.register(pooled, Interest::INPUT)?;
+    if is_ready {
+        registry.mark_ready(id, Interest::INPUT);
+    }
+    Ok(())
 }
 
 /// Registers a connection that has a thread of its own, so that the reactor's threads write its waiting

@@ -59,6 +59,9 @@ impl ServerConnection {
             if self.is_blocked() {
                 self.await_unblocked();
             }
+            if self.resources.pool.shares_threads() && self.share_threads(&mut registration) {
+                return mem::forget(ending);
+            }
             let next = match self.next_in_memory() {
                 Some(next) => next,
                 None => {
@@ -375,7 +378,11 @@ impl ServerConnection {
         }
         let ending = CloseOnDrop(self);
         match self.serve_read() {
-            Ok(()) => mem::forget(ending),
+            Ok(NextRead::Continue) => {
+                mem::forget(ending);
+                self.end_visit();
+            }
+            Ok(NextRead::ByOther) => mem::forget(ending),
             Err(error) => {
                 self.read_failed(&error);
                 self.reader.lock().end();
@@ -391,9 +398,10 @@ impl ServerConnection {
         if is_over { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 
-    fn serve_read(&self) -> Result<(), ReadError> {
+    /// Serves the requests that are available now. Returns whether this thread still reads.
+    fn serve_read(&self) -> Result<NextRead, ReadError> {
         if let Some(dispatch_queue) = &self.dispatch_queue {
-            return dispatch_queue.read(self);
+            return dispatch_queue.read(self).map(|()| NextRead::ByOther);
         }
         let mut next = {
             let mut reader = self.reader.lock();
@@ -410,7 +418,7 @@ impl ServerConnection {
                     // step.
                     let _inside = nesting::enter(|| self.shared(), self.reader_role.word().bits() + 1);
                     if self.handle(&message)? == NextRead::ByOther {
-                        return Ok(());
+                        return Ok(NextRead::ByOther);
                     }
                 }
                 Err(error) => self.handle_read_failure(error)?,
@@ -433,7 +441,7 @@ impl ServerConnection {
             self.end_pipeline();
         }
         self.reader.lock().rest();
-        Ok(())
+        Ok(NextRead::Continue)
     }
 
     /// Suspends the registration: an upcall keeps the reactor's thread, and this thread reads.
@@ -445,14 +453,22 @@ impl ServerConnection {
 
     /// Returns the reading to the reactor, unless an upcall still runs that has lost the reader role. If the
     /// registration has ended, `registration` becomes `None` and the caller reads on to the end.
-    fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
+    pub(super) fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
         if self.reader_role.handed_over() != 0 {
             return false;
         }
         let Some(place) = registration.take() else { return false };
-        self.reader.lock().rest();
+        let is_drained = {
+            let mut reader = self.reader.lock();
+            reader.rest();
+            reader.is_drained()
+        };
         let _ = self.reader_role.change_word(|now| Some(now.register()));
-        if place.resume() {
+        let is_resumed = match is_drained {
+            true => place.resume(),
+            false => place.resume_marked(),
+        };
+        if is_resumed {
             return true;
         }
         let _ = self.reader_role.change_word(|now| Some(now.unregister()));

@@ -110,7 +110,7 @@ impl ServerConnection {
     /// Whether this thread runs a request of this connection and serves no other connection.
     fn is_own_thread(&self) -> bool {
         let here = std::ptr::from_ref(self).addr();
-        self.has_own_thread && Frame::current().is_some_and(|frame| frame.connection == here)
+        self.has_own_thread() && Frame::current().is_some_and(|frame| frame.connection == here)
     }
 
     /// Whether reading pauses because the client does not take its replies.
@@ -124,7 +124,7 @@ impl ServerConnection {
     pub(super) fn await_unblocked(&self) {
         // Progress is not checked meanwhile: the client is not to blame for the pause.
         self.reader.lock().stop();
-        self.link.await_unblocked(self.has_own_thread || self.pollable().is_none());
+        self.link.await_unblocked(self.has_own_thread() || self.pollable().is_none());
         self.after_deferred();
     }
 
@@ -139,7 +139,7 @@ impl ServerConnection {
         } else if self.pollable().is_none() {
             // A thread that is writing a reply also writes those behind it. Otherwise the reading thread
             // writes them before it reads on.
-        } else if !self.has_own_thread {
+        } else if !self.has_own_thread() {
             self.registration.update_output(|| self.link.is_blocked());
         } else if self.link.waits_for_reactor()
             && self.registration.begin_writer()
@@ -154,7 +154,7 @@ impl ServerConnection {
     /// Writes what the client takes now; called by the reactor. Returns whether no reply waits any more.
     pub(crate) fn write_ready(&self) -> bool {
         let is_done = self.link.write_ready();
-        if is_done && !self.has_own_thread {
+        if is_done && !self.has_own_thread() {
             self.registration.update_output(|| self.link.is_blocked());
             self.after_deferred();
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use spandrel_connection::{Busyness, ReaderWord, ServiceModeRule};
 use spandrel_orb::internal::ClientTimeouts;
 use spandrel_reactor::HandlerId;
 use spandrel_sync::{Arc, Weak, time::Instant};
@@ -29,6 +30,8 @@ pub(super) struct State {
     /// The memory budget of the connections.
     pub(super) budget: Weak<MemoryBudget>,
     pub(super) client_timeouts: ClientTimeouts,
+    /// Decides whether busy connections have threads of their own, if that changes.
+    pub(super) service_mode: Option<ServiceModeRule>,
     /// The time of the next sweep, if there is one.
     pub(super) next_round: Option<Instant>,
     /// The monitored connections, by their addresses in memory.
@@ -67,16 +70,20 @@ pub(super) struct LookHistory {
     /// Whether something has happened since the last look, or needs another look.
     pub(super) is_active: bool,
     pub(super) finding: LookFinding,
+    /// The connections that have made progress since the last look at them.
+    pub(super) busyness: Busyness,
 }
 
 impl LookHistory {
     pub(super) fn note(&mut self, finding: LookFinding) {
-        self.add(Self { is_active: true, finding });
+        self.add(Self { is_active: true, finding, ..Self::default() });
     }
 
     pub(super) fn add(&mut self, other: Self) {
         self.is_active |= other.is_active;
         self.finding = self.finding.max(other.finding);
+        self.busyness.connections += other.busyness.connections;
+        self.busyness.calls += other.busyness.calls;
     }
 
     /// Looks at the pool. Adds threads if all of them are stuck.
@@ -127,6 +134,9 @@ impl Monitored {
             }
             return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
         }
+        let steps = ReaderWord::from_bits(turn).count().saturating_sub(ReaderWord::from_bits(self.turn).count());
+        seen.busyness.connections += 1;
+        seen.busyness.calls += steps.div_ceil(2);
         (self.turn, self.since, self.looks, self.has_input) = (open_turn(turn), now, 0, false);
         let pipelined = self.pipelined.is_some_and(|last| now - last < PIPELINED_TIME);
         seen.note(if pipelined { LookFinding::Waiting } else { LookFinding::Nothing });

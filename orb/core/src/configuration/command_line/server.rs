@@ -58,8 +58,8 @@ option_table! {
     }
 
     ["-ORBConcurrency"] {
-        value: "`reactive`, `thread-per-connection:N`, `leader-followers[:N]` or `thread-pool:N:Q`",
-        default: "`thread-per-connection:64`",
+        value: "`adaptive:N`, `reactive`, `thread-per-connection:N`, `leader-followers[:N]` or `thread-pool:N:Q`",
+        default: "`adaptive:64`",
         help: "the threads that read and run requests",
         page: "[concurrency](concurrency.md)",
         apply: |builder, value| Ok(builder.concurrency(value.parse().map_err(|_| CONCURRENCY)?)),

@@ -44,8 +44,8 @@ impl OrbBuilder {
         self
     }
 
-    /// The strategy by which threads read and run requests (default: [a thread per
-    /// connection](Concurrency::ThreadPerConnection), for 64 of them).
+    /// The strategy by which threads read and run requests (default:
+    /// [adaptive](Concurrency::Adaptive), with threads for at most 64 connections).
     #[must_use]
     pub fn concurrency(mut self, strategy: Concurrency) -> Self {
         self.server_mut().concurrency = strategy.at_least_one();
