@@ -195,6 +195,9 @@ impl ServerConnection {
         self.link.record_version(message.header.version);
         // A server accepts requests in both roles.
         if message.header.message_type == MessageType::Request {
+            if self.pipeline.is_active() {
+                self.begin_pipelined(message);
+            }
             return self.request(message);
         }
         self.handle_other(message)
@@ -327,11 +330,7 @@ impl ServerConnection {
                 // Noted in the order of reading, because another thread may run the next request.
                 let request_context = self.record_contexts(request, message);
                 let request_context = request_context.as_ref();
-                let mut run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
-                let run = |turn| match self.pipeline.is_active() {
-                    false => run(turn),
-                    true => self.run_pipelined(request, turn, &mut run),
-                };
+                let run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
                 Ok(self.begin_upcall(is_one_way(request), run))
             }
             Err(error) => Err(error.into()),

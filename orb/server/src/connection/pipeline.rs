@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use spandrel_giop::RequestHeader;
+use spandrel_giop::{Message, RequestHeader};
 use spandrel_orb::internal::held_replies::{self, HeldReplies};
 use spandrel_sync::{
     Mutex,
@@ -41,8 +41,15 @@ pub(super) struct Pipeline {
     has_further: AtomicBool,
     /// The id of the request whose reply may be held, and [`MAY_HOLD`].
     holds_for: AtomicU64,
+    times: Mutex<Times>,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    /// The operation that runs, by the hash of its name, and the time of its begin.
+    running: Option<(u32, Instant)>,
     /// The time at which the first of the held replies was held.
-    held_since: Mutex<Option<Instant>>,
+    held_since: Option<Instant>,
 }
 
 impl Pipeline {
@@ -80,27 +87,38 @@ impl Pipeline {
 }
 
 impl ServerConnection {
-    /// Runs a request in a pipeline by `run`, as the upcall `turn`. Sends the replies that are held unless this thread
-    /// serves a further request next: while an upcall runs, the connection is not closed.
+    /// Prepares the upcall of a request in a pipeline.
     #[cold]
     #[inline(never)]
-    pub(super) fn run_pipelined(&self, request: &RequestHeader<'_>, turn: u64, run: &mut dyn FnMut(u64)) {
-        let (operation, quick_operations) =
-            (QuickOperations::hash(&request.operation), &self.resources.quick_operations);
-        if !quick_operations.contains(operation) {
+    pub(super) fn begin_pipelined(&self, message: &Message) {
+        // A header that cannot be decoded is reported by the regular way.
+        let Ok(request) = RequestHeader::decode(&mut self.decoder(message)) else { return };
+        let operation = QuickOperations::hash(&request.operation);
+        if !self.resources.quick_operations.contains(operation) {
             self.send_held_replies();
         }
         if self.pipeline.has_further.load(Ordering::Relaxed) {
             self.pipeline.holds_for.store(u64::from(request.request_id) | MAY_HOLD, Ordering::Relaxed);
         }
-        let begin = Instant::now();
-        run(turn);
-        let end = Instant::now();
+        self.pipeline.times.lock().running = Some((operation, Instant::now()));
+    }
+
+    /// Ends the upcall of `turn` in a pipeline. Sends the replies that are held unless this thread serves a further
+    /// request next: while an upcall runs, the connection is not closed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_pipelined(&self, turn: u64) {
         self.pipeline.holds_for.store(0, Ordering::Relaxed);
-        quick_operations.record(operation, end.saturating_duration_since(begin));
+        let now = Instant::now();
+        let mut times = self.pipeline.times.lock();
+        let (running, held_since) = (times.running.take(), times.held_since);
+        drop(times);
+        if let Some((operation, begin)) = running {
+            self.resources.quick_operations.record(operation, now.saturating_duration_since(begin));
+        }
         let goes_on = self.pipeline.has_further.load(Ordering::Relaxed) && self.reader_role.word().count() == turn;
-        let is_late = |since: Instant| end.saturating_duration_since(since) >= HOLD_TIME;
-        if !goes_on || self.pipeline.held_since.lock().is_some_and(is_late) {
+        let is_late = |since: Instant| now.saturating_duration_since(since) >= HOLD_TIME;
+        if !goes_on || held_since.is_some_and(is_late) {
             self.send_held_replies();
         }
     }
@@ -108,10 +126,10 @@ impl ServerConnection {
     /// Records that a reply is held. The first one is sent before this thread makes a call.
     #[cold]
     pub(super) fn record_held(&self) {
-        let mut since = self.pipeline.held_since.lock();
-        if since.is_none() {
-            *since = Some(Instant::now());
-            drop(since);
+        let mut times = self.pipeline.times.lock();
+        if times.held_since.is_none() {
+            times.held_since = Some(Instant::now());
+            drop(times);
             held_replies::record(self.weak_self.clone());
         }
     }
@@ -120,7 +138,7 @@ impl ServerConnection {
     #[cold]
     pub(super) fn stop_holding(&self) {
         self.pipeline.holds_for.store(0, Ordering::Relaxed);
-        if self.pipeline.held_since.lock().is_some() {
+        if self.pipeline.times.lock().held_since.is_some() {
             self.write_held();
         }
     }
@@ -134,7 +152,7 @@ impl ServerConnection {
 
     /// Sends the replies that are held, for the thread that holds them.
     fn send_held_replies(&self) {
-        if self.pipeline.held_since.lock().take().is_some() {
+        if self.pipeline.times.lock().held_since.take().is_some() {
             held_replies::forget();
             self.write_held();
         }
@@ -149,7 +167,7 @@ impl ServerConnection {
 
 impl HeldReplies for ServerConnection {
     fn send_held(&self) {
-        *self.pipeline.held_since.lock() = None;
+        self.pipeline.times.lock().held_since = None;
         self.write_held();
     }
 }

@@ -126,6 +126,9 @@ impl ServerConnection {
         self.resources.upcall_monitor.record_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
+        if self.pipeline.is_active() {
+            self.end_pipelined(upcall.count());
+        }
         self.pending.settle(upcall);
         let served = self.end_upcall(upcall);
         match answered {
