@@ -1,7 +1,7 @@
 //! The server side of an ORB: it accepts connections, reads their requests and runs the servants.
 //!
-//! By default each connection has a thread of its own, up to a limit. A reactor serves the connections beyond
-//! the limit (see [`Concurrency`](spandrel_orb::Concurrency)). A connection's thread reads a request, runs
+//! By default each connection has a thread of its own, up to a limit, while few are busy. A reactor serves the connections
+//! beyond the limit, and all while many are busy (see [`Concurrency`](spandrel_orb::Concurrency)). A connection's thread reads a request, runs
 //! it, writes the reply and reads again, without a hand-off between threads. An upcall that lasts while there
 //! is input loses the reader role to a new thread. So further requests, a CancelRequest and the end of the
 //! connection are noticed (design decision 3).

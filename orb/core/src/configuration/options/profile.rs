@@ -15,7 +15,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum OrbProfile {
-    /// The defaults, which suit most programs: a thread for each of the first 64 connections. Written `default`.
+    /// The defaults, which suit most programs: a thread for each of the first 64 connections while few
+    /// are busy. Written `default`.
     #[default]
     Default,
     /// For small machines and containers: few threads and connections, 64 MiB for requests. Written `small`.
