@@ -9,9 +9,9 @@ use spandrel_measure::Times;
 use spandrel_measure::histogram::Histogram;
 
 use super::Report;
+use super::executor::join_all;
 use crate::LabError;
 use crate::call_times::{CallTimes, Printed, SLOWEST};
-use crate::future::join_all;
 use crate::mechanism::generated::growth::Late;
 
 /// Calls the object with this reference, by commands on standard input.

@@ -7,6 +7,7 @@
 
 mod client;
 mod contender;
+mod executor;
 
 use std::process::Command;
 use std::time::Duration;
