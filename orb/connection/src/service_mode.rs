@@ -62,13 +62,13 @@ impl ServiceModeRule {
     }
 
     /// The mode after a look at `now`, the time since any fixed one.
-    pub fn look(&mut self, now: Duration, found: Busyness) -> ServiceMode {
+    pub fn look(&mut self, now: Duration, look: Busyness) -> ServiceMode {
         let elapsed = self.last.replace(now).map(|last| now.saturating_sub(last));
         let milliseconds = elapsed.map_or(u64::MAX, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
-        let makes_many_calls = found.calls >= milliseconds.max(1).saturating_mul(MANY_CALLS);
-        let are_many = found.connections > self.limit || found.connections > 2 * self.processors && makes_many_calls;
+        let makes_many_calls = look.calls >= milliseconds.max(1).saturating_mul(MANY_CALLS);
+        let are_many = look.connections > self.limit || look.connections > 2 * self.processors && makes_many_calls;
         self.many = if are_many { self.many.saturating_add(1) } else { 0 };
-        self.few_since = if found.connections <= self.processors { self.few_since.or(Some(now)) } else { None };
+        self.few_since = if look.connections <= self.processors { self.few_since.or(Some(now)) } else { None };
         let is_calm = self.few_since.is_some_and(|since| now.saturating_sub(since) >= CALM_TIME);
         self.mode = match self.mode {
             ServiceMode::OwnThreads if self.many >= LOOKS => ServiceMode::SharedThreads,
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn many_busy_connections_share_threads_from_the_second_look_on() {
         use ServiceMode::{OwnThreads, SharedThreads};
-        for found in [(2 * PROCESSORS + 1, 10 * MANY_CALLS), (LIMIT + 1, 0)] {
-            assert_eq!(modes([(0, 0), found, found, found]), [OwnThreads, OwnThreads, SharedThreads, SharedThreads]);
-            assert!(modes([found, (0, 0)].repeat(50)).iter().all(|mode| *mode == OwnThreads), "never in a row");
+        for busy in [(2 * PROCESSORS + 1, 10 * MANY_CALLS), (LIMIT + 1, 0)] {
+            assert_eq!(modes([(0, 0), busy, busy, busy]), [OwnThreads, OwnThreads, SharedThreads, SharedThreads]);
+            assert!(modes([busy, (0, 0)].repeat(50)).iter().all(|mode| *mode == OwnThreads), "never in a row");
         }
     }
 
     #[test]
     fn many_connections_with_few_calls_keep_threads_of_their_own() {
-        let found = (LIMIT, 10 * MANY_CALLS - 1);
-        assert!(modes([found; 300]).iter().all(|mode| *mode == ServiceMode::OwnThreads));
+        let look = (LIMIT, 10 * MANY_CALLS - 1);
+        assert!(modes([look; 300]).iter().all(|mode| *mode == ServiceMode::OwnThreads));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod close_state;
 mod closing;
 pub(crate) mod dispatch_queue;
 mod ensure_reading;
+mod held_replies;
 mod late_octets;
 pub(crate) mod link;
 mod monitored;
@@ -24,6 +25,7 @@ pub(crate) mod registration;
 mod replies;
 mod reply_queue;
 mod service;
+mod visit_rate;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
 use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, classify};
@@ -65,7 +67,7 @@ use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
-use service::VisitRate;
+use visit_rate::VisitRate;
 
 /// How many announcements of listen points are processed on one connection.
 const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;

@@ -22,20 +22,20 @@ impl QuickOperations {
         perfect::hash(0, name.as_bytes()) as u32
     }
 
-    fn place(&self, operation: u32) -> &AtomicU32 {
+    fn slot(&self, operation: u32) -> &AtomicU32 {
         &self.0[operation as usize % Self::PLACES]
     }
 
     /// Whether the operation was quick when it was last measured.
     pub(crate) fn contains(&self, operation: u32) -> bool {
-        self.place(operation).load(Ordering::Relaxed) == operation
+        self.slot(operation).load(Ordering::Relaxed) == operation
     }
 
     /// Records how long an operation has taken.
     pub(crate) fn record(&self, operation: u32, took: Duration) {
         let is_quick = took <= QUICK_TIME;
         if self.contains(operation) != is_quick {
-            self.place(operation).store(if is_quick { operation } else { !operation }, Ordering::Relaxed);
+            self.slot(operation).store(if is_quick { operation } else { !operation }, Ordering::Relaxed);
         }
     }
 }
@@ -43,7 +43,7 @@ impl QuickOperations {
 impl Default for QuickOperations {
     fn default() -> Self {
         // A value that no operation of that place has.
-        Self(std::array::from_fn(|place| AtomicU32::new(!(place as u32))))
+        Self(std::array::from_fn(|index| AtomicU32::new(!(index as u32))))
     }
 }
 

@@ -37,7 +37,7 @@ struct BusyClient {
 }
 
 impl BusyClient {
-    fn of(object: &ObjectRef) -> Self {
+    fn start(object: &ObjectRef) -> Self {
         let target: Target =
             Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap().unchecked_narrow();
         let (served_by, is_enough) = <(Arc<Mutex<String>>, Arc<AtomicBool>)>::default();
@@ -72,12 +72,12 @@ fn connections_with_threads(orb: &Orb) -> i64 {
 
 fn move_there_and_back(builder: OrbBuilder) {
     let (orb, object) = server(builder, Concurrency::Adaptive { limit: 3 });
-    let first = BusyClient::of(&object);
+    let first = BusyClient::start(&object);
     wait_until("a thread for the only client", || first.is_served_by(OWN));
     let (named, named_object) = server(Orb::builder(), Concurrency::ThreadPerConnection { limit: 64 });
     {
-        let named_clients = [(); 2].map(|()| BusyClient::of(&named_object));
-        let more = [(); 7].map(|()| BusyClient::of(&object));
+        let named_clients = [(); 2].map(|()| BusyClient::start(&named_object));
+        let more = [(); 7].map(|()| BusyClient::start(&object));
         let all = || more.iter().chain([&first]);
         wait_until("shared threads for all clients", || all().all(|client| client.is_served_by(SHARED)));
         assert_eq!(connections_with_threads(&orb), 0);

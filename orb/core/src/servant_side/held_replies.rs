@@ -9,7 +9,7 @@ use crate::policy::thread_flags::{self, ThreadFlag};
 
 /// A connection with such replies.
 pub trait HeldReplies: Send + Sync {
-    /// Sends them.
+    /// Sends the replies that are held.
     fn send_held(&self);
 }
 

@@ -45,7 +45,7 @@ impl ServerConnection {
         if self.add_to_batch(answer) {
             return Ok(());
         }
-        let holds = self.pipeline.may_hold(self);
+        let holds = self.pipeline.may_hold(std::ptr::from_ref(self).addr());
         match self.link.send(answer, kind, holds, || self.is_own_thread() || self.pollable().is_none()) {
             // A peer that is gone is no error here: the reader of its connection notices that.
             Ok(SendProgress::Whole | SendProgress::Abandoned) => Ok(()),
