@@ -82,8 +82,8 @@ pub(super) struct RequestQueue<R> {
 
 struct State<R> {
     work: VecDeque<WorkerTask<R>>,
-    /// The number of waiting requests: those in `work`, and those that wait behind a one-way of their
-    /// connection.
+    /// The number of waiting requests in `work`. Those that wait behind a one-way of their connection are not among
+    /// them: their number is bounded for each connection, and they must not stop the others.
     waiting: usize,
     /// The sources that have stopped until there is room.
     stopped: Vec<Arc<dyn RequestSource>>,
@@ -139,20 +139,14 @@ impl<R: Request> RequestQueue<R> {
         self.state.lock().idle
     }
 
-    /// Counts a request that waits behind another one of its connection.
-    pub(super) fn record_behind(&self) {
-        self.state.lock().waiting += 1;
-    }
-
-    /// Queues a request, either one that is counted already or a new one. A closed queue drops it.
-    pub(super) fn push(&self, request: R, is_counted: bool) {
+    /// Queues a request. A closed queue drops it.
+    pub(super) fn push(&self, request: R) {
         let mut state = self.state.lock();
-        state.waiting += usize::from(!is_counted);
         if state.is_closed {
-            state.waiting -= 1;
             drop(state);
             return drop(request);
         }
+        state.waiting += 1;
         self.enqueue(state, WorkerTask::Request(request));
     }
 

@@ -7,6 +7,7 @@ mod call_nesting;
 mod concurrency;
 mod demux;
 mod dynamic_servants;
+mod fairness;
 mod long_waits;
 mod pipelining;
 mod poa;

@@ -248,7 +248,8 @@ impl DispatchQueue {
         }
         // A copy, because the memory in which a short message arrived is for the next ones.
         let message = message.kept();
-        let charged = if is_held { message.uncharged_len() } else { charge_of(&message) };
+        let is_behind = connection.reader_role.word().is_in_upcall();
+        let charged = if is_held || is_behind { message.uncharged_len() } else { charge_of(&message) };
         if let Err(no_room) = connection.intake.charge(charged) {
             connection.orb.statistics().refused_memory();
             refuse(connection, &message, &no_memory(&no_room));
@@ -326,13 +327,12 @@ impl DispatchQueue {
         connection.orb.statistics().change(Level::RequestsQueued, 1);
         let mut state = self.state.lock();
         if connection.reader_role.word().is_in_upcall() || !state.behind.is_empty() {
-            self.queue.record_behind();
             state.behind.push_back(read);
             return;
         }
         let accepted = begin(connection, &mut state, read);
         drop(state);
-        self.queue.push(accepted, false);
+        self.queue.push(accepted);
     }
 
     /// Continues after the end of an accepted request. `turn`: the bits of the reader word of a one-way.
@@ -368,7 +368,7 @@ impl DispatchQueue {
         }
         drop(state);
         for accepted in next {
-            self.queue.push(accepted, true);
+            self.queue.push(accepted);
         }
     }
 }

@@ -143,11 +143,11 @@ fn a_waiting_worker_leaves_requests_to_an_idle_one() {
         let queue = Arc::new(RequestQueue::new(4, 2, Arc::new(ServerThreads::new(1024)), Arc::default()));
         Arc::clone(&queue).ensure_workers().expect("threads can be started");
         let progress: Arc<Progress> = Arc::default();
-        queue.push(QueuedRequest::Nests(Arc::clone(&queue), Arc::clone(&progress)), false);
+        queue.push(QueuedRequest::Nests(Arc::clone(&queue), Arc::clone(&progress)));
         while !progress.has_begun.load(Ordering::SeqCst) || queue.idle() == 0 {
             thread::yield_now();
         }
-        queue.push(QueuedRequest::AwaitsOther(Arc::clone(&progress)), false);
+        queue.push(QueuedRequest::AwaitsOther(Arc::clone(&progress)));
         while !progress.is_released.load(Ordering::SeqCst) {
             thread::yield_now();
         }
