@@ -1,7 +1,5 @@
 //! The half of the side that sends requests and waits for replies.
 
-use std::collections::VecDeque;
-
 use crate::{CallFailure, ConnectionEnd, RequestLoss, Written};
 
 /// With more abandoned requests than this, a connection is not used for further calls.
@@ -25,7 +23,7 @@ const MAX_ABANDONED: usize = 256;
 #[derive(Debug)]
 pub struct ClientHalf<W> {
     /// In the order of their beginning: most replies arrive in that order, and are found in front.
-    calls: VecDeque<PendingCall<W>>,
+    calls: Vec<PendingCall<W>>,
     /// The requests whose replies are dropped when they come.
     abandoned: Vec<u32>,
     /// Whether the peer may send requests, so that messages are awaited without a call.
@@ -44,7 +42,7 @@ struct PendingCall<W> {
 /// The entry of a call that waits.
 #[derive(Debug)]
 pub struct CallEntry<'h, W> {
-    calls: &'h mut VecDeque<PendingCall<W>>,
+    calls: &'h mut Vec<PendingCall<W>>,
     end: Option<&'h ConnectionEnd>,
     at: usize,
 }
@@ -59,7 +57,7 @@ impl<W> CallEntry<'_, W> {
     /// Removes the entry, because its waiter has or will be given the outcome.
     #[inline]
     pub fn remove(self) -> W {
-        self.calls.remove(self.at).expect("the entry is borrowed").waiter
+        self.calls.remove(self.at).waiter
     }
 
     /// The failure of the call, if the connection has ended.
@@ -82,7 +80,7 @@ pub enum Abandoned<W> {
 
 impl<W> Default for ClientHalf<W> {
     fn default() -> Self {
-        Self { calls: VecDeque::new(), abandoned: Vec::new(), accepts_requests: false, end: None }
+        Self { calls: Vec::new(), abandoned: Vec::new(), accepts_requests: false, end: None }
     }
 }
 
@@ -123,7 +121,7 @@ impl<W> ClientHalf<W> {
         if self.end.is_some() {
             return Err(waiter);
         }
-        self.calls.push_back(PendingCall { request_id, written: Written::Whole, waiter });
+        self.calls.push(PendingCall { request_id, written: Written::Whole, waiter });
         Ok(())
     }
 
@@ -185,7 +183,7 @@ impl<W> ClientHalf<W> {
             self.abandoned.retain(|abandoned| !(is_taken_back && *abandoned == request_id));
             return if self.abandoned.len() < before { Abandoned::NotSent(None) } else { Abandoned::Unknown };
         };
-        let PendingCall { waiter, .. } = self.calls.remove(at).expect("it was found");
+        let PendingCall { waiter, .. } = self.calls.remove(at);
         if is_taken_back {
             return Abandoned::NotSent(Some(waiter));
         }
@@ -208,8 +206,8 @@ impl<W> ClientHalf<W> {
         stays: impl Fn(&W) -> bool,
     ) -> (Vec<W>, RequestLoss) {
         self.abandoned.retain(|request_id| !is_lost(*request_id));
-        let lost = self.take_calls(|call| is_lost(call.request_id) && !stays(&call.waiter));
-        let waiters = lost.into_iter().map(|call| call.waiter).collect();
+        let lost = self.calls.extract_if(.., |call| is_lost(call.request_id) && !stays(&call.waiter));
+        let waiters = lost.map(|call| call.waiter).collect();
         let loss = match &self.end {
             None => RequestLoss::ConnectionAbandoned,
             Some(end) => end.cause.loss(Written::Partly),
@@ -221,18 +219,11 @@ impl<W> ClientHalf<W> {
     /// notification without a lock. `stays`: whether a waiter keeps its entry, because it reads its
     /// [failure](CallEntry::failure) itself.
     pub fn end(&mut self, end: ConnectionEnd, stays: impl Fn(&W) -> bool) -> Vec<(W, CallFailure)> {
-        let told = self.take_calls(|call| !stays(&call.waiter));
         let end = self.end.get_or_insert(end);
         self.accepts_requests = false;
         self.abandoned = Vec::new();
-        told.into_iter().map(|call| (call.waiter, end.failure(call.written))).collect()
-    }
-
-    /// Removes these calls, and returns them in order.
-    fn take_calls(&mut self, is_taken: impl Fn(&PendingCall<W>) -> bool) -> Vec<PendingCall<W>> {
-        let (removed, remaining) = std::mem::take(&mut self.calls).into_iter().partition::<Vec<_>, _>(is_taken);
-        self.calls = remaining.into();
-        removed
+        let told = self.calls.extract_if(.., |call| !stays(&call.waiter));
+        told.map(|call| (call.waiter, end.failure(call.written))).collect()
     }
 
     #[inline]

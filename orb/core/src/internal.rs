@@ -39,11 +39,6 @@ pub mod request_deadlines {
     pub use crate::policy::request_deadlines::{InheritedDeadline, RequestDeadline, inherited};
 }
 
-/// Replies that a thread holds while it serves the requests behind theirs.
-pub mod held_replies {
-    pub use crate::servant_side::held_replies::{HeldReplies, forget, record};
-}
-
 /// The thread's block of memory into which messages are marshaled.
 pub mod scratch {
     pub use crate::call::scratch::{give, take};

@@ -16,6 +16,7 @@ pub(crate) enum ThreadFlag {
     /// The request that the thread serves has a deadline.
     Deadline = 2,
     /// The thread holds replies that have to leave before it makes a call.
+    #[cfg(feature = "asynchronous")]
     HeldReplies = 4,
 }
 
@@ -48,6 +49,7 @@ pub(crate) fn any_set() -> bool {
 }
 
 /// Whether this flag is set.
+#[cfg(feature = "asynchronous")]
 pub(crate) fn is_set(flag: ThreadFlag) -> bool {
     FLAGS.with(Cell::get) & flag as u8 != 0
 }

@@ -65,6 +65,8 @@ impl ServerConnection {
     /// Records that a reply is held. The first one is sent before this thread makes a call.
     #[cold]
     pub(super) fn record_held(&self) {
+        // Another thread may have taken over the reading meanwhile, and found the end of the pipeline.
+        self.pipeline.is_active.store(true, Ordering::SeqCst);
         let mut times = self.pipeline.times.lock();
         if times.held_since.is_none() {
             times.held_since = Some(Instant::now());
@@ -90,7 +92,7 @@ impl ServerConnection {
     }
 
     /// Sends the replies that are held, for the thread that holds them.
-    fn send_held_replies(&self) {
+    pub(super) fn send_held_replies(&self) {
         if self.pipeline.times.lock().held_since.take().is_some() {
             held_replies::forget();
             self.write_held();

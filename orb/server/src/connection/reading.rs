@@ -156,6 +156,9 @@ impl ServerConnection {
                 NextRead::Continue
             }
             None => {
+                if self.pipeline.is_active() {
+                    self.send_held_replies();
+                }
                 self.end_handed_over();
                 // Checked again: a thread that began to close meanwhile found this upcall still running.
                 if self.reader_role.word().is_closing() {
@@ -261,6 +264,9 @@ impl ServerConnection {
     /// Gives the reader role of `upcall` to the reactor's other threads, unless the upcall has ended or another thread
     /// has the role. Returns whether it was given.
     pub(super) fn release_to_reactor(&self, upcall: ReaderWord) -> bool {
+        if self.pipeline.is_active() {
+            self.stop_holding();
+        }
         // Counted before the change, so that the connection does not look idle in between, and twice: if the upcall
         // ends meanwhile, its thread must not end a connection that is about to be registered.
         self.reader_role.count_handed_over();

@@ -46,6 +46,7 @@ mod tests {
         assert!(!rate.are_frequent(begin), "the first visit");
         assert!(rate.are_frequent(begin + FREQUENT_TIME));
         assert!(!rate.are_frequent(begin + 2 * FREQUENT_TIME + Duration::from_millis(1)));
+        let rate = VisitRate::default();
         assert_eq!((0..10 * FREQUENT_VISITS).filter(|_| rate.count()).count(), 9, "asked at each 64th");
     }
 }

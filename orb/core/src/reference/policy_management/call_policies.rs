@@ -20,12 +20,11 @@ use crate::{
     policy::{
         BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, PolicyValues, RebindPolicy,
         RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
-        is_own_policy, quality_of_service, request_deadlines,
-        thread_flags::{self, ThreadFlag},
-        time_limits,
+        is_own_policy, quality_of_service, request_deadlines, thread_flags, time_limits,
     },
-    servant_side::held_replies,
 };
+#[cfg(feature = "asynchronous")]
+use crate::{policy::thread_flags::ThreadFlag, servant_side::held_replies};
 
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
@@ -158,6 +157,7 @@ impl ObjectRef {
     /// Resolves the policies of a call that has any.
     #[inline(never)]
     fn resolve_call_policies(&self) -> CallPolicies {
+        #[cfg(feature = "asynchronous")]
         if thread_flags::is_set(ThreadFlag::HeldReplies) {
             held_replies::send();
         }
