@@ -221,15 +221,18 @@ impl ClientConnection {
     /// Appends a request to those that the reactor writes together, if that is so with `others` in flight.
     fn append(&self, request_id: u32, request: &Encoder<'_>, others: usize, limit: usize) -> bool {
         let len = request.position();
-        let appended = self.async_state().write_queue.lock().octets;
-        if len > self.fragment_size || self.is_retired() || appended.saturating_add(len) > limit {
+        // A thread that writes is left alone: the request is queued behind what it writes.
+        let Some(writer) = self.writer.try_lock() else { return false };
+        let state = self.async_state();
+        let appended = state.write_queue.lock().octets;
+        if len > self.fragment_size
+            || self.is_retired()
+            || appended.saturating_add(len) > limit
+            || !writer.half.appends(others, appended, len)
+        {
             return false;
         }
-        // Another thread that writes is followed by what is queued.
-        let appends = self.writer.try_lock().is_none_or(|writer| writer.half.appends(others, appended, len));
-        if !appends {
-            return false;
-        }
+        drop(writer);
         // As far as the write side was open just now; it fails what is queued when it ends.
         self.queue(UnsentMessage::new(request_id, request, None, 0, UnsentKind::TwoWay), limit).is_ok()
     }
