@@ -52,12 +52,12 @@ pub(super) trait AsyncSide: Send + Sync + fmt::Debug {
     /// Whether a message was accepted before that comes first.
     fn has_unsent(&self, unsent: &AsyncState) -> bool;
 
-    /// Writes the messages that come first, before `message` or with it. Returns whether `message` is written,
+    /// Writes the message that comes first, before `message` or with it. Returns whether `message` is written,
     /// too.
     fn send_first(
         &self,
         connection: &ClientConnection,
-        write_side: (&mut Option<AsyncState>, &mut SendHalf),
+        write_side: (&mut AsyncState, &mut SendHalf),
         message: &Encoder<'_>,
         update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<bool>;

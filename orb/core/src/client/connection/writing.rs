@@ -74,8 +74,8 @@ impl Writer {
             has_begun |= result.is_ok();
             result
         };
-        let before = match connection.async_side() {
-            Some(side) => side.send_first(connection, (unsent, half), message, &mut update_timeout),
+        let before = match unsent.as_mut().zip(ASYNC_SIDE.get()) {
+            Some((unsent, side)) => side.send_first(connection, (unsent, half), message, &mut update_timeout),
             None => Ok(false),
         };
         let sent = before.and_then(|is_sent| match connection.send_fragmented {
