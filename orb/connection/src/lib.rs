@@ -12,6 +12,7 @@
 //! - [`ReaderWord`] decides which thread reads an accepted connection, and [`ServerPhase`] how far its end
 //!   has come.
 //! - [`ServiceModeRule`] decides whether busy connections are read by threads of their own or by shared ones.
+//! - [`Turn`] decides how many requests of one connection a thread serves before those of others.
 //! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be
 //!   sent once more. [`EndCause`] and [`WriteFailure`] lead to it.
 
@@ -27,6 +28,7 @@ mod sending;
 mod server;
 mod server_phase;
 mod service_mode;
+mod turn;
 
 pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
@@ -36,3 +38,4 @@ pub use sending::{SendHalf, SentContexts, WritePhase};
 pub use server::{CancelledRequests, RequestKey, ServerHalf, agree_on_code_sets};
 pub use server_phase::{ReadSide, ServerPhase, WriteSide};
 pub use service_mode::{Busyness, ServiceMode, ServiceModeRule};
+pub use turn::Turn;

@@ -11,13 +11,11 @@ mod close_state;
 mod closing;
 pub(crate) mod dispatch_queue;
 mod ensure_reading;
-mod held_replies;
 mod late_octets;
 pub(crate) mod link;
 mod monitored;
 mod origin;
 mod pending_requests;
-mod pipeline;
 pub(crate) mod pooled;
 mod reader_role;
 pub(crate) mod reading;
@@ -63,7 +61,6 @@ use late_octets::LateOctets;
 use link::Link;
 use pending_requests::PendingRequests;
 pub(super) use pending_requests::too_many_deferred;
-use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
@@ -96,7 +93,6 @@ pub(crate) struct ServerConnection {
     close_state: CloseState,
     /// Octets that arrive after the last reply.
     late_octets: LateOctets,
-    pipeline: Pipeline,
     /// The object and the operation of the last request.
     prediction: Prediction,
     /// The registration with a reactor, unless the connection has a thread of its own.
@@ -154,7 +150,6 @@ impl ServerConnection {
             listen_point_contexts: AtomicU32::new(0),
             close_state: CloseState::default(),
             late_octets: LateOctets::default(),
-            pipeline: Pipeline::default(),
             prediction: Prediction::default(),
             registration: RegistrationSlot::default(),
             has_own_thread: AtomicBool::new(has_own_thread),
@@ -197,9 +192,6 @@ impl ServerConnection {
         self.link.record_version(message.header.version);
         // A server accepts requests in both roles.
         if message.header.message_type == MessageType::Request {
-            if self.pipeline.is_active() {
-                self.begin_pipelined(message);
-            }
             return self.request(message);
         }
         self.handle_other(message)

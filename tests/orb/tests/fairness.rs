@@ -71,6 +71,15 @@ fn run_before_five_calls(
 }
 
 #[test]
+fn one_thread_serves_a_turn_of_each_connection() {
+    for threads in [None, Some(1)] {
+        let strategy = threads.map_or(Concurrency::Reactive, |_| Concurrency::LeaderFollowers { threads });
+        let before = run_before_five_calls(strategy, QueueOverflow::Wait, ResponseFlags::TWO_WAY, 300);
+        assert!(before < 100, "{before} of 300 requests ran first, in {strategy}");
+    }
+}
+
+#[test]
 fn one_ways_that_cannot_begin_stop_no_other_connection() {
     for overflow in [QueueOverflow::Wait, QueueOverflow::Refuse] {
         let strategy = Concurrency::ThreadPool { threads: 8, queue: 64 };

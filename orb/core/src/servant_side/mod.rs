@@ -5,7 +5,5 @@
 
 pub(crate) mod adapter;
 pub(crate) mod concurrency;
-#[cfg(feature = "asynchronous")]
-pub(crate) mod held_replies;
 pub(crate) mod server_settings;
 pub(crate) mod upcall_scope;

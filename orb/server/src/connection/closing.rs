@@ -74,9 +74,6 @@ impl ServerConnection {
     /// Ends the reading. Requests that still run may be answered before the connection ends.
     pub(super) fn end_reading(&self) {
         self.close_state.advance(ServerPhase::end_reading);
-        if self.pipeline.is_active() {
-            self.end_pipeline();
-        }
         self.end_adopted(false);
         // A client that sends nothing more is gone. This cancels the requests that have a cancellation
         // source.

@@ -136,10 +136,8 @@ impl Link {
 
     /// Writes a message, or keeps it until the transport takes it. The reader notices a peer that is gone.
     ///
-    /// `holds`: whether the message, if it is short, may wait for the replies to the requests behind: the thread serves
-    /// them next, and then [sends](Self::send_held) what is held. `waits`: whether this thread serves no other
-    /// connection. It then returns once the transport has taken the whole message, if there is memory to keep the
-    /// request as long.
+    /// `waits`: whether this thread serves no other connection. It then returns once the transport has taken
+    /// the whole message, if there is memory to keep the request as long.
     ///
     /// # Errors
     /// There is no memory to keep the message. Nothing of it was written.
@@ -148,7 +146,6 @@ impl Link {
         &self,
         message: &Encoder<'_>,
         kind: AnswerKind,
-        holds: bool,
         waits: impl FnOnce() -> bool,
     ) -> Result<SendProgress, NoMemory> {
         let mut writer = self.writer.lock();
@@ -159,9 +156,6 @@ impl Link {
         }
         let outgoing = OutgoingMessage::new(message, self.fragment_size);
         let mut written = 0;
-        if holds && writer.half.may_write() && writer.hold(&outgoing, &self.intake) {
-            return Ok(SendProgress::Held);
-        }
         if writer.is_idle() && outgoing.len() < LONG_REPLY && writer.half.may_write() {
             match outgoing.try_send(&*self.transport) {
                 Ok(count) if count == outgoing.len() => return Ok(SendProgress::Whole),
@@ -189,24 +183,6 @@ impl Link {
             return Ok(SendProgress::Abandoned);
         }
         let len = message.len();
-        if writer.is_holding() {
-            writer.release();
-            if len < LONG_REPLY {
-                match writer.write_with(message, &*self.transport) {
-                    Ok(count) if count == len => return Ok(SendProgress::Whole),
-                    Ok(count) => written = count,
-                    Err(error) => {
-                        self.give_up(&mut writer, &error);
-                        return Ok(SendProgress::Abandoned);
-                    }
-                }
-                if !writer.is_idle() {
-                    self.is_blocked.store(true, Ordering::SeqCst);
-                }
-            } else if self.write_held(&mut writer) == SendProgress::Abandoned {
-                return Ok(SendProgress::Abandoned);
-            }
-        }
         self.intake.record_long_reply(len);
         let mut charge = match self.charge(len, kind, waits) {
             Ok((charge, keeps_request)) => {
@@ -245,30 +221,6 @@ impl Link {
         }
         self.is_blocked.store(true, Ordering::SeqCst);
         Ok(if writer.is_writing { SendProgress::Whole } else { SendProgress::InPart })
-    }
-
-    /// Writes the replies that are held, as far as the transport takes them now.
-    #[cold]
-    pub(crate) fn send_held(&self) -> SendProgress {
-        let mut writer = self.writer.lock();
-        if writer.is_holding() { self.write_held(&mut writer) } else { SendProgress::Whole }
-    }
-
-    fn write_held(&self, writer: &mut MutexGuard<'_, ReplyQueue>) -> SendProgress {
-        let progress = || {
-            self.progress.fetch_add(1, Ordering::Relaxed);
-        };
-        match writer.write_ready(&*self.transport, progress) {
-            Ok(true) => SendProgress::Whole,
-            Ok(false) => {
-                self.is_blocked.store(true, Ordering::SeqCst);
-                SendProgress::InPart
-            }
-            Err(error) => {
-                self.give_up(writer, &error);
-                SendProgress::Abandoned
-            }
-        }
     }
 
     /// Begins the sending of a short message in a batch: no other is written before [`end_batched`](Self::end_batched).
@@ -441,9 +393,6 @@ impl Link {
     ) -> &Arc<ClientConnection> {
         // No thread may be in the middle of a message.
         let mut writer = self.writer.lock();
-        if writer.is_holding() {
-            self.write_held(&mut writer);
-        }
         while !writer.is_idle() {
             self.unblocked.wait(&mut writer);
         }
@@ -468,9 +417,6 @@ impl Link {
         if !writer.half.may_write() {
             return;
         }
-        if writer.is_holding() && self.write_held(&mut writer) == SendProgress::Abandoned {
-            return;
-        }
         if writer.is_idle() {
             if message_type == MessageType::CloseConnection {
                 writer.half.close(false);
@@ -487,9 +433,6 @@ impl Link {
     pub(crate) fn close_writer(&self) {
         // A thread that holds the lock is writing, and will fail.
         if let Some(mut writer) = self.writer.try_lock() {
-            if writer.is_holding() {
-                self.write_held(&mut writer);
-            }
             writer.half.shut();
         }
         self.transport.close_writer();
@@ -513,8 +456,6 @@ pub(crate) enum SendProgress {
     Whole,
     /// A part of the message waits, and a reactor has to call [`Link::write_ready`].
     InPart,
-    /// The whole message waits for the replies to the requests behind.
-    Held,
     /// Nothing more is written: writing has failed, or the connection closes.
     Abandoned,
 }

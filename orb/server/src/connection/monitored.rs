@@ -47,7 +47,6 @@ impl MonitoredConnection for ServerConnection {
 
     fn overdue(&self, upcall: &LongUpcall) -> LongUpcallAction {
         let LongUpcall { turn, age, keeps_reading, has_input } = *upcall;
-        self.stop_holding();
         if let Some(dispatch_queue) = &self.dispatch_queue {
             if keeps_reading {
                 return LongUpcallAction::TooEarly;

@@ -72,7 +72,8 @@ impl EventHandler for PooledConnection {
         let _visit = WorkerVisit::begin(&self.worker_counts);
         // A single reply is sent sooner by itself.
         let _collecting = if context.is_one_of_several() { self.connection.collect_replies() } else { None };
-        match self.connection.serve_ready(|| self.is_replaced.load(Ordering::SeqCst)) {
+        let is_replaced = || self.is_replaced.load(Ordering::SeqCst);
+        match self.connection.serve_ready(is_replaced, context.is_one_of_several()) {
             VisitOutcome::Idle => {}
             VisitOutcome::Ended => context.close(),
         }

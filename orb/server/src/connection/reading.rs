@@ -16,10 +16,9 @@ use std::{
     time::Duration,
 };
 
-use spandrel_connection::{CancelledRequests, ReaderWord};
-use spandrel_giop::Message;
+use spandrel_connection::{CancelledRequests, ReaderWord, Turn};
 use spandrel_orb::CancelReason;
-use spandrel_sync::Arc;
+use spandrel_sync::{Arc, time::Instant};
 use spandrel_transport::{Deadline, ReadError, Transport};
 
 use super::{ServerConnection, closing::CloseOnDrop, reader_role::NextRead, registration::ReactorRegistration};
@@ -62,16 +61,8 @@ impl ServerConnection {
             if self.resources.pool.shares_threads() && self.share_threads(&mut registration) {
                 return mem::forget(ending);
             }
-            let next = match self.next_in_memory() {
-                Some(next) => next,
-                None => {
-                    let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
-                    let mut reader = self.reader.lock();
-                    let next = reader.next(self.link.transport(), deadline.as_ref());
-                    self.pipeline.record_read(reader.holds_request());
-                    next
-                }
-            };
+            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
+            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
@@ -94,24 +85,6 @@ impl ServerConnection {
         }
     }
 
-    /// The next message of a pipeline, if it is in memory. If it is not, the pipeline ends.
-    #[inline]
-    fn next_in_memory(&self) -> Option<Result<Message, ReadError>> {
-        if self.pipeline.is_active() { self.next_in_pipeline() } else { None }
-    }
-
-    #[cold]
-    fn next_in_pipeline(&self) -> Option<Result<Message, ReadError>> {
-        let mut reader = self.reader.lock();
-        let next = reader.buffered().transpose();
-        self.pipeline.record_read(reader.holds_request());
-        drop(reader);
-        if next.is_none() {
-            self.end_pipeline();
-        }
-        next
-    }
-
     /// Runs an upcall, unless the connection accepts no further request. `answer` gets the number of its
     /// step.
     #[inline]
@@ -126,9 +99,6 @@ impl ServerConnection {
         self.resources.upcall_monitor.record_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
-        if self.pipeline.is_active() {
-            self.end_pipelined(upcall.count());
-        }
         self.pending.settle(upcall);
         let served = self.end_upcall(upcall);
         match answered {
@@ -156,9 +126,6 @@ impl ServerConnection {
                 NextRead::Continue
             }
             None => {
-                if self.pipeline.is_active() {
-                    self.send_held_replies();
-                }
                 self.end_handed_over();
                 // Checked again: a thread that began to close meanwhile found this upcall still running.
                 if self.reader_role.word().is_closing() {
@@ -264,9 +231,6 @@ impl ServerConnection {
     /// Gives the reader role of `upcall` to the reactor's other threads, unless the upcall has ended or another thread
     /// has the role. Returns whether it was given.
     pub(super) fn release_to_reactor(&self, upcall: ReaderWord) -> bool {
-        if self.pipeline.is_active() {
-            self.stop_holding();
-        }
         // Counted before the change, so that the connection does not look idle in between, and twice: if the upcall
         // ends meanwhile, its thread must not end a connection that is about to be registered.
         self.reader_role.count_handed_over();
@@ -371,8 +335,8 @@ impl ServerConnection {
     }
 
     /// Runs the requests that are available now. `is_replaced`: whether the connection has a later registration
-    /// than that of this visit.
-    pub(crate) fn serve_ready(&self, is_replaced: impl Fn() -> bool) -> VisitOutcome {
+    /// than that of this visit. `others_are_ready`: whether other connections are known to have input.
+    pub(crate) fn serve_ready(&self, is_replaced: impl Fn() -> bool, others_are_ready: bool) -> VisitOutcome {
         if self.close_state.is_reading_finished() {
             return self.drop_ready();
         }
@@ -386,7 +350,7 @@ impl ServerConnection {
             return VisitOutcome::Idle;
         }
         let ending = CloseOnDrop(self);
-        match self.serve_read() {
+        match self.serve_read(others_are_ready) {
             Ok(NextRead::Continue) => {
                 mem::forget(ending);
                 self.end_visit();
@@ -407,18 +371,17 @@ impl ServerConnection {
         if is_over { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 
-    /// Serves the requests that are available now. Returns whether this thread still reads.
-    fn serve_read(&self) -> Result<NextRead, ReadError> {
+    /// Serves the requests of one turn that are available now. Returns whether this thread still reads.
+    fn serve_read(&self, others_are_ready: bool) -> Result<NextRead, ReadError> {
         if let Some(dispatch_queue) = &self.dispatch_queue {
             return dispatch_queue.read(self).map(|()| NextRead::ByOther);
         }
         let mut next = {
             let mut reader = self.reader.lock();
             reader.wake();
-            let next = reader.next_ready(self.link.transport());
-            self.pipeline.record_read(reader.holds_request());
-            next
+            reader.next_ready(self.link.transport())
         };
+        let (mut turn, mut first_ended) = (Turn::default(), None);
         loop {
             match next {
                 Ok(None) => break,
@@ -443,11 +406,18 @@ impl ServerConnection {
                 reader.stop();
                 break;
             }
+            let elapsed = || {
+                let now = Instant::now();
+                now.saturating_duration_since(*first_ended.get_or_insert(now))
+            };
+            if !reader.is_drained() && turn.ends(others_are_ready, elapsed) {
+                drop(reader);
+                if let Some(registration) = self.registration.get() {
+                    registration.mark_ready();
+                }
+                break;
+            }
             next = reader.buffered();
-            self.pipeline.record_read(reader.holds_request());
-        }
-        if self.pipeline.is_active() {
-            self.end_pipeline();
         }
         self.reader.lock().rest();
         Ok(NextRead::Continue)

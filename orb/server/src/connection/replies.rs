@@ -45,16 +45,11 @@ impl ServerConnection {
         if self.add_to_batch(answer) {
             return Ok(());
         }
-        let holds = self.pipeline.may_hold(std::ptr::from_ref(self).addr());
-        match self.link.send(answer, kind, holds, || self.is_own_thread() || self.pollable().is_none()) {
+        match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {
             // A peer that is gone is no error here: the reader of its connection notices that.
             Ok(SendProgress::Whole | SendProgress::Abandoned) => Ok(()),
             Ok(SendProgress::InPart) => {
                 self.write_later();
-                Ok(())
-            }
-            Ok(SendProgress::Held) => {
-                self.record_held();
                 Ok(())
             }
             Err(no_memory) => self.refuse_over_budget(kind, &no_memory),
@@ -130,7 +125,7 @@ impl ServerConnection {
 
     /// Has a reactor write the waiting replies, or leaves them to a thread that will.
     #[cold]
-    pub(super) fn write_later(&self) {
+    fn write_later(&self) {
         if let Some(adopted) = self.link.adopted() {
             if let Err(exception) = adopted.write_in(self.orb.client_reactor()) {
                 tracing::debug!(peer = %self.link.peer(), %exception, "no reactor to write a reply");

@@ -12,11 +12,7 @@ use std::{
 use spandrel_cdr::Encoder;
 use spandrel_connection::SendHalf;
 use spandrel_giop::{CompletionStatus, Fragments, SystemException};
-use spandrel_sync::Arc;
-use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, is_timeout};
-
-/// The most octets of replies that wait for those of the requests behind theirs.
-const MAX_HELD: usize = 16 << 10;
+use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, is_timeout};
 
 /// Messages that wait to be written on one connection.
 #[derive(Debug, Default)]
@@ -26,8 +22,6 @@ pub(crate) struct ReplyQueue {
     pub(crate) is_writing: bool,
     /// The state that decides whether further messages may be written.
     pub(crate) half: SendHalf,
-    /// Whether the only queued octets are replies that wait for those of the requests behind theirs.
-    is_holding: bool,
 }
 
 /// A message, or the end of one, that waits to be written.
@@ -55,66 +49,8 @@ impl ReplyQueue {
         self.queued.push_front(message);
     }
 
-    /// Holds the short reply `message` back, with others that are held. False if it has to be written now.
-    pub(crate) fn hold(&mut self, message: &OutgoingMessage<'_, '_>, account: &Arc<ReceiveBudget>) -> bool {
-        let held = self.queued.back().map_or(0, |held| held.octets.len());
-        if self.is_writing || self.is_holding == self.queued.is_empty() || held + message.len() > MAX_HELD {
-            return false;
-        }
-        if !self.is_holding {
-            let Ok(charge) = Charge::new(account, MAX_HELD) else { return false };
-            self.queued.push_back(QueuedMessage { octets: Vec::new(), written: 0, _charge: charge });
-            self.is_holding = true;
-        }
-        let Some(held) = self.queued.back_mut() else { return false };
-        message.with_slices(0, |slices| slices.iter().for_each(|slice| held.octets.extend_from_slice(slice)));
-        true
-    }
-
-    /// Whether replies are held.
-    #[inline]
-    pub(crate) fn is_holding(&self) -> bool {
-        self.is_holding
-    }
-
-    /// Ends the holding: the replies now wait to be written, before all others.
-    pub(crate) fn release(&mut self) {
-        self.is_holding = false;
-    }
-
-    /// Writes the replies that were held, and what the transport takes of `message` behind them, in one call. Returns
-    /// the number of octets of `message` that were written.
-    ///
-    /// # Errors
-    /// Errors of the transport. Nothing further can be written after one.
-    pub(crate) fn write_with(
-        &mut self,
-        message: &OutgoingMessage<'_, '_>,
-        transport: &dyn ReactorTransport,
-    ) -> io::Result<usize> {
-        let Some(held) = self.queued.front_mut() else { return Ok(0) };
-        let sent = message.with_slices(0, |slices| {
-            let held = IoSlice::new(&held.octets[held.written..]);
-            let all: Vec<IoSlice<'_>> = std::iter::once(held).chain(slices.iter().copied()).collect();
-            transport.try_send_v(&all)
-        });
-        let sent = match sent {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            sent => sent?,
-        };
-        let waiting = held.octets.len() - held.written;
-        if sent < waiting {
-            held.written += sent;
-            return Ok(0);
-        }
-        self.queued.pop_front();
-        Ok(sent - waiting)
-    }
-
     /// Removes the next message, for a thread that writes without the lock.
     pub(crate) fn take(&mut self) -> Option<QueuedMessage> {
-        self.is_holding = false;
         self.queued.pop_front()
     }
 
@@ -124,7 +60,6 @@ impl ReplyQueue {
     /// # Errors
     /// Errors of the transport. Nothing further can be written after one.
     pub(crate) fn write_ready(&mut self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<bool> {
-        self.is_holding = false;
         while let Some(message) = self.queued.front_mut() {
             match transport.try_send(&message.octets[message.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -143,7 +78,6 @@ impl ReplyQueue {
     /// Drops all waiting messages; nothing will be written any more.
     pub(crate) fn cut(&mut self) {
         self.half.cut();
-        self.is_holding = false;
         self.queued = VecDeque::new();
     }
 }

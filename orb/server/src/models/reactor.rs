@@ -233,7 +233,7 @@ impl Reactor {
         let lingers = self.place.lock().lingers;
         let reads = self.readers.lock().enter();
         let is_replaced = || self.place.lock().generation != handler;
-        let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready(is_replaced)));
+        let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready(is_replaced, false)));
         let progress = self.readers.lock().leave() - reads;
         assert!(progress > 0 || !lingers, "late input is not read, and wakes the reactor again and again");
         self.release(handler, !matches!(visited, Ok(VisitOutcome::Idle)));

@@ -23,8 +23,6 @@ use crate::{
         is_own_policy, quality_of_service, request_deadlines, thread_flags, time_limits,
     },
 };
-#[cfg(feature = "asynchronous")]
-use crate::{policy::thread_flags::ThreadFlag, servant_side::held_replies};
 
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
@@ -157,10 +155,6 @@ impl ObjectRef {
     /// Resolves the policies of a call that has any.
     #[inline(never)]
     fn resolve_call_policies(&self) -> CallPolicies {
-        #[cfg(feature = "asynchronous")]
-        if thread_flags::is_set(ThreadFlag::HeldReplies) {
-            held_replies::send();
-        }
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
         let (own, start_times) = match RESOLVER.get() {
