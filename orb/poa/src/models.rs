@@ -100,7 +100,8 @@ struct Setup {
 
 impl Setup {
     fn new() -> Arc<Self> {
-        let orb = Orb::builder().build().unwrap();
+        // Without warnings of long waits, whose timer is a reactor of the system.
+        let orb = Orb::builder().long_wait_warning(None).build().unwrap();
         let root = Poa::root(&orb).expect("the ORB has no other adapter");
         let policies = [RequestProcessingPolicy::UseServantManager.into(), IdAssignmentPolicy::UserId.into()];
         let poa = root.create_poa("child", None, policies).expect("the policies are consistent");
@@ -298,7 +299,7 @@ impl LastTarget for Unpredicted {
 #[test]
 fn a_request_deferred_and_answered_during_its_upcall_has_one_postinvoke_before_its_reply() {
     check(3000, || {
-        let orb = Orb::builder().build().unwrap();
+        let orb = Orb::builder().long_wait_warning(None).build().unwrap();
         let root = Poa::root(&orb).expect("the ORB has no other adapter");
         let policies = [
             RequestProcessingPolicy::UseServantManager.into(),
