@@ -23,7 +23,7 @@ pub enum ServiceMode {
     SharedThreads,
 }
 
-/// What one look at the connections has found.
+/// The progress of the connections between two looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busyness {
     /// The connections with calls since the look before.

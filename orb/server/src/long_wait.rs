@@ -153,7 +153,9 @@ impl WaitingRequests for Waiting {
     }
 
     fn warn(&self, waited: Duration) {
-        let requests = self.0.received.load(Ordering::SeqCst) - self.0.begun.load(Ordering::SeqCst);
+        // Requests may be received and begun between the two loads.
+        let begun = self.0.begun.load(Ordering::SeqCst);
+        let requests = self.0.received.load(Ordering::SeqCst).saturating_sub(begun);
         match self.0.executor {
             Executor::MainThread => tracing::warn!(
                 requests,

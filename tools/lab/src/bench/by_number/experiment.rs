@@ -20,7 +20,7 @@ pub trait Experiment {
     type Contender: Copy + Display + PartialEq + Sync;
     /// The name of the experiment and of its files.
     const NAME: &str;
-    /// What the number counts, for texts.
+    /// The things that the number counts, as a word for texts.
     const UNIT: &str;
     /// The lowest number that settings may have.
     const LEAST: u32 = 1;
