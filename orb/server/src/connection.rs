@@ -16,6 +16,7 @@ pub(crate) mod link;
 mod monitored;
 mod origin;
 mod pending_requests;
+mod pipeline;
 pub(crate) mod pooled;
 mod reader_role;
 pub(crate) mod reading;
@@ -61,6 +62,7 @@ use late_octets::LateOctets;
 use link::Link;
 use pending_requests::PendingRequests;
 pub(super) use pending_requests::too_many_deferred;
+use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
@@ -100,6 +102,8 @@ pub(crate) struct ServerConnection {
     /// Whether a thread serves this connection alone and waits in its writes. It changes between two requests.
     has_own_thread: AtomicBool,
     visits: VisitRate,
+    /// Whether several requests are in memory.
+    pipeline: Pipeline,
     /// The requests that wait for a worker, if other threads run requests than the one that reads them.
     dispatch_queue: Option<DispatchQueue>,
 }
@@ -154,6 +158,7 @@ impl ServerConnection {
             registration: RegistrationSlot::default(),
             has_own_thread: AtomicBool::new(has_own_thread),
             visits: VisitRate::default(),
+            pipeline: Pipeline::default(),
             dispatch_queue,
         })
     }
@@ -267,6 +272,7 @@ impl ServerConnection {
     }
 
     fn adopt(&self) -> &Arc<ClientConnection> {
+        self.end_pipeline();
         self.link.adopt(|transport| {
             let adopted_reader: Weak<dyn AdoptedReader> = self.weak_self.clone();
             let (peer, statistics) = (Arc::clone(self.link.from()), self.orb.statistics().clone());
@@ -324,7 +330,13 @@ impl ServerConnection {
                 // Noted in the order of reading, because another thread may run the next request.
                 let request_context = self.record_contexts(request, message);
                 let request_context = request_context.as_ref();
-                let run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
+                let run = |turn| {
+                    let pipelined = self.begin_pipelined(turn, &request.operation);
+                    self.upcall(message, request, request_context, turn, &mut arguments);
+                    if let Some(pipelined) = pipelined {
+                        self.end_pipelined(turn, pipelined);
+                    }
+                };
                 Ok(self.begin_upcall(is_one_way(request), run))
             }
             Err(error) => Err(error.into()),

@@ -10,6 +10,7 @@
 //! - `request_of_thread` is a thread's record of the request that it runs.
 //! - `upcall` passes a request to its servant, and its reply to the request's origin.
 //! - `long_wait` warns of requests that wait for the application.
+//! - `quick_operations` has the operations during which replies to earlier requests may wait.
 //! - `threads` starts the server's threads, and `worker_counts` counts those that serve several connections.
 //! - `nesting` has the connections whose requests a thread runs inside one another (`WaitStrategy::OnReactor`).
 //! - `reactor_pool` has the reactor, and the threads that serve connections without a thread of their own
@@ -64,6 +65,7 @@ mod models;
 mod monitor;
 mod nesting;
 mod queue;
+mod quick_operations;
 mod reactor_pool;
 mod reply_batch;
 mod request_of_thread;

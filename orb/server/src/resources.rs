@@ -19,6 +19,7 @@ use crate::{
     long_wait::{Executor, UnbegunRequests},
     monitor::UpcallMonitor,
     queue::WorkerQueue,
+    quick_operations::QuickOperations,
     reactor_pool::Pool,
     running_calls::RunningCalls,
     threads::ServerThreads,
@@ -36,6 +37,8 @@ pub(crate) struct ServerResources {
     pub(crate) threads: Arc<ServerThreads>,
     pub(crate) upcall_monitor: Arc<UpcallMonitor>,
     log_limit: Arc<LogLimit>,
+    /// The operations during which replies to requests before theirs may wait.
+    pub(crate) quick_operations: QuickOperations,
     /// The memory budget of all connections.
     pub(crate) budget: Arc<MemoryBudget>,
     /// The addresses that clients have announced.
@@ -64,6 +67,7 @@ impl ServerResources {
             threads,
             upcall_monitor: Arc::default(),
             log_limit,
+            quick_operations: QuickOperations::default(),
             budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
             announced: AnnouncedAddresses::default(),
             running_calls: RunningCalls::default(),

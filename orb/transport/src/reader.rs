@@ -8,7 +8,7 @@ mod server_monitor;
 
 use std::{fmt, io, time::Duration};
 
-use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader};
+use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
 use spandrel_message::ReceiveBuffer;
 
 pub use server_monitor::ServerMonitor;
@@ -230,6 +230,23 @@ impl<M: ReceiveMonitor> MessageReader<M> {
     fn expect_nothing(&mut self) {
         self.last_len = 0;
         self.buffer.release_reserved();
+    }
+
+    /// Whether a further request seems to be whole in memory. A hint: the octets have not been checked.
+    #[must_use]
+    #[inline]
+    pub fn holds_request(&self) -> bool {
+        !self.buffer.filled().is_empty() && self.holds_whole_request()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn holds_whole_request(&self) -> bool {
+        let filled = self.buffer.filled();
+        let header = filled.first_chunk::<HEADER_LEN>().and_then(|octets| MessageHeader::parse(octets).ok());
+        header.is_some_and(|header| {
+            header.message_type == MessageType::Request && !header.more_fragments && header.total_len() <= filled.len()
+        })
     }
 
     /// Whether nothing was read beyond the returned messages.

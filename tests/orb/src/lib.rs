@@ -12,6 +12,7 @@ use std::{
 
 use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException, options::Concurrency};
 
+pub mod pipelined;
 pub mod recorder;
 pub mod scripted;
 pub mod support;

@@ -1,22 +1,11 @@
 //! A server that sends the replies of one round together (`-ORBReplyBatching`).
 
-use std::{
-    io::Write as _,
-    net::{Shutdown, TcpStream},
-    thread,
-};
+use std::{io::Write as _, net::Shutdown, thread};
 
-use spandrel::{
-    Orb, OrbBuilder,
-    cdr::{ByteOrder, GiopVersion},
-    diagnostics::statistics::Level,
-    options::Concurrency,
-    types::IiopProfile,
-};
-use spandrel_cdr::{Encoder, Limits, Wire};
-use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags};
+use spandrel::{Orb, OrbBuilder, diagnostics::statistics::Level, options::Concurrency};
 use spandrel_orb_tests::{
     Server,
+    pipelined::{connect, echo, hold, read_reply},
     probe::Target,
     support::{TEST_TIMEOUT, in_background, read_message, read_some, wait_until},
 };
@@ -28,42 +17,6 @@ fn batching() -> OrbBuilder {
 
 fn batching_with(strategy: Concurrency) -> OrbBuilder {
     Orb::builder().concurrency(strategy).reply_batching(true)
-}
-
-fn connect(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream
-}
-
-/// An encoded request.
-fn request(server: &Server, id: u32, operation: &str, arguments: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
-    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
-    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
-    let template = RequestTemplate::new(wire, &profile.object_key);
-    let mut out = Encoder::new(wire);
-    let body = template.begin(&mut out, id, ResponseFlags::TWO_WAY, operation, &[]);
-    arguments(&mut out);
-    body.end(&mut out).unwrap();
-    out.to_vec()
-}
-
-fn echo(server: &Server, id: u32, data: &[u8]) -> Vec<u8> {
-    request(server, id, "echo_octets", |out| out.octet_sequence(data).unwrap())
-}
-
-fn hold(server: &Server, gate: u32) -> Vec<u8> {
-    request(server, gate, "hold", |out| out.u32(gate))
-}
-
-/// Reads a reply without exception; returns its request id and its length.
-fn read_reply(stream: &mut TcpStream) -> (u32, usize) {
-    let octets = read_message(stream).unwrap();
-    let message = Message::whole(octets.as_slice().into()).unwrap();
-    let header = ReplyHeader::decode(&mut message.decoder(Limits::default())).unwrap();
-    assert_eq!(header.status, ReplyStatus::NoException);
-    (header.request_id, octets.len())
 }
 
 /// Keeps the thread of the server while `send` runs, so that one wait then finds all that it has sent.

@@ -9,6 +9,7 @@ mod demux;
 mod dynamic_servants;
 mod fairness;
 mod long_waits;
+mod pipelining;
 mod poa;
 mod service_modes;
 mod threads;
@@ -21,7 +22,7 @@ use spandrel_test_support::run_modules_with;
 
 #[test]
 fn pooled() {
-    run_modules_with(&["poa", "threads"], SERVERS, "pooled");
+    run_modules_with(&["pipelining", "poa", "threads"], SERVERS, "pooled");
 }
 
 #[test]

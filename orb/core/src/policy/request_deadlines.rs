@@ -14,7 +14,7 @@ use std::{cell::Cell, time::Duration};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{thread_local, time::Instant};
 
-use crate::policy::thread_flags::{self, ThreadPolicy};
+use crate::policy::thread_flags::{self, ThreadFlag};
 
 /// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -65,7 +65,7 @@ pub fn inherited() -> Option<Instant> {
 
 /// Sets the deadline that calls of this thread inherit, and returns the previous one.
 pub(crate) fn replace_inherited(deadline: Option<Instant>) -> Option<Instant> {
-    thread_flags::set(ThreadPolicy::Deadline, deadline.is_some());
+    thread_flags::set(ThreadFlag::Deadline, deadline.is_some());
     DEADLINE.with(|now| now.replace(deadline))
 }
 

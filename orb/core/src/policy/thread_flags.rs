@@ -10,11 +10,13 @@ use spandrel_sync::thread_local;
 /// The flags.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(crate) enum ThreadPolicy {
+pub(crate) enum ThreadFlag {
     /// The thread has policies.
     Policies = 1,
     /// The request that the thread serves has a deadline.
     Deadline = 2,
+    /// The thread holds replies that have to leave before it makes a call.
+    HeldReplies = 4,
 }
 
 thread_local! {
@@ -45,8 +47,13 @@ pub(crate) fn any_set() -> bool {
     FLAGS.with(Cell::get) != 0
 }
 
+/// Whether this flag is set.
+pub(crate) fn is_set(flag: ThreadFlag) -> bool {
+    FLAGS.with(Cell::get) & flag as u8 != 0
+}
+
 /// Sets or clears a flag.
-pub(crate) fn set(flag: ThreadPolicy, is_set: bool) {
+pub(crate) fn set(flag: ThreadFlag, is_set: bool) {
     if is_set {
         record_use();
     }

@@ -5,5 +5,6 @@
 
 pub(crate) mod adapter;
 pub(crate) mod concurrency;
+pub(crate) mod held_replies;
 pub(crate) mod server_settings;
 pub(crate) mod upcall_scope;

@@ -73,6 +73,7 @@ impl ServerConnection {
 
     /// Ends the reading. Requests that still run may be answered before the connection ends.
     pub(super) fn end_reading(&self) {
+        self.end_pipeline();
         self.close_state.advance(ServerPhase::end_reading);
         self.end_adopted(false);
         // A client that sends nothing more is gone. This cancels the requests that have a cancellation
@@ -166,6 +167,7 @@ impl ServerConnection {
     /// Whether requests run or are deferred, or replies wait to be written.
     pub(super) fn is_busy(&self) -> bool {
         self.reader_role.word().is_in_upcall()
+            || self.pipeline.is_corked()
             || self.reader_role.handed_over() != 0
             || self.link.is_blocked()
             || self.pending.deferred() != 0

@@ -14,6 +14,7 @@ use spandrel_orb::internal::ClientConnection;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
+    time::Instant,
 };
 use spandrel_transport::{Address, Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets};
 
@@ -24,6 +25,8 @@ use crate::upcall::origin::AnswerKind;
 const LONG_REPLY: usize = 64 << 10;
 /// The number of waits that the send time-out is divided into, so that a client's progress is noticed.
 const WAITS_PER_TIMEOUT: u32 = 4;
+/// The time after which held replies are written before a further upcall begins.
+const HOLD_TIME: Duration = Duration::from_micros(200);
 
 /// A client's transport, and the state of writing to it.
 #[derive(Debug)]
@@ -155,6 +158,9 @@ impl Link {
             return self.send_adopted(adopted, message, kind);
         }
         let outgoing = OutgoingMessage::new(message, self.fragment_size);
+        if writer.is_corked && self.hold(&mut writer, &outgoing) {
+            return Ok(SendProgress::Whole);
+        }
         let mut written = 0;
         if writer.is_idle() && outgoing.len() < LONG_REPLY && writer.half.may_write() {
             match outgoing.try_send(&*self.transport) {
@@ -167,6 +173,63 @@ impl Link {
             }
         }
         self.send_long(writer, &outgoing, written, kind, waits())
+    }
+
+    /// Holds a short reply of a corked link, if that is possible. Otherwise writes the held ones, and returns false: the reply is written
+    /// behind them.
+    #[cold]
+    fn hold(&self, writer: &mut MutexGuard<'_, ReplyQueue>, message: &OutgoingMessage<'_, '_>) -> bool {
+        let may_hold = |writer: &ReplyQueue| writer.is_idle() && writer.half.may_write();
+        if may_hold(writer) && writer.hold(message, &self.intake) {
+            return true;
+        }
+        self.write_held(writer);
+        may_hold(writer) && writer.hold(message, &self.intake)
+    }
+
+    /// Writes the held replies behind the queued ones.
+    fn write_held(&self, writer: &mut MutexGuard<'_, ReplyQueue>) -> SendProgress {
+        if !writer.queue_held() {
+            return SendProgress::Whole;
+        }
+        if writer.is_writing {
+            self.is_blocked.store(true, Ordering::SeqCst);
+            return SendProgress::Whole;
+        }
+        match writer.write_ready(&*self.transport, || {}) {
+            Ok(true) => {
+                if self.is_blocked.load(Ordering::SeqCst) {
+                    self.unblock(writer);
+                }
+                SendProgress::Whole
+            }
+            Ok(false) => {
+                self.is_blocked.store(true, Ordering::SeqCst);
+                SendProgress::InPart
+            }
+            Err(error) => {
+                self.give_up(writer, &error);
+                SendProgress::Abandoned
+            }
+        }
+    }
+
+    /// Holds short replies from now on, if `still_reads`, which is checked under the lock. Writes those that were held
+    /// too long.
+    pub(crate) fn cork(&self, now: Instant, still_reads: impl FnOnce() -> bool) -> SendProgress {
+        let mut writer = self.writer.lock();
+        writer.is_corked |= self.adopted.get().is_none() && still_reads();
+        match writer.held_since() {
+            Some(since) if now.saturating_duration_since(since) >= HOLD_TIME => self.write_held(&mut writer),
+            _ => SendProgress::Whole,
+        }
+    }
+
+    /// Holds no replies any more, and writes those that are held.
+    pub(crate) fn uncork(&self) -> SendProgress {
+        let mut writer = self.writer.lock();
+        writer.is_corked = false;
+        self.write_held(&mut writer)
     }
 
     /// Writes a message that is long, that the transport has not taken whole, or that waits behind others.
@@ -227,7 +290,7 @@ impl Link {
     /// `None` if the message must be sent by itself.
     pub(crate) fn begin_batched(&self, octets: usize) -> Option<Charge> {
         let mut writer = self.writer.lock();
-        let is_idle = writer.is_idle() && writer.half.may_write() && self.adopted.get().is_none();
+        let is_idle = writer.is_idle() && !writer.is_corked && writer.half.may_write() && self.adopted.get().is_none();
         if !is_idle || octets > self.fragment_size || self.transport.send_socket().is_none() {
             return None;
         }
@@ -414,17 +477,20 @@ impl Link {
         if let Some(adopted) = self.adopted.get() {
             return adopted.send_last(&message, message_type, courtesy);
         }
+        writer.is_corked = false;
         if !writer.half.may_write() {
             return;
         }
         if writer.is_idle() {
+            let octets = [&writer.take_held()[..], &message].concat();
             if message_type == MessageType::CloseConnection {
                 writer.half.close(false);
             }
             let _ = self.transport.set_send_timeout(Some(courtesy));
-            let _ = send_octets(&*self.transport, &message);
+            let _ = send_octets(&*self.transport, &octets);
         } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
             // Sent after the waiting replies.
+            writer.queue_held();
             writer.push(QueuedMessage::of(&message, charge));
         }
     }
@@ -452,7 +518,7 @@ impl Link {
 /// The progress of sending a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SendProgress {
-    /// The transport has the whole message, or another thread writes what is left.
+    /// The transport has the whole message, another thread writes what is left, or the message is held.
     Whole,
     /// A part of the message waits, and a reactor has to call [`Link::write_ready`].
     InPart,

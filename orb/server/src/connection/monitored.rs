@@ -54,6 +54,7 @@ impl MonitoredConnection for ServerConnection {
             dispatch_queue.overtake(self, turn);
             return LongUpcallAction::Settled;
         }
+        self.end_holding();
         let pool = &self.resources.pool;
         let is_registered = ReaderWord::from_bits(turn).is_registered();
         if is_registered {

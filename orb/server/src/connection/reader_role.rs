@@ -71,18 +71,19 @@ impl ReaderRole {
         }
     }
 
-    /// Begins an upcall in the reading thread. Returns `None` if the connection accepts no further request.
+    /// Begins an upcall in the reading thread. If the result is closing, the connection accepts no further request, and
+    /// [`end_refused`](Self::end_refused) is to be called.
     #[inline]
-    pub(super) fn begin_upcall(&self, is_one_way: bool) -> Option<ReaderWord> {
+    pub(super) fn begin_upcall(&self, is_one_way: bool) -> ReaderWord {
         self.set_one_way(is_one_way);
         // Sequentially consistent: see `UpcallMonitor::record_upcall`.
         let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
-        let upcall = ReaderWord::from_bits(before).begin_upcall();
-        if upcall.is_closing() {
-            self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
-            return None;
-        }
-        Some(upcall)
+        ReaderWord::from_bits(before).begin_upcall()
+    }
+
+    /// Ends the step of a request that the connection has not accepted.
+    pub(super) fn end_refused(&self) {
+        self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
     }
 
     /// Ends an upcall. Returns the word before, or `None` if the thread has lost the reader role.

@@ -62,7 +62,12 @@ impl ServerConnection {
                 return mem::forget(ending);
             }
             let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
-            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
+            let next = {
+                let mut reader = self.reader.lock();
+                let next = reader.next(self.link.transport(), deadline.as_ref());
+                self.pipeline.record_read(reader.holds_request());
+                next
+            };
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
@@ -89,16 +94,16 @@ impl ServerConnection {
     /// step.
     #[inline]
     pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> NextRead {
-        let Some(upcall) = self.reader_role.begin_upcall(is_one_way) else {
-            // The request is not acted on. The client learns that from CloseConnection, which was or will be
-            // sent.
-            self.reader_role.record_unblocked(&self.resources.pool);
-            self.send_close_when_idle();
-            return NextRead::Continue;
-        };
+        let upcall = self.reader_role.begin_upcall(is_one_way);
+        if upcall.is_closing() {
+            return self.refuse();
+        }
         self.resources.upcall_monitor.record_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
+        if answered.is_err() {
+            self.end_pipeline();
+        }
         self.pending.settle(upcall);
         let served = self.end_upcall(upcall);
         match answered {
@@ -110,6 +115,16 @@ impl ServerConnection {
                 served
             }
         }
+    }
+
+    /// Does not act on a request. The client learns that from CloseConnection, which was or will be sent.
+    #[cold]
+    fn refuse(&self) -> NextRead {
+        self.end_pipeline();
+        self.reader_role.end_refused();
+        self.reader_role.record_unblocked(&self.resources.pool);
+        self.send_close_when_idle();
+        NextRead::Continue
     }
 
     /// Ends an upcall. Its thread reads on, unless it has lost the reader role.
@@ -126,6 +141,7 @@ impl ServerConnection {
                 NextRead::Continue
             }
             None => {
+                self.end_pipeline(); // the role may have been lost after the end of the servant
                 self.end_handed_over();
                 // Checked again: a thread that began to close meanwhile found this upcall still running.
                 if self.reader_role.word().is_closing() {
@@ -237,6 +253,7 @@ impl ServerConnection {
         self.reader_role.count_handed_over();
         let is_released = self.reader_role.change_word(|now| now.take_over(upcall)).is_ok();
         if is_released {
+            self.end_holding();
             self.reader_role.record_unblocked(&self.resources.pool);
             let is_drained = {
                 let mut reader = self.reader.lock();
@@ -267,6 +284,7 @@ impl ServerConnection {
         let taken = self.reader_role.change_word(|now| now.take_over(upcall));
         self.reader_role.takeover_tried();
         if taken.is_ok() {
+            self.end_holding();
             if upcall.is_registered() {
                 self.leave_reactor();
             }
@@ -379,7 +397,9 @@ impl ServerConnection {
         let mut next = {
             let mut reader = self.reader.lock();
             reader.wake();
-            reader.next_ready(self.link.transport())
+            let next = reader.next_ready(self.link.transport());
+            self.pipeline.record_read(reader.holds_request());
+            next
         };
         let (mut turn, mut first_ended) = (Turn::default(), None);
         loop {
@@ -418,7 +438,9 @@ impl ServerConnection {
                 break;
             }
             next = reader.buffered();
+            self.pipeline.record_read(reader.holds_request());
         }
+        self.end_pipeline();
         self.reader.lock().rest();
         Ok(NextRead::Continue)
     }

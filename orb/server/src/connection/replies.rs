@@ -125,7 +125,7 @@ impl ServerConnection {
 
     /// Has a reactor write the waiting replies, or leaves them to a thread that will.
     #[cold]
-    fn write_later(&self) {
+    pub(super) fn write_later(&self) {
         if let Some(adopted) = self.link.adopted() {
             if let Err(exception) = adopted.write_in(self.orb.client_reactor()) {
                 tracing::debug!(peer = %self.link.peer(), %exception, "no reactor to write a reply");
@@ -178,6 +178,7 @@ impl ServerConnection {
     pub(super) fn handle_read_failure(&self, error: ReadError) -> Result<(), ReadError> {
         match error {
             ReadError::Discarded(request) => {
+                self.end_pipeline();
                 self.answer_discarded(&request);
                 Ok(())
             }

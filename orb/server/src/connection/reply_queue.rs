@@ -12,7 +12,11 @@ use std::{
 use spandrel_cdr::Encoder;
 use spandrel_connection::SendHalf;
 use spandrel_giop::{CompletionStatus, Fragments, SystemException};
-use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, is_timeout};
+use spandrel_sync::{Arc, time::Instant};
+use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, is_timeout};
+
+/// The most octets of replies that are held.
+const MAX_HELD: usize = 16 << 10;
 
 /// Messages that wait to be written on one connection.
 #[derive(Debug, Default)]
@@ -22,6 +26,18 @@ pub(crate) struct ReplyQueue {
     pub(crate) is_writing: bool,
     /// The state that decides whether further messages may be written.
     pub(crate) half: SendHalf,
+    /// Whether short replies are held, because whole further requests are in memory and are served at once.
+    pub(crate) is_corked: bool,
+    /// The replies that are held. They come behind all queued messages. Only while the queue is corked.
+    held: Option<HeldReplies>,
+}
+
+/// Replies that wait for those of the requests behind theirs.
+#[derive(Debug)]
+struct HeldReplies {
+    octets: Vec<u8>,
+    since: Instant,
+    charge: Charge,
 }
 
 /// A message, or the end of one, that waits to be written.
@@ -47,6 +63,42 @@ impl ReplyQueue {
     /// Adds the rest of a message that was sent in part.
     pub(crate) fn push_front(&mut self, message: QueuedMessage) {
         self.queued.push_front(message);
+    }
+
+    /// Holds a short reply with those that are held already. False if they have to be written first, or if there is no
+    /// memory to hold them.
+    pub(crate) fn hold(&mut self, message: &OutgoingMessage<'_, '_>, account: &Arc<ReceiveBudget>) -> bool {
+        let octets_held = self.held.as_ref().map_or(0, |held| held.octets.len());
+        if octets_held + message.len() > MAX_HELD {
+            return false;
+        }
+        let held = match &mut self.held {
+            Some(held) => held,
+            none => {
+                let Ok(charge) = Charge::new(account, MAX_HELD) else { return false };
+                none.insert(HeldReplies { octets: Vec::new(), since: Instant::now(), charge })
+            }
+        };
+        message.with_slices(0, |slices| slices.iter().for_each(|slice| held.octets.extend_from_slice(slice)));
+        true
+    }
+
+    /// The time at which the first of the held replies was held.
+    pub(crate) fn held_since(&self) -> Option<Instant> {
+        self.held.as_ref().map(|held| held.since)
+    }
+
+    /// Removes the octets of the held replies.
+    pub(crate) fn take_held(&mut self) -> Vec<u8> {
+        self.held.take().map_or_else(Vec::new, |held| held.octets)
+    }
+
+    /// Queues the held replies. Returns whether there are any.
+    pub(crate) fn queue_held(&mut self) -> bool {
+        let Some(HeldReplies { octets, mut charge, .. }) = self.held.take() else { return false };
+        charge.reduce_to(octets.len());
+        self.push(QueuedMessage { octets, written: 0, _charge: charge });
+        true
     }
 
     /// Removes the next message, for a thread that writes without the lock.
@@ -79,6 +131,7 @@ impl ReplyQueue {
     pub(crate) fn cut(&mut self) {
         self.half.cut();
         self.queued = VecDeque::new();
+        self.held = None;
     }
 }
 

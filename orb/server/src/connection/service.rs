@@ -20,6 +20,7 @@ impl ServerConnection {
     /// is not possible now.
     #[cold]
     pub(super) fn share_threads(self: &Arc<Self>, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
+        self.end_pipeline();
         match registration {
             Some(_) => self.return_to_reactor(registration),
             None => self.has_own_thread() && self.move_to_reactor(),

@@ -20,8 +20,11 @@ use crate::{
     policy::{
         BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, PolicyValues, RebindPolicy,
         RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
-        is_own_policy, quality_of_service, request_deadlines, thread_flags, time_limits,
+        is_own_policy, quality_of_service, request_deadlines,
+        thread_flags::{self, ThreadFlag},
+        time_limits,
     },
+    servant_side::held_replies,
 };
 
 /// The policies in force for a call that begins now.
@@ -155,6 +158,9 @@ impl ObjectRef {
     /// Resolves the policies of a call that has any.
     #[inline(never)]
     fn resolve_call_policies(&self) -> CallPolicies {
+        if thread_flags::is_set(ThreadFlag::HeldReplies) {
+            held_replies::send();
+        }
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
         let (own, start_times) = match RESOLVER.get() {

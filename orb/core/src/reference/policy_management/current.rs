@@ -9,7 +9,7 @@ use crate::{
     orb::OrbIdentity,
     policy::{
         OverrideError, Overrides, PolicyValues, SetOverrideType,
-        thread_flags::{self, ThreadPolicy},
+        thread_flags::{self, ThreadFlag},
     },
 };
 
@@ -80,7 +80,7 @@ impl PolicyCurrent {
                 let policy_values = overrides.policy_values();
                 entries.push(ThreadOverrides { orb: self.orb.identity(), overrides, policy_values });
             }
-            thread_flags::set(ThreadPolicy::Policies, !entries.is_empty());
+            thread_flags::set(ThreadFlag::Policies, !entries.is_empty());
             removed_entries
         });
         // Outside of the borrow: destructors of policies run code of the program.
