@@ -31,12 +31,13 @@ impl QuickOperations {
         self.slot(operation).load(Ordering::Relaxed) == operation
     }
 
-    /// Records how long an operation has taken.
-    pub(crate) fn record(&self, operation: u32, took: Duration) {
+    /// Records how long an operation has taken. Returns whether that was quick.
+    pub(crate) fn record(&self, operation: u32, took: Duration) -> bool {
         let is_quick = took <= QUICK_TIME;
         if self.contains(operation) != is_quick {
             self.slot(operation).store(if is_quick { operation } else { !operation }, Ordering::Relaxed);
         }
+        is_quick
     }
 }
 

@@ -5,6 +5,11 @@ use std::{
     io::Write as _,
     net::{Shutdown, TcpStream},
 };
+#[cfg(target_os = "linux")]
+use std::{
+    env, fs,
+    process::{Command, Stdio},
+};
 
 use spandrel::{Orb, diagnostics::statistics::Level};
 use spandrel_cdr::{ByteOrder, Encode as _, Encoder, GiopVersion, Ior, Limits, Wire};
@@ -15,6 +20,8 @@ use spandrel_orb_tests::{
     probe::RelaySkeleton,
     support::{TEST_TIMEOUT, in_background, read_message, read_some, wait_until},
 };
+#[cfg(target_os = "linux")]
+use spandrel_test_support::{ChildProcess, this_program};
 
 fn start() -> Server {
     Server::with(configured_servers(Orb::builder()))
@@ -197,4 +204,49 @@ fn a_shutdown_sends_the_replies_before_close_connection() {
             assert!(replied.insert(header.request_id));
         }
     }
+}
+
+/// Set for the process whose system calls are counted.
+#[cfg(target_os = "linux")]
+const IS_COUNTED: &str = "SPANDREL_COUNTS_WRITES";
+
+#[test]
+#[cfg(target_os = "linux")]
+fn replies_to_the_requests_of_one_segment_share_writes() {
+    const SEGMENTS: u32 = 100;
+    const REQUESTS: u32 = 100;
+    if env::var_os(IS_COUNTED).is_some() {
+        let server = start();
+        let segment: Vec<u8> = (0..REQUESTS).flat_map(|id| echo(&server, id, &[7])).collect();
+        let mut stream = connect(&server);
+        for _ in 0..SEGMENTS {
+            stream.write_all(&segment).unwrap();
+            read_replies(&mut stream, REQUESTS);
+        }
+        return;
+    }
+    // The client writes each segment by one call. On a busy machine some operations are not quick.
+    let most = SEGMENTS * REQUESTS / 5;
+    let mut writes = Vec::new();
+    while writes.last().is_none_or(|writes| *writes > most) {
+        assert!(writes.len() < 5, "{writes:?} of at most {most}");
+        writes.push(writes_of_a_copy());
+    }
+}
+
+/// The system calls that write, of a process that runs the test above.
+#[cfg(target_os = "linux")]
+fn writes_of_a_copy() -> u32 {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("counts");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-c", "-e", "trace=sendto,sendmsg,write,writev", "-o"]).arg(&log);
+    command.arg(this_program().get_program());
+    command.args(["--exact", "pipelining::replies_to_the_requests_of_one_segment_share_writes"]);
+    command.env(IS_COUNTED, "1").stdout(Stdio::piped());
+    let output = ChildProcess::start(&mut command).wait_with_output();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let counts = fs::read_to_string(log).unwrap();
+    let total = counts.lines().find(|line| line.ends_with(" total")).unwrap_or_else(|| panic!("{counts}"));
+    total.split_whitespace().nth(3).and_then(|calls| calls.parse().ok()).unwrap_or_else(|| panic!("{counts}"))
 }

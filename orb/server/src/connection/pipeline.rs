@@ -58,6 +58,10 @@ impl Pipeline {
         }
     }
 
+    fn has_further(&self) -> bool {
+        self.position.load(Ordering::Relaxed) == HAS_FURTHER
+    }
+
     /// Whether replies may be held.
     pub(super) fn is_corked(&self) -> bool {
         self.corks.load(Ordering::SeqCst) != 0
@@ -91,7 +95,9 @@ impl ServerConnection {
         let pipelined = PipelinedUpcall { operation: QuickOperations::hash(operation), begin: Instant::now() };
         if !self.resources.quick_operations.contains(pipelined.operation) {
             self.end_pipeline();
-        } else if self.pipeline.position.load(Ordering::Relaxed) == HAS_FURTHER || self.pipeline.is_corked() {
+        }
+        // Also if it is not quick: its time does not include the writing of its own reply.
+        if self.pipeline.has_further() || self.pipeline.is_corked() {
             if held_replies::record(&self.weak_self) {
                 self.pipeline.corks.fetch_add(1, Ordering::SeqCst);
             }
@@ -100,12 +106,13 @@ impl ServerConnection {
         pipelined
     }
 
-    /// Ends the upcall of this step. Sends the replies that are held, unless this thread serves a further request next.
+    /// Ends the upcall of this step. Sends the replies that are held, unless it was quick and this thread serves a further
+    /// request next.
     #[cold]
     pub(super) fn end_pipelined(&self, upcall: u64, pipelined: PipelinedUpcall) {
-        self.resources.quick_operations.record(pipelined.operation, pipelined.begin.elapsed());
+        let is_quick = self.resources.quick_operations.record(pipelined.operation, pipelined.begin.elapsed());
         let still_reads = self.reader_role.word().count() == upcall;
-        if !still_reads || self.pipeline.position.load(Ordering::Relaxed) != HAS_FURTHER {
+        if !(is_quick && still_reads && self.pipeline.has_further()) {
             self.end_pipeline();
         }
     }
