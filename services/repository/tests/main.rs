@@ -8,3 +8,4 @@ mod failures;
 mod omniorb;
 mod round_trip;
 mod support;
+mod wire;
