@@ -1,9 +1,9 @@
 //! The repository's state: the model behind one lock, its file, and the references of its objects.
 
+use crate::generated::corba::{self, DefinitionKind, IdlType};
 use spandrel::authorization::PathCheck;
 use spandrel::net::sync::{Mutex, RwLock};
 use spandrel::poa::ObjectId;
-use spandrel::services::repository::corba::{self, DefinitionKind, IdlType};
 use spandrel::types::Interface;
 use spandrel::{ObjectRef, Poa, SystemException, minor};
 
@@ -369,7 +369,7 @@ const TYPEDEF: &str = corba::TypedefDef::REPOSITORY_ID;
 const IR_OBJECT: &str = corba::IrObject::REPOSITORY_ID;
 const EXTENSION: &str = corba::InterfaceAttrExtension::REPOSITORY_ID;
 const INTERFACE: &str = corba::InterfaceDef::REPOSITORY_ID;
-const DOCUMENTED: &str = spandrel::services::repository::interface_repository::Documented::REPOSITORY_ID;
+const DOCUMENTED: &str = crate::generated::interface_repository::Documented::REPOSITORY_ID;
 
 /// The repository ids of an object's interfaces. The first is the one in references: the standard's basic interface,
 /// which older clients know.

@@ -1,11 +1,11 @@
 //! Descriptions of definitions (the structs `…Description` of CORBA 3.3 Part 1, 14.5).
 
-use spandrel::SystemException;
-use spandrel::services::repository::corba::{
+use crate::generated::corba::{
     self, AttributeDescription, AttributeMode, ConstantDescription, ExceptionDescription, ExtAttributeDescription,
     ExtInitializer, Initializer, InterfaceDescription, ModuleDescription, OperationDescription, OperationMode,
     ParameterDescription, ParameterMode, StructMember, TypeDescription, UnionMember, ValueDescription, ValueMember,
 };
+use spandrel::SystemException;
 use spandrel::types::Any;
 
 use crate::core::Core;

@@ -14,6 +14,11 @@ mod service;
 mod store;
 mod types;
 
+/// The types, servant traits and skeletons of definitions.
+mod generated {
+    spandrel::include_idl!("InterfaceRepository");
+}
+
 /// The records of the store.
 mod records {
     spandrel::include_idl!("records");

@@ -53,9 +53,7 @@ impl DynamicImplementation for Definitions {
 
     fn primary_interface(&self, object_id: &[u8]) -> String {
         let content = parse(object_id).and_then(|number| self.content(number));
-        content
-            .map_or(spandrel::services::repository::corba::IrObject::REPOSITORY_ID, |content| interfaces(&content)[0])
-            .to_owned()
+        content.map_or(crate::generated::corba::IrObject::REPOSITORY_ID, |content| interfaces(&content)[0]).to_owned()
     }
 
     fn is_a(&self, object_id: &[u8], repository_id: &str) -> bool {

@@ -5,6 +5,7 @@ mod discovery;
 mod durability;
 mod executable;
 mod failures;
+mod idl;
 mod omniorb;
 mod round_trip;
 mod support;

@@ -1,9 +1,9 @@
 //! The operations of definitions with a name (`Contained`, CORBA 3.3 Part 1, 14.5.3, and our `Documented`).
 
+use crate::generated::corba::{Container, Repository, contained};
+use crate::generated::interface_repository::PartDocumentation;
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::repository::corba::{Container, Repository, contained};
-use spandrel::services::repository::interface_repository::PartDocumentation;
 use spandrel::types::Typed;
 
 use super::{Definitions, Handled, arguments};

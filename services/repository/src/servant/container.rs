@@ -1,11 +1,11 @@
 //! The operations of containers: searches and creation (`Container`, CORBA 3.3 Part 1, 14.5.4).
 
-use spandrel::SystemException;
-use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::repository::corba::{
+use crate::generated::corba::{
     AbstractInterfaceDef, Contained, DefinitionKind, ExtInitializer, IdlType, Initializer, InterfaceDef, StructMember,
     UnionMember, ValueDef, container,
 };
+use spandrel::SystemException;
+use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
 use spandrel::types::{Any, Interface, Typed};
 
 use super::{Definitions, Handled, arguments};

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::repository::corba::{
+use crate::generated::corba::{
     AttributeMode, ExcDescriptionSeq, ExceptionDef, ExceptionDescription, ExtInitializer, IdlType, Initializer,
     InterfaceDef, OperationMode, ParameterDescription, ParameterMode, PrimitiveKind, StructMember, UnionMember,
     ValueDef, ext_value_def, interface_attr_extension, interface_def, value_def,
 };
+use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
 use spandrel::types::{Any, Typed};
 use spandrel::{SystemException, minor};
 

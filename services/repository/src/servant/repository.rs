@@ -1,8 +1,8 @@
 //! The operations of the repository itself (`Repository`, CORBA 3.3 Part 1, 14.5.6).
 
+use crate::generated::corba::{Contained, IdlType, PrimitiveKind};
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::repository::corba::{Contained, IdlType, PrimitiveKind};
 use spandrel::types::{TcKind, TypeCode, Typed};
 
 use super::{Definitions, Handled, arguments};

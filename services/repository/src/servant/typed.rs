@@ -1,8 +1,8 @@
 //! Attributes that are types, as a type code and as a definition.
 
+use crate::generated::corba::IdlType;
 use spandrel::SystemException;
 use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::services::repository::corba::IdlType;
 use spandrel::types::{Any, TcKind, Typed};
 
 use super::{Definitions, Handled, arguments};
