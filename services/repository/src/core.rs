@@ -31,6 +31,12 @@ pub(crate) struct Naming {
     pub(crate) version: String,
 }
 
+impl Naming {
+    pub(crate) fn new(id: &str, name: &str, version: &str) -> Self {
+        Self { id: id.to_owned(), name: name.to_owned(), version: version.to_owned() }
+    }
+}
+
 impl Core {
     /// Makes changes that are durable when this returns, or none.
     pub(crate) fn change<T>(
@@ -64,7 +70,7 @@ impl Core {
     pub(crate) fn reference(&self, model: &Model, number: Number) -> Result<ObjectRef, SystemException> {
         let definition = model.get(number).ok_or_else(not_exist)?;
         let id: ObjectId = number.to_string().as_str().into();
-        Ok(self.adapter.create_reference_with_id(&id, interfaces(&definition.content)[0])?)
+        Ok(self.adapter.create_reference_with_id(&id, primary_interface(&definition.content))?)
     }
 
     pub(crate) fn typed<T: Interface>(&self, model: &Model, number: Number) -> Result<Option<T>, SystemException> {
@@ -165,14 +171,9 @@ impl Core {
     }
 
     /// Replaces the content of a definition; types without a name that it no longer uses are removed.
-    pub(crate) fn replace(
-        &self,
-        edit: &mut Edit<'_>,
-        number: Number,
-        change: impl FnOnce(&mut Body),
-    ) -> Result<(), SystemException> {
+    pub(crate) fn replace(&self, edit: &mut Edit<'_>, number: Number, content: Body) -> Result<(), SystemException> {
         let former = edit.model().get(number).ok_or_else(not_exist)?.content.clone();
-        update(edit, number, |definition| change(&mut definition.content))?;
+        update(edit, number, |definition| definition.content = content)?;
         validate(edit.model(), number)?;
         remove_unused(edit, &former);
         Ok(())
@@ -327,11 +328,6 @@ pub(crate) fn is_type(content: &Body) -> bool {
     )
 }
 
-/// Whether it is `Contained`: a definition with a name.
-pub(crate) fn is_contained(content: &Body) -> bool {
-    !matches!(content, Body::Unlisted(Kind::KindRepository) | Body::Primitive(_)) && !is_anonymous(content)
-}
-
 pub(crate) fn kind(content: &Body) -> DefinitionKind {
     match content {
         Body::Unlisted(Kind::KindModule) => DefinitionKind::DkModule,
@@ -362,76 +358,33 @@ pub(crate) fn kind(content: &Body) -> DefinitionKind {
     }
 }
 
-const CONTAINED: &str = corba::Contained::REPOSITORY_ID;
-const CONTAINER: &str = corba::Container::REPOSITORY_ID;
-const IDL_TYPE: &str = IdlType::REPOSITORY_ID;
-const TYPEDEF: &str = corba::TypedefDef::REPOSITORY_ID;
-const IR_OBJECT: &str = corba::IrObject::REPOSITORY_ID;
-const EXTENSION: &str = corba::InterfaceAttrExtension::REPOSITORY_ID;
-const INTERFACE: &str = corba::InterfaceDef::REPOSITORY_ID;
-const DOCUMENTED: &str = crate::generated::interface_repository::Documented::REPOSITORY_ID;
-
-/// The repository ids of an object's interfaces. The first is the one in references: the standard's basic interface,
-/// which older clients know.
-pub(crate) fn interfaces(content: &Body) -> &'static [&'static str] {
-    macro_rules! ids {
-        ($first:ident $(, $other:expr)*) => {
-            &[corba::$first::REPOSITORY_ID, $($other,)* IR_OBJECT]
-        };
-    }
-    match kind(content) {
-        DefinitionKind::DkRepository => ids!(Repository, CONTAINER),
-        DefinitionKind::DkModule => ids!(ModuleDef, CONTAINER, CONTAINED, DOCUMENTED),
-        DefinitionKind::DkConstant => ids!(ConstantDef, CONTAINED, DOCUMENTED),
-        DefinitionKind::DkStruct => ids!(StructDef, TYPEDEF, CONTAINED, IDL_TYPE, CONTAINER, DOCUMENTED),
-        DefinitionKind::DkUnion => ids!(UnionDef, TYPEDEF, CONTAINED, IDL_TYPE, CONTAINER, DOCUMENTED),
-        DefinitionKind::DkEnum => ids!(EnumDef, TYPEDEF, CONTAINED, IDL_TYPE, DOCUMENTED),
-        DefinitionKind::DkAlias => ids!(AliasDef, TYPEDEF, CONTAINED, IDL_TYPE, DOCUMENTED),
-        DefinitionKind::DkNative => ids!(NativeDef, TYPEDEF, CONTAINED, IDL_TYPE, DOCUMENTED),
-        DefinitionKind::DkValueBox => ids!(ValueBoxDef, TYPEDEF, CONTAINED, IDL_TYPE, DOCUMENTED),
-        DefinitionKind::DkException => ids!(ExceptionDef, CONTAINED, CONTAINER, DOCUMENTED),
-        DefinitionKind::DkAttribute => {
-            ids!(AttributeDef, corba::ExtAttributeDef::REPOSITORY_ID, CONTAINED, DOCUMENTED)
-        }
-        DefinitionKind::DkOperation => ids!(OperationDef, CONTAINED, DOCUMENTED),
-        DefinitionKind::DkInterface => ids!(
-            InterfaceDef,
-            corba::ExtInterfaceDef::REPOSITORY_ID,
-            EXTENSION,
-            CONTAINER,
-            CONTAINED,
-            IDL_TYPE,
-            DOCUMENTED
-        ),
-        DefinitionKind::DkAbstractInterface => ids!(
-            AbstractInterfaceDef,
-            corba::ExtAbstractInterfaceDef::REPOSITORY_ID,
-            INTERFACE,
-            EXTENSION,
-            CONTAINER,
-            CONTAINED,
-            IDL_TYPE,
-            DOCUMENTED
-        ),
-        DefinitionKind::DkLocalInterface => ids!(
-            LocalInterfaceDef,
-            corba::ExtLocalInterfaceDef::REPOSITORY_ID,
-            INTERFACE,
-            EXTENSION,
-            CONTAINER,
-            CONTAINED,
-            IDL_TYPE,
-            DOCUMENTED
-        ),
-        DefinitionKind::DkValue => {
-            ids!(ValueDef, corba::ExtValueDef::REPOSITORY_ID, CONTAINER, CONTAINED, IDL_TYPE, DOCUMENTED)
-        }
-        DefinitionKind::DkValueMember => ids!(ValueMemberDef, CONTAINED, DOCUMENTED),
-        DefinitionKind::DkPrimitive => ids!(PrimitiveDef, IDL_TYPE),
-        DefinitionKind::DkString => ids!(StringDef, IDL_TYPE),
-        DefinitionKind::DkWstring => ids!(WstringDef, IDL_TYPE),
-        DefinitionKind::DkFixed => ids!(FixedDef, IDL_TYPE),
-        DefinitionKind::DkSequence => ids!(SequenceDef, IDL_TYPE),
-        _ => ids!(ArrayDef, IDL_TYPE),
+/// The repository id in references to a definition: the standard's basic interface, which older clients know.
+pub(crate) fn primary_interface(content: &Body) -> &'static str {
+    match content {
+        Body::Unlisted(Kind::KindModule) => corba::ModuleDef::REPOSITORY_ID,
+        Body::Unlisted(Kind::KindNative) => corba::NativeDef::REPOSITORY_ID,
+        Body::Unlisted(_) => corba::Repository::REPOSITORY_ID,
+        Body::Constant(_) => corba::ConstantDef::REPOSITORY_ID,
+        Body::Structure(_) => corba::StructDef::REPOSITORY_ID,
+        Body::AnException(_) => corba::ExceptionDef::REPOSITORY_ID,
+        Body::AUnion(_) => corba::UnionDef::REPOSITORY_ID,
+        Body::Enumeration(_) => corba::EnumDef::REPOSITORY_ID,
+        Body::Alias(_) => corba::AliasDef::REPOSITORY_ID,
+        Body::ValueBox(_) => corba::ValueBoxDef::REPOSITORY_ID,
+        Body::AnAttribute(_) => corba::AttributeDef::REPOSITORY_ID,
+        Body::Operation(_) => corba::OperationDef::REPOSITORY_ID,
+        Body::AnInterface(body) => match body.flavor {
+            InterfaceFlavor::FlavorRemote => corba::InterfaceDef::REPOSITORY_ID,
+            InterfaceFlavor::FlavorAbstract => corba::AbstractInterfaceDef::REPOSITORY_ID,
+            InterfaceFlavor::FlavorLocal => corba::LocalInterfaceDef::REPOSITORY_ID,
+        },
+        Body::Value(_) => corba::ValueDef::REPOSITORY_ID,
+        Body::ValueMember(_) => corba::ValueMemberDef::REPOSITORY_ID,
+        Body::Primitive(_) => corba::PrimitiveDef::REPOSITORY_ID,
+        Body::Text(_) => corba::StringDef::REPOSITORY_ID,
+        Body::WideText(_) => corba::WstringDef::REPOSITORY_ID,
+        Body::Decimal(_) => corba::FixedDef::REPOSITORY_ID,
+        Body::ASequence(_) => corba::SequenceDef::REPOSITORY_ID,
+        Body::AnArray(_) => corba::ArrayDef::REPOSITORY_ID,
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::generated::corba::{
     self, AttributeDescription, AttributeMode, ConstantDescription, ExceptionDescription, ExtAttributeDescription,
-    ExtInitializer, Initializer, InterfaceDescription, ModuleDescription, OperationDescription, OperationMode,
-    ParameterDescription, ParameterMode, StructMember, TypeDescription, UnionMember, ValueDescription, ValueMember,
+    ExtInitializer, InterfaceDescription, ModuleDescription, OperationDescription, OperationMode, ParameterDescription,
+    ParameterMode, StructMember, TypeDescription, UnionMember, ValueDescription, ValueMember,
 };
 use spandrel::SystemException;
 use spandrel::types::Any;
@@ -11,7 +11,7 @@ use spandrel::types::Any;
 use crate::core::Core;
 use crate::errors::{bad_param, not_exist};
 use crate::model::{Model, NONE, Number};
-use crate::records::records::{Body, Definition, Direction, Kind, Member};
+use crate::records::records::{Body, Definition, Direction, Kind, Member, OperationBody, UnionBody, ValueBody};
 use crate::types::TypeCodes;
 
 /// The descriptions of one state of the model.
@@ -130,13 +130,12 @@ impl<'m> Describer<'m> {
             result: self.type_code(body.result)?,
             mode: operation_mode(body.is_oneway),
             contexts: body.contexts.clone(),
-            parameters: self.parameters(&definition.content)?,
+            parameters: self.parameters(body)?,
             exceptions: self.exceptions(&body.exceptions)?,
         })
     }
 
-    pub(crate) fn parameters(&mut self, content: &Body) -> Described<Vec<ParameterDescription>> {
-        let Body::Operation(body) = content else { return Ok(Vec::new()) };
+    pub(crate) fn parameters(&mut self, body: &OperationBody) -> Described<Vec<ParameterDescription>> {
         let described = body.parameters.iter().map(|parameter| {
             Ok(ParameterDescription {
                 name: parameter.name.clone(),
@@ -161,8 +160,7 @@ impl<'m> Describer<'m> {
         described.collect()
     }
 
-    pub(crate) fn branches(&mut self, content: &Body) -> Described<Vec<UnionMember>> {
-        let Body::AUnion(body) = content else { return Ok(Vec::new()) };
+    pub(crate) fn branches(&mut self, body: &UnionBody) -> Described<Vec<UnionMember>> {
         let described = body.branches.iter().map(|branch| {
             let (r#type, type_def) =
                 (self.types.type_code(branch.r#type)?, self.core.typed(self.model, branch.r#type)?);
@@ -171,13 +169,7 @@ impl<'m> Describer<'m> {
         described.collect()
     }
 
-    pub(crate) fn initializers(&mut self, content: &Body) -> Described<Vec<Initializer>> {
-        let described = self.ext_initializers(content)?.into_iter();
-        Ok(described.map(|ExtInitializer { members, name, .. }| Initializer { members, name }).collect())
-    }
-
-    pub(crate) fn ext_initializers(&mut self, content: &Body) -> Described<Vec<ExtInitializer>> {
-        let Body::Value(body) = content else { return Ok(Vec::new()) };
+    pub(crate) fn ext_initializers(&mut self, body: &ValueBody) -> Described<Vec<ExtInitializer>> {
         let described = body.factories.iter().map(|factory| {
             Ok(ExtInitializer {
                 members: self.members(&factory.members)?,
@@ -265,7 +257,7 @@ impl<'m> Describer<'m> {
             operations,
             attributes,
             members: members.into_iter().map(|it| self.value_member(it)).collect::<Described<_>>()?,
-            initializers: self.ext_initializers(&definition.content)?,
+            initializers: self.ext_initializers(body)?,
             supported_interfaces: self.ids(&body.supported),
             abstract_base_values: self.ids(&body.abstract_bases),
             is_truncatable: body.is_truncatable,

@@ -1,94 +1,146 @@
 //! The servant of all definitions. An object's id is its definition's number.
+//!
+//! For each request, [`Definitions`] makes an [`Object`] of the definition, and the skeleton of its kind around it. The
+//! modules implement the servant traits of the IDL for objects.
 
 mod contained;
 mod container;
+mod features;
+mod interface;
+mod object;
 mod parts;
 mod repository;
-mod typed;
+mod types;
+mod value;
 
-use spandrel::SystemException;
-use spandrel::dynamic::{DynamicImplementation, ServerRequest};
 use spandrel::net::sync::Arc;
+use spandrel::poa::OperationDemux;
+use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::types::Interface as _;
+use spandrel::{SystemException, SystemExceptionKind};
 
-use crate::core::{Core, interfaces, is_contained, kind, parse};
+use self::object::Object;
+use crate::core::{Core, parse, primary_interface};
 use crate::errors::not_exist;
-use crate::model::{Model, NONE, Number, is_container};
-use crate::records::records::{Body, Kind};
+use crate::generated::corba;
+use crate::generated::interface_repository::DocumentedSkeleton;
+use crate::model::{NONE, Number};
+use crate::records::records::{Body, Definition, InterfaceFlavor, Kind};
 
+/// The default servant of the adapter.
 #[derive(Debug)]
 pub(crate) struct Definitions(pub(crate) Arc<Core>);
 
-/// Whether an operation was one of a group.
-type Handled = Result<bool, SystemException>;
-
-/// Reads the arguments of a request into variables of these types.
-macro_rules! arguments {
-    ($request:expr $(, $name:ident: $of:ty)* $(,)?) => {
-        let list: NvList = [$(NamedValue::of_type(stringify!($name), ArgMode::In, <$of as Typed>::type_code())),*]
-            .into_iter()
-            .collect();
-        #[allow(unused_variables)]
-        let list = $request.arguments(list)?;
-        #[allow(unused_mut, unused_variables)]
-        let mut indices = 0_usize..;
-        $(let $name: $of = list.extract(indices.next().unwrap_or_default())?;)*
-    };
-}
-use arguments;
-
-impl DynamicImplementation for Definitions {
-    fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
-        let number = parse(request.object_id()).ok_or_else(not_exist)?;
-        let content = self.content(number).ok_or_else(not_exist)?;
-        self.0.check_path(request.operation(), number)?;
-        let is_done = self.any_object(request, number, &content)?
-            || is_contained(&content) && self.contained(request, number)?
-            || is_container(&content) && self.container(request, number)?
-            || matches!(content, Body::Unlisted(Kind::KindRepository)) && self.repository(request)?
-            || self.typed(request, number, &content)?
-            || self.parts(request, number, &content)?;
-        if is_done { Ok(()) } else { Err(request.unknown_operation()) }
+impl Servant for Definitions {
+    fn repository_id(&self) -> &str {
+        corba::IrObject::REPOSITORY_ID
     }
 
-    fn primary_interface(&self, object_id: &[u8]) -> String {
-        let content = parse(object_id).and_then(|number| self.content(number));
-        content.map_or(crate::generated::corba::IrObject::REPOSITORY_ID, |content| interfaces(&content)[0]).to_owned()
+    fn is_a(&self, _: &str) -> bool {
+        false
     }
 
-    fn is_a(&self, object_id: &[u8], repository_id: &str) -> bool {
-        let content = parse(object_id).and_then(|number| self.content(number));
-        content.is_some_and(|content| interfaces(&content).contains(&repository_id))
-    }
-
-    fn non_existent(&self, object_id: &[u8]) -> bool {
-        parse(object_id).and_then(|number| self.content(number)).is_none()
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let core = &*self.0;
+        let number = call.target().and_then(|target| parse(target.object_id()));
+        let Some((number, definition)) = number.and_then(|number| Some((number, self.definition(number)?))) else {
+            return call.implicit(&Absent).map_err(|error| if is_unknown(&error) { not_exist() } else { error });
+        };
+        let object = Object { core, number, definition: &definition };
+        object.with_skeletons(|skeletons| {
+            for skeleton in skeletons {
+                if let Some(index) = skeleton.operations().find(operation, OperationDemux::default()) {
+                    core.check_path(operation, number)?;
+                    return skeleton.upcall(index, call);
+                }
+            }
+            let identity = Identity { repository_id: primary_interface(&definition.content), skeletons };
+            // A peer without permission does not learn which operations exist.
+            let refused = |error| {
+                if is_unknown(&error) { core.check_path(operation, number).err() } else { None }.unwrap_or(error)
+            };
+            call.implicit(&identity).map_err(refused)
+        })
     }
 }
 
 impl Definitions {
-    fn content(&self, number: Number) -> Option<Body> {
-        self.0.model.read().get(number).filter(|_| number != NONE).map(|it| it.content.clone())
+    fn definition(&self, number: Number) -> Option<Arc<Definition>> {
+        self.0.model.read().get(number).filter(|_| number != NONE).cloned()
     }
+}
 
-    /// The operations of `IRObject` (14.5.2).
-    fn any_object(&self, request: &mut ServerRequest<'_>, number: Number, content: &Body) -> Handled {
-        use spandrel::dynamic::NvList;
-        match request.operation() {
-            "_get_def_kind" => {
-                request.arguments(NvList::new())?;
-                request.set_result(&kind(content))?;
-            }
-            "destroy" => {
-                request.arguments(NvList::new())?;
-                self.0.change(|edit| self.0.destroy(edit, number))?;
-            }
-            _ => return Ok(false),
+/// Whether the exception is that of an unknown operation.
+fn is_unknown(error: &SystemException) -> bool {
+    error.kind() == SystemExceptionKind::BadOperation
+}
+
+impl Object<'_> {
+    /// Calls `run` with the skeletons of the definition: that of its kind, and for a definition with a name that of its
+    /// documentation.
+    fn with_skeletons<T, R: FnOnce(&[&dyn Servant]) -> T>(self, run: R) -> T {
+        let documented = DocumentedSkeleton(self);
+        let named = |run: R, skeleton: &dyn Servant| run(&[skeleton, &documented]);
+        match &self.definition.content {
+            Body::Unlisted(Kind::KindModule) => named(run, &corba::ModuleDefSkeleton(self)),
+            Body::Unlisted(Kind::KindNative) => named(run, &corba::NativeDefSkeleton(self)),
+            Body::Unlisted(_) => run(&[&corba::RepositorySkeleton(self)]),
+            Body::Constant(_) => named(run, &corba::ConstantDefSkeleton(self)),
+            Body::Structure(_) => named(run, &corba::StructDefSkeleton(self)),
+            Body::AnException(_) => named(run, &corba::ExceptionDefSkeleton(self)),
+            Body::AUnion(_) => named(run, &corba::UnionDefSkeleton(self)),
+            Body::Enumeration(_) => named(run, &corba::EnumDefSkeleton(self)),
+            Body::Alias(_) => named(run, &corba::AliasDefSkeleton(self)),
+            Body::ValueBox(_) => named(run, &corba::ValueBoxDefSkeleton(self)),
+            Body::AnAttribute(_) => named(run, &corba::ExtAttributeDefSkeleton(self)),
+            Body::Operation(_) => named(run, &corba::OperationDefSkeleton(self)),
+            Body::AnInterface(body) => match body.flavor {
+                InterfaceFlavor::FlavorRemote => named(run, &corba::ExtInterfaceDefSkeleton(self)),
+                InterfaceFlavor::FlavorAbstract => named(run, &corba::ExtAbstractInterfaceDefSkeleton(self)),
+                InterfaceFlavor::FlavorLocal => named(run, &corba::ExtLocalInterfaceDefSkeleton(self)),
+            },
+            Body::Value(_) => named(run, &corba::ExtValueDefSkeleton(self)),
+            Body::ValueMember(_) => named(run, &corba::ValueMemberDefSkeleton(self)),
+            Body::Primitive(_) => run(&[&corba::PrimitiveDefSkeleton(self)]),
+            Body::Text(_) => run(&[&corba::StringDefSkeleton(self)]),
+            Body::WideText(_) => run(&[&corba::WstringDefSkeleton(self)]),
+            Body::Decimal(_) => run(&[&corba::FixedDefSkeleton(self)]),
+            Body::ASequence(_) => run(&[&corba::SequenceDefSkeleton(self)]),
+            Body::AnArray(_) => run(&[&corba::ArrayDefSkeleton(self)]),
         }
-        Ok(true)
+    }
+}
+
+/// A definition in the operations of every object, such as `_is_a`.
+struct Identity<'r> {
+    /// That of the definition's references.
+    repository_id: &'static str,
+    skeletons: &'r [&'r dyn Servant],
+}
+
+impl Servant for Identity<'_> {
+    fn repository_id(&self) -> &str {
+        self.repository_id
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Model) -> Result<T, SystemException>) -> Result<T, SystemException> {
-        read(&self.0.model.read())
+    fn is_a(&self, repository_id: &str) -> bool {
+        self.skeletons.iter().any(|skeleton| skeleton.is_a(repository_id))
+    }
+}
+
+/// A definition that was destroyed, or never was, in the operations of every object.
+struct Absent;
+
+impl Servant for Absent {
+    fn repository_id(&self) -> &str {
+        corba::IrObject::REPOSITORY_ID
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn non_existent(&self) -> bool {
+        true
     }
 }

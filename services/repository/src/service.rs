@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use spandrel::authorization::PathCheck;
-use spandrel::dynamic::DynamicServant;
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::poa::{
     EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, RequestProcessingPolicy,
@@ -108,7 +107,7 @@ impl InterfaceRepository {
             limits: options.limits,
             path_check: options.path_check,
         });
-        adapter.set_servant(Arc::new(DynamicServant::new(Definitions(Arc::clone(&core)))))?;
+        adapter.set_servant(Arc::new(Definitions(Arc::clone(&core))))?;
         adapter.the_poa_manager().activate()?;
         let root = core.reference(&core.model.read(), ROOT)?;
         orb.set_object_key_alias(KEY, &root)?;

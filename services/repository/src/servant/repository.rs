@@ -1,71 +1,66 @@
 //! The operations of the repository itself (`Repository`, CORBA 3.3 Part 1, 14.5.6).
 
-use crate::generated::corba::{Contained, IdlType, PrimitiveKind};
 use spandrel::SystemException;
-use spandrel::dynamic::{ArgMode, NamedValue, NvList, ServerRequest};
-use spandrel::types::{TcKind, TypeCode, Typed};
+use spandrel::types::{Interface, TcKind, TypeCode};
 
-use super::{Definitions, Handled, arguments};
+use super::object::{Object, Outcome};
 use crate::core::is_type;
 use crate::describe::Describer;
 use crate::errors::bad_param;
-use crate::model::{NONE, primitive};
+use crate::generated::corba::{
+    ArrayDef, Contained, FixedDef, IdlType, PrimitiveDef, PrimitiveKind, RepositoryServant, SequenceDef, StringDef,
+    WstringDef,
+};
+use crate::model::{Model, NONE, primitive};
 use crate::records::records::{Body, ElementsBody, FixedBody};
 
-impl Definitions {
-    pub(super) fn repository(&self, request: &mut ServerRequest<'_>) -> Handled {
-        let core = &*self.0;
-        match request.operation() {
-            "lookup_id" => {
-                arguments!(request, id: String);
-                let result = self.read(|model| core.typed::<Contained>(model, model.by_id(&id).unwrap_or(NONE)))?;
-                request.set_result(&result)?;
-            }
-            "get_canonical_typecode" => {
-                arguments!(request, type_code: TypeCode);
-                let result = self.read(|model| canonical(&mut Describer::new(core, model), &type_code))?;
-                request.set_result(&result)?;
-            }
-            "get_primitive" => {
-                arguments!(request, kind: PrimitiveKind);
-                let result = self.read(|model| core.reference(model, primitive(kind as u32)))?;
-                request.set_result(&Some(result))?;
-            }
-            "create_string" => {
-                arguments!(request, bound: u32);
-                self.anonymous(request, Body::Text(bounded(bound)?))?;
-            }
-            "create_wstring" => {
-                arguments!(request, bound: u32);
-                self.anonymous(request, Body::WideText(bounded(bound)?))?;
-            }
-            "create_fixed" => {
-                arguments!(request, digits: u16, scale: i16);
-                self.anonymous(request, Body::Decimal(FixedBody { digits, scale }))?;
-            }
-            operation @ ("create_sequence" | "create_array") => {
-                arguments!(request, count: u32, element: Option<IdlType>);
-                let created = core.change(|edit| {
-                    let body = ElementsBody { count, r#type: core.type_number(edit.model(), element.as_ref())? };
-                    let is_sequence = operation == "create_sequence";
-                    let content = if is_sequence { Body::ASequence(body) } else { Body::AnArray(body) };
-                    let number = core.create_anonymous(edit, content)?;
-                    core.reference(edit.model(), number)
-                })?;
-                request.set_result(&Some(created))?;
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
+impl RepositoryServant for Object<'_> {
+    fn lookup_id(&self, search_id: &str) -> Outcome<Option<Contained>> {
+        self.read(|model| self.core.typed(model, model.by_id(search_id).unwrap_or(NONE)))
     }
 
-    fn anonymous(&self, request: &mut ServerRequest<'_>, content: Body) -> Result<(), SystemException> {
-        let core = &*self.0;
-        let created = core.change(|edit| {
-            let number = core.create_anonymous(edit, content)?;
-            core.reference(edit.model(), number)
+    fn get_canonical_typecode(&self, tc: &TypeCode) -> Outcome<TypeCode> {
+        self.describe(|describer| canonical(describer, tc))
+    }
+
+    fn get_primitive(&self, kind: PrimitiveKind) -> Outcome<Option<PrimitiveDef>> {
+        self.reference(primitive(kind as u32))
+    }
+
+    fn create_string(&self, bound: u32) -> Outcome<Option<StringDef>> {
+        self.create_anonymous(|_| Ok(Body::Text(bounded(bound)?)))
+    }
+
+    fn create_wstring(&self, bound: u32) -> Outcome<Option<WstringDef>> {
+        self.create_anonymous(|_| Ok(Body::WideText(bounded(bound)?)))
+    }
+
+    fn create_sequence(&self, bound: u32, element_type: Option<&IdlType>) -> Outcome<Option<SequenceDef>> {
+        self.create_anonymous(|model| Ok(Body::ASequence(self.elements(model, bound, element_type)?)))
+    }
+
+    fn create_array(&self, length: u32, element_type: Option<&IdlType>) -> Outcome<Option<ArrayDef>> {
+        self.create_anonymous(|model| Ok(Body::AnArray(self.elements(model, length, element_type)?)))
+    }
+
+    fn create_fixed(&self, digits: u16, scale: i16) -> Outcome<Option<FixedDef>> {
+        self.create_anonymous(|_| Ok(Body::Decimal(FixedBody { digits, scale })))
+    }
+}
+
+impl Object<'_> {
+    /// Adds a type without a name, and returns a reference to it.
+    fn create_anonymous<T: Interface>(&self, content: impl FnOnce(&Model) -> Outcome<Body>) -> Outcome<Option<T>> {
+        let created = self.core.change(|edit| {
+            let content = content(edit.model())?;
+            let number = self.core.create_anonymous(edit, content)?;
+            self.core.reference(edit.model(), number)
         })?;
-        request.set_result(&Some(created))
+        Ok(Some(T::from_object(created)))
+    }
+
+    fn elements(&self, model: &Model, count: u32, element_type: Option<&IdlType>) -> Outcome<ElementsBody> {
+        Ok(ElementsBody { count, r#type: self.core.type_number(model, element_type)? })
     }
 }
 
