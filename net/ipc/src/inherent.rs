@@ -290,6 +290,14 @@ macro_rules! inherent_transfer {
                 $crate::Transfer::shutdown(self, how)
             }
 
+            /// See [`Transfer::abort`]($crate::Transfer::abort).
+            ///
+            /// # Errors
+            /// As [`shutdown`](Self::shutdown).
+            pub fn abort(&self) -> ::std::io::Result<()> {
+                $crate::Transfer::abort(self)
+            }
+
             /// Half-close: the peer receives the octets sent, then the end; this side may continue to
             /// receive.
             ///

@@ -229,6 +229,19 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// Any error of the operating system.
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
 
+    /// Ends both directions, for a peer that may send without end. If octets wait to be received, the system resets
+    /// the connection once this endpoint is dropped, even if they are received before that. The peer loses what it
+    /// has not received, and waits no longer for room in the queue.
+    ///
+    /// After [`shutdown`](Self::shutdown) alone, a peer of a TCP connection whose queue was full waits for another
+    /// minute on Linux: the system announces no room that is made after the end of receiving.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    fn abort(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Both)
+    }
+
     /// Half-close: the peer receives the octets sent, then the end; this side may continue to receive.
     ///
     /// # Errors

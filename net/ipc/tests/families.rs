@@ -62,6 +62,7 @@ suite! {
     an_early_end_reports_the_octets_received
     shutting_down_ends_a_receive_in_another_thread
     shutting_down_ends_a_send_in_another_thread
+    aborting_ends_a_send_of_the_peer
     closing_the_reader_ends_a_wait
     readiness_predicts_the_next_transfer
     a_transfer_is_bounded_by_its_buffer
@@ -318,6 +319,25 @@ fn shutting_down_ends_a_send_in_another_thread<P: TestFamily>() {
         a.shutdown(Shutdown::Both).unwrap();
         outcome.recv_timeout(TEST_TIMEOUT).expect("the wait ends").unwrap().unwrap_err();
     });
+}
+
+fn aborting_ends_a_send_of_the_peer<P: TestFamily>() {
+    let (a, b) = connected::<P>();
+    let (outcome_sender, outcome) = mpsc::channel();
+    b.set_send_timeout(Some(SHORT)).unwrap();
+    let mut sent = 0;
+    while let Ok(count) = b.send(&plenty()) {
+        sent += count;
+    }
+    b.set_send_timeout(None).unwrap();
+    thread::spawn(move || outcome_sender.send(b.send_n(&plenty())));
+    a.abort().unwrap();
+    // As a thread that reads on until the end.
+    let mut octets = vec![0; 1 << 20];
+    while a.recv(&mut octets).is_ok_and(|count| count > 0) {}
+    drop(a);
+    outcome.recv_timeout(TEST_TIMEOUT).expect("the send ends").unwrap_err();
+    assert!(sent > 0);
 }
 
 fn closing_the_reader_ends_a_wait<P: TestFamily>() {

@@ -195,14 +195,18 @@ impl<S: Transfer> Stream<S> {
         match how {
             Shutdown::Write => return self.send_close_notify(),
             Shutdown::Read => self.session.lock().is_read_shut = true,
-            Shutdown::Both => {
-                let mut session = self.session.lock();
-                session.is_read_shut = true;
-                session.is_write_shut = true;
-                drop(self.send_without_waiting(session));
-            }
+            Shutdown::Both => return self.shut_both(|inner| inner.shutdown(Shutdown::Both)),
         }
         self.inner.shutdown(how)
+    }
+
+    /// Ends both directions. `end`: ends those of the inner stream.
+    pub(crate) fn shut_both(&self, end: impl FnOnce(&S) -> io::Result<()>) -> io::Result<()> {
+        let mut session = self.session.lock();
+        session.is_read_shut = true;
+        session.is_write_shut = true;
+        drop(self.send_without_waiting(session));
+        end(&self.inner)
     }
 
     /// Sends `close_notify`, and half-closes. During the handshake that is done at its end; if it must not

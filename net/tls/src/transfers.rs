@@ -106,6 +106,9 @@ impl<S: Transfer> Transfer for Stream<S> {
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.shut(how)
     }
+    fn abort(&self) -> io::Result<()> {
+        self.shut_both(S::abort)
+    }
 }
 
 mod over_inet {

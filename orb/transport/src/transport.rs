@@ -33,6 +33,11 @@ pub trait Transport: Send + Sync {
     fn close_writer(&self);
     /// Ends both directions; a blocked `recv` returns.
     fn close(&self);
+    /// As [`close`](Self::close), for a peer that may send without end ([`Transfer::abort`]): dropping the transport
+    /// resets the connection if octets have arrived that were not read before.
+    fn abort(&self) {
+        self.close();
+    }
     /// Whether messages can be exchanged: false during an initial handshake.
     fn is_established(&self) -> bool {
         true
@@ -111,6 +116,10 @@ impl<S: Transfer> Transport for S {
 
     fn close(&self) {
         let _ = self.shutdown(Shutdown::Both);
+    }
+
+    fn abort(&self) {
+        let _ = Transfer::abort(self);
     }
 
     fn is_established(&self) -> bool {

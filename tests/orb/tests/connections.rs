@@ -19,6 +19,7 @@ mod reply_batching;
 mod server_limits;
 mod shutdown;
 mod shutdown_anywhere;
+mod shutdown_peers;
 mod slow_upcalls;
 mod stale_connections;
 mod tls;

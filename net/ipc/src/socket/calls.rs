@@ -92,6 +92,11 @@ pub(crate) fn peek(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize
     recv_with(socket, buffer, RecvFlags::PEEK)
 }
 
+/// Whether octets wait to be received.
+pub(crate) fn has_unread(socket: &StreamSocket) -> bool {
+    recv_with(socket, &mut [0], RecvFlags::PEEK.union(RecvFlags::DONTWAIT)).is_ok_and(|count| count > 0)
+}
+
 #[inline]
 pub(crate) fn send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     send_v_with(socket, slices, NO_SIGNAL)

@@ -208,6 +208,12 @@ pub(crate) fn peek(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize
     socket.wait(PollFlags::IN, &socket.settings.recv_timeout, attempt)
 }
 
+/// Whether octets wait to be received.
+pub(crate) fn has_unread(socket: &StreamSocket) -> bool {
+    let peek = |socket| rustix::net::recv(socket, &mut [0], RecvFlags::PEEK);
+    socket.nonblocking().is_ok_and(|socket| peek(socket).is_ok_and(|(count, _)| count > 0))
+}
+
 pub(crate) fn try_send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
     socket.nonblocking()?.write(data).map_err(broken)
 }

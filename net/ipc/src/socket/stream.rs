@@ -58,6 +58,12 @@ macro_rules! socket_stream {
             fn shutdown(&self, how: $crate::Shutdown) -> ::std::io::Result<()> {
                 self.$socket.shutdown(how)
             }
+            fn abort(&self) -> ::std::io::Result<()> {
+                if $crate::socket::calls::has_unread(&self.$socket) {
+                    self.$socket.set_linger(Some(::std::time::Duration::ZERO))?;
+                }
+                self.$socket.shutdown($crate::Shutdown::Both)
+            }
         }
 
         $crate::inherent_transfer!($Stream);

@@ -182,8 +182,10 @@ impl ServerConnection {
     pub(crate) fn evict_idle(&self) -> bool {
         let is_idle = self.close_idle(self.reader_role.word().without_closing().bits(), Event::ServerClosedForLimit);
         if is_idle {
-            // The peer's end is not awaited: there is one connection too many.
-            self.cut();
+            // The peer's end is not awaited: there is one connection too many. The connection is not reset, so that
+            // a client that has just sent a request finds CloseConnection.
+            self.link.cut();
+            self.end_cut();
         }
         is_idle
     }

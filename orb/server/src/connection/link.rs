@@ -507,6 +507,18 @@ impl Link {
     /// Closes the transport at once. The reader sees the end.
     pub(crate) fn cut(&self) {
         self.transport.close();
+        self.drop_unwritten();
+    }
+
+    /// As [`cut`](Self::cut), for a client that may send without end: it does not wait for room any more once the
+    /// connection is dropped.
+    pub(crate) fn abort(&self) {
+        self.transport.abort();
+        self.drop_unwritten();
+    }
+
+    /// Drops what waits to be written to a transport that was closed.
+    fn drop_unwritten(&self) {
         let mut writer = self.writer.lock();
         writer.cut();
         if !writer.is_writing {

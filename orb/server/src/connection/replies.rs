@@ -164,9 +164,14 @@ impl ServerConnection {
         self.after_deferred();
     }
 
-    /// Cuts the connection. The reading thread finds the end; if reading has ended, the connection ends here.
+    /// Cuts the connection, whose client may send without end.
     pub(crate) fn cut(&self) {
-        self.link.cut();
+        self.link.abort();
+        self.end_cut();
+    }
+
+    /// Has the reading thread find that the transport was closed; if reading has ended, the connection ends here.
+    pub(super) fn end_cut(&self) {
         self.registration.announce_shutdown();
         self.after_deferred();
     }
